@@ -65,6 +65,7 @@ create index api_key_tokens_key on api_key_tokens (organization_id, key_id);
 create table audit (
     organization_id id not null,
     id id not null,
+    env text, -- null: it concerns the organization itself and both environments read it
     actor_type text not null,
     actor_id text not null,
     action text not null,
