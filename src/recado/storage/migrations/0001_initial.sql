@@ -202,9 +202,9 @@ create table messages (
     force boolean not null,
     template_id id,
     template_category text, -- at the time of sending
-    payload jsonb,
-    template_vars text[],
-    metadata jsonb,
+    payload json, -- json, not jsonb: what the caller gave is returned unchanged, and stored faster
+    template_vars json,
+    metadata json,
     campaign_id text,
     batch_id id,
     contact_id id,
@@ -262,7 +262,10 @@ create index dispatch_ready on dispatch (organization_id, number_id, class, owne
 create index dispatch_due on dispatch (not_before) where not_before is not null and claimed_epoch is null;
 create index dispatch_expiry on dispatch (expires_at);
 create index dispatch_claimed on dispatch (claimed_at) where claimed_epoch is not null;
-create index dispatch_template on dispatch (organization_id, template_id, id) where reason = 'template_state';
+create index dispatch_held on dispatch (organization_id, number_id, reason, id)
+    where not_before is not null and claimed_epoch is null;
+create index dispatch_forced on dispatch (organization_id, number_id, id)
+    where force and not_before is null and claimed_epoch is null;
 
 -- Finds the message of a report that carries no reference of ours (C29.2).
 create table provider_messages (
