@@ -1,0 +1,1 @@
+"""The chat-app channel: one file per provider."""

@@ -1,0 +1,243 @@
+"""What providers report: one frozen value per kind, and their JSON form, that of the bridge's callbacks (C29.3).
+
+The same form serves as the row of an event that waits. Reading is strict: what was read can be stored.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Literal, get_args
+
+from recado.channels.errors import MalformedCallback
+from recado.channels.fields import Fields
+
+ReportStatus = Literal["sent", "delivered", "read", "failed"]
+Verdict = Literal["approved", "rejected", "paused", "disabled"]
+Category = Literal["marketing", "utility", "authentication"]
+NumberState = Literal["available", "connected", "flagged", "disconnected"]
+Quality = Literal["green", "yellow", "red", "unknown"]
+Removal = Literal["PARTNER_REMOVED", "PARTNER_APP_UNINSTALLED"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A delivery report. `reference`: our message id where the provider echoes it; `code`: of a failure (C15.4)."""
+
+    status: ReportStatus
+    at: datetime
+    provider_message_id: str | None = None
+    reference: str | None = None
+    code: str | None = None
+    account: str | None = None  # the provider's phone number id: finds the message of a report without reference
+
+
+@dataclass(frozen=True, slots=True)
+class Inbound:
+    """A message from a person (C28). `account`: the provider's phone number id; `quoted`: a provider message id."""
+
+    account: str
+    sender: str = field(repr=False)
+    at: datetime
+    type: str
+    payload: Mapping[str, Any] = field(repr=False)
+    provider_message_id: str
+    quoted: str | None = None
+    media_ref: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateStatus:
+    """The provider's verdict on a template (C11.3); `category` where the provider changed it."""
+
+    status: Verdict
+    at: datetime
+    provider_template_id: str
+    account: str | None = None
+    category: Category | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NumberStatus:
+    """News of a number (C14.2); None = no news of that field.
+
+    `status` is the state that the provider sees: `available` = verified, `connected` = cleared, `flagged`,
+    `disconnected` = refused, restricted or lost.
+    """
+
+    account: str
+    at: datetime
+    status: NumberState | None = None
+    quality: Quality | None = None
+    tier: str | None = None
+    name_status: str | None = None
+    partner_removed: Removal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A person told the provider to stop, or to let through again, marketing from this account (C28.4)."""
+
+    account: str
+    phone: str = field(repr=False)
+    stopped: bool
+    at: datetime
+
+
+Event = Status | Inbound | TemplateStatus | NumberStatus | Preference
+
+
+@dataclass(frozen=True, slots=True)
+class Followup:
+    """An event that the sandbox will report `after_seconds` from now: a value for the caller to store."""
+
+    after_seconds: float
+    event: Event
+
+
+def event_to_json(event: Event) -> dict[str, Any]:
+    """The JSON form, `kind` first; fields without value are left out. Times have milliseconds."""
+    if isinstance(event, Status):
+        return _present(
+            kind="status",
+            status=event.status,
+            at=_time(event.at),
+            providerMessageId=event.provider_message_id,
+            reference=event.reference,
+            code=event.code,
+            account=event.account,
+        )
+    if isinstance(event, Inbound):
+        return {
+            **_present(
+                kind="inbound",
+                account=event.account,
+                at=_time(event.at),
+                type=event.type,
+                providerMessageId=event.provider_message_id,
+                quoted=event.quoted,
+                mediaRef=event.media_ref,
+            ),
+            "from": event.sender,
+            "payload": event.payload,
+        }
+    if isinstance(event, TemplateStatus):
+        return _present(
+            kind="template",
+            status=event.status,
+            at=_time(event.at),
+            providerTemplateId=event.provider_template_id,
+            account=event.account,
+            category=event.category,
+            reason=event.reason,
+        )
+    if isinstance(event, NumberStatus):
+        return _present(
+            kind="number",
+            account=event.account,
+            at=_time(event.at),
+            status=event.status,
+            quality=event.quality,
+            tier=event.tier,
+            nameStatus=event.name_status,
+            partnerRemoved=event.partner_removed,
+        )
+    return _present(
+        kind="preference", account=event.account, phone=event.phone, stopped=event.stopped, at=_time(event.at)
+    )
+
+
+def event_from_json(item: object, where: str = "event") -> Event:
+    """Read one event; raises `MalformedCallback` naming the field, as in `events[3].at`."""
+    fields = Fields(item, where)
+    read = _READERS.get(fields.text("kind", 16))
+    if read is None:
+        raise MalformedCallback(f"{where}.kind")
+    return read(fields)
+
+
+def _status(fields: Fields) -> Status:
+    status = fields.choice("status", _REPORTS)
+    provider_message_id = fields.optional_text("providerMessageId", 256)
+    reference = fields.optional_text("reference", 64)
+    if provider_message_id is None and reference is None:
+        raise MalformedCallback(f"{fields.where}.providerMessageId")
+    return Status(
+        status,
+        fields.time("at"),
+        provider_message_id,
+        reference,
+        fields.optional_text("code", 64),
+        fields.optional_text("account", 128),
+    )
+
+
+def _inbound(fields: Fields) -> Inbound:
+    return Inbound(
+        account=fields.text("account", 128),
+        sender=fields.text("from", 128),
+        at=fields.time("at"),
+        type=fields.choice("type", _MESSAGE_TYPES),
+        payload=fields.tree("payload"),
+        provider_message_id=fields.text("providerMessageId", 256),
+        quoted=fields.optional_text("quoted", 256),
+        media_ref=fields.optional_text("mediaRef", 1024),
+    )
+
+
+def _template(fields: Fields) -> TemplateStatus:
+    return TemplateStatus(
+        status=fields.choice("status", _VERDICTS),
+        at=fields.time("at"),
+        provider_template_id=fields.text("providerTemplateId", 256),
+        account=fields.optional_text("account", 128),
+        category=fields.optional_choice("category", CATEGORIES),
+        reason=fields.optional_text("reason", 512),
+    )
+
+
+def _number(fields: Fields) -> NumberStatus:
+    return NumberStatus(
+        account=fields.text("account", 128),
+        at=fields.time("at"),
+        status=fields.optional_choice("status", NUMBER_STATES),
+        quality=fields.optional_choice("quality", QUALITIES),
+        tier=fields.optional_choice("tier", TIERS),
+        name_status=fields.optional_choice("nameStatus", NAME_STATES),
+        partner_removed=fields.optional_choice("partnerRemoved", _REMOVALS),
+    )
+
+
+def _preference(fields: Fields) -> Preference:
+    return Preference(
+        account=fields.text("account", 128),
+        phone=fields.text("phone", 128),
+        stopped=fields.flag("stopped"),
+        at=fields.time("at"),
+    )
+
+
+_READERS: Mapping[str, Callable[[Fields], Event]] = {
+    "status": _status,
+    "inbound": _inbound,
+    "template": _template,
+    "number": _number,
+    "preference": _preference,
+}
+_REPORTS: frozenset[ReportStatus] = frozenset(get_args(ReportStatus))
+_MESSAGE_TYPES = frozenset({"text", "media", "interactive"})
+_VERDICTS: frozenset[Verdict] = frozenset(get_args(Verdict))
+_REMOVALS: frozenset[Removal] = frozenset(get_args(Removal))
+CATEGORIES: frozenset[Category] = frozenset(get_args(Category))
+NUMBER_STATES: frozenset[NumberState] = frozenset(get_args(NumberState))
+QUALITIES: frozenset[Quality] = frozenset(get_args(Quality))
+TIERS = frozenset({"tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"})
+NAME_STATES = frozenset({"approved", "pending", "rejected", "expired", "none"})
+
+
+def _time(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _present(**fields: Any) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,0 +1,98 @@
+"""Strict reading of a provider's JSON: every value is of its type, bounded, and fit to be stored in PostgreSQL (which takes no U+0000).
+
+Errors name the place of the field only: its value may be personal.
+"""
+
+import re
+from collections.abc import Mapping, Set
+from datetime import UTC, datetime
+from typing import Any, TypeVar, cast
+
+from recado.channels.errors import MalformedCallback
+
+# RFC 3339 with an offset; `fromisoformat` alone takes week dates and times without offset too.
+_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
+MAX_DEPTH = 32
+
+Choice = TypeVar("Choice", bound=str)
+
+
+class Fields:
+    """One JSON object under reading; `where` is its place in the body, as in `events[3]`."""
+
+    __slots__ = ("_values", "where")
+
+    def __init__(self, value: object, where: str) -> None:
+        if not isinstance(value, dict):
+            raise MalformedCallback(where)
+        self._values: dict[str, Any] = value
+        self.where = where
+
+    def text(self, name: str, longest: int) -> str:
+        value = self._values.get(name)
+        if not isinstance(value, str) or not 0 < len(value) <= longest or "\0" in value:
+            raise self._wrong(name)
+        return value
+
+    def optional_text(self, name: str, longest: int) -> str | None:
+        return None if self._values.get(name) is None else self.text(name, longest)
+
+    def choice(self, name: str, choices: Set[Choice]) -> Choice:
+        value = self._values.get(name)
+        if not isinstance(value, str) or value not in choices:
+            raise self._wrong(name)
+        return cast("Choice", value)
+
+    def optional_choice(self, name: str, choices: Set[Choice]) -> Choice | None:
+        return None if self._values.get(name) is None else self.choice(name, choices)
+
+    def flag(self, name: str) -> bool:
+        value = self._values.get(name)
+        if not isinstance(value, bool):
+            raise self._wrong(name)
+        return value
+
+    def optional_count(self, name: str, highest: int) -> int | None:
+        value = self._values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= highest:
+            raise self._wrong(name)
+        return value
+
+    def time(self, name: str) -> datetime:
+        """An instant in UTC."""
+        value = self._values.get(name)
+        if not isinstance(value, str) or not _RFC3339.fullmatch(value):
+            raise self._wrong(name)
+        try:
+            return datetime.fromisoformat(value.upper()).astimezone(UTC)
+        except (ValueError, OverflowError):  # no such day; an offset that leaves the calendar
+            raise self._wrong(name) from None
+
+    def items(self, name: str, most: int) -> list[Any]:
+        value = self._values.get(name, [])
+        if not isinstance(value, list) or len(value) > most:
+            raise self._wrong(name)
+        return value
+
+    def tree(self, name: str) -> Mapping[str, Any]:
+        """A JSON object of any content, at most `MAX_DEPTH` deep, with U+0000 replaced by U+FFFD."""
+        value = self._values.get(name)
+        if not isinstance(value, dict):
+            raise self._wrong(name)
+        return cast("dict[str, Any]", self._clean(value, name, MAX_DEPTH))
+
+    def _clean(self, value: object, name: str, depth: int) -> object:
+        if isinstance(value, str):
+            return value.replace("\0", "\ufffd") if "\0" in value else value
+        if depth == 0 and isinstance(value, (dict, list)):
+            raise self._wrong(name)
+        if isinstance(value, dict):
+            return {self._clean(key, name, 1): self._clean(inner, name, depth - 1) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [self._clean(inner, name, depth - 1) for inner in value]
+        return value
+
+    def _wrong(self, name: str) -> MalformedCallback:
+        return MalformedCallback(f"{self.where}.{name}")

@@ -1,0 +1,228 @@
+"""What the service and a chat-app provider say to each other: messages and accounts out, outcome values back (C29.2).
+
+Every outcome of a send is a value, matched in one place by the caller; a send never raises.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Protocol
+
+from recado.channels.errors import MalformedCallback, ProviderError
+from recado.channels.events import (
+    Event,
+    Followup,
+    Inbound,
+    NumberStatus,
+    Preference,
+    Status,
+    TemplateStatus,
+    event_from_json,
+    event_to_json,
+)
+
+__all__ = [
+    "Accepted",
+    "Account",
+    "ChatAppProvider",
+    "Down",
+    "Event",
+    "Followup",
+    "Inbound",
+    "MalformedCallback",
+    "NumberHealth",
+    "NumberStatus",
+    "OutboundMessage",
+    "Outcome",
+    "Preference",
+    "ProviderError",
+    "ProviderTemplate",
+    "Refused",
+    "Retry",
+    "SlowDown",
+    "Status",
+    "Submission",
+    "TemplateStatus",
+    "TemplateSubmission",
+    "Unknown",
+    "event_from_json",
+    "event_to_json",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboundMessage:
+    """One message as the provider needs it. `repr` holds no recipient and no content."""
+
+    id: str
+    organization_id: str
+    env: str
+    channel: str
+    number_id: str
+    to: str = field(repr=False)
+    type: str  # text, template, media, interactive
+    payload: Mapping[str, Any] | None = field(default=None, repr=False)
+    template_name: str | None = None
+    template_language: str | None = None
+    template_components: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
+    template_vars: Sequence[str] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The sending number as the provider knows it."""
+
+    number_id: str
+    organization_id: str
+    env: str
+    phone_number_id: str
+    business_account_id: str
+    access_token: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The provider has the message. `followups`: only from the sandbox."""
+
+    provider_message_id: str
+    followups: tuple[Followup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Refused for good. `code`: one of the codes of C15.4; `text`: bounded, without personal data."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """This message was refused for now: an attempt is spent. `after`: seconds, where the provider says."""
+
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDown:
+    """The account goes too fast: the message goes back unspent. `after`: seconds, where the provider says."""
+
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """The provider was certainly not given the message: no connection, or the account is not let in.
+
+    `code` says which: `connect_failed`, `unauthorized`, `forbidden`, `stopped`.
+    """
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The provider may have processed the message. `followups`: only from the sandbox."""
+
+    followups: tuple[Followup, ...] = ()
+
+
+Outcome = Accepted | Refused | Retry | SlowDown | Down | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberHealth:
+    """What the provider says of a number now (C14.3); None = it says nothing, the stored value stands.
+
+    `issues`: pairs of code and message. `per_second`: messages a second that the provider allows.
+    """
+
+    verified: bool
+    status: str | None = None
+    quality_rating: str | None = None
+    messaging_tier: str | None = None
+    name_status: str | None = None
+    verified_name: str | None = None
+    per_second: int | None = None
+    profile: Mapping[str, str] | None = None
+    issues: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateSubmission:
+    """A template for the provider's review (C11.3)."""
+
+    id: str
+    name: str
+    language: str
+    category: str
+    components: Sequence[Mapping[str, Any]]
+    header_example_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The provider took the template for review. `followups`: only from the sandbox (its verdict)."""
+
+    provider_template_id: str
+    followups: tuple[Followup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTemplate:
+    """A template as the provider lists it."""
+
+    provider_template_id: str
+    name: str
+    language: str
+    category: str
+    status: str
+    components: Sequence[Mapping[str, Any]]
+    rejection_reason: str | None = None
+
+
+class ChatAppProvider(Protocol):
+    """A chat-app adapter. Operations other than `send` raise `ProviderError`."""
+
+    @property
+    def name(self) -> str:
+        """As in the callback's path and the metrics: `sandbox`, `bridge`."""
+
+    @property
+    def idempotent(self) -> bool:
+        """True: a send of unknown outcome may be repeated under the same message id (C29.2)."""
+
+    @property
+    def always_references(self) -> bool:
+        """True: every report carries our message id, so no look-up row is needed."""
+
+    @property
+    def verification_delay(self) -> float:
+        """Seconds after which it is worth asking whether a new number is verified (C14.2)."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        """Hand one message over. `attempt` counts from 1. Never raises, cancellation aside."""
+
+    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        """Whether this provider sent the callback (C29.5). Header names in any case."""
+
+    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
+        """The events of a verified callback, in their order; raises `MalformedCallback`."""
+
+    async def number_health(self, account: Account) -> NumberHealth: ...
+
+    async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None: ...
+
+    async def connect(self, account: Account) -> None: ...
+
+    async def disconnect(self, account: Account) -> None: ...
+
+    async def submit_template(self, account: Account, template: TemplateSubmission) -> Submission: ...
+
+    async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None: ...
+
+    async def list_templates(self, account: Account) -> list[ProviderTemplate]: ...
