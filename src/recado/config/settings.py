@@ -1,0 +1,195 @@
+"""Installation settings: environment variables with the prefix RECADO_, or a `.env` file (C33).
+
+Read once, at start, by `load_settings`; every mistake becomes one line that says what to mend.
+"""
+
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BeforeValidator, Field, SecretStr, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from recado.config.errors import SettingsError
+from recado.config.forms import (
+    Listen,
+    parse_database_url,
+    parse_folder,
+    parse_http_url,
+    parse_key,
+    parse_key_list,
+    parse_listen,
+    parse_networks,
+)
+from recado.config.limits import DEFAULT_LIMITS, RequestLimit, parse_limits
+
+PREFIX = "RECADO_"
+
+
+def _setting(default: Any, about: str, form: str, shown_default: str | None = None) -> Any:
+    """Declare a setting: what it is about, the form its value takes, and the default as the reference shows it."""
+    return Field(default, description=about, json_schema_extra={"form": form, "default": shown_default})
+
+
+class Settings(BaseSettings):
+    """What an installation may set; the defaults serve a whole service from one folder."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX,
+        env_file=".env",
+        env_file_encoding="utf-8",
+        env_ignore_empty=True,
+        extra="ignore",
+        frozen=True,
+    )
+
+    database_url: Annotated[SecretStr | None, BeforeValidator(parse_database_url)] = _setting(
+        None,
+        "The PostgreSQL (15 or later) that holds everything. Without it, Recado runs its own in `DATA_DIR`.",
+        "an address such as postgresql://user:password@host:5432/recado",
+        "the embedded PostgreSQL",
+    )
+    data_dir: Annotated[Path, BeforeValidator(parse_folder)] = _setting(
+        Path(".recado"), "The folder of the embedded database and of the keys made for it.", "a folder", "`./.recado`"
+    )
+    listen: Annotated[Listen, NoDecode, BeforeValidator(parse_listen)] = _setting(
+        Listen("127.0.0.1", 8080),
+        "Where the API listens; port 0 takes any free one.",
+        "HOST:PORT, such as 127.0.0.1:8080",
+        "`127.0.0.1:8080`",
+    )
+    base_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address under which callers reach the API: it stands in error types and provider callbacks.",
+        "an http(s) address without query, such as https://api.example.com",
+        "`http://` and `LISTEN`",
+    )
+    admin_token: SecretStr | None = _setting(
+        None,
+        "The credential of `/v2/admin/*`. Without it those routes answer 404.",
+        "a long random text",
+        "none",
+    )
+    encryption_keys: Annotated[SecretStr | None, BeforeValidator(parse_key_list)] = _setting(
+        None,
+        "Keys that encrypt stored secrets: the first encrypts, all decrypt.",
+        "a list of KEYID:BASE64 of 32 bytes each, such as k1:$(openssl rand -base64 32)",
+        "embedded database: made once and kept in `DATA_DIR`",
+    )
+    cursor_key: Annotated[SecretStr | None, BeforeValidator(parse_key)] = _setting(
+        None,
+        "The key that signs page cursors.",
+        "base64 of at least 32 bytes, such as $(openssl rand -base64 32)",
+        "embedded database: made once and kept in `DATA_DIR`",
+    )
+    adapter_chatapp: Literal["", "sandbox", "bridge"] = _setting(
+        "",
+        "The provider adapter of the chat-app channel for live. Test always uses the sandbox.",
+        "sandbox, bridge or empty",
+        "none: live sends answer 502",
+    )
+    bridge_chatapp_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the chat-app bridge.",
+        "an http(s) address without query, such as https://bridge.example.com/chatapp",
+        "none",
+    )
+    bridge_chatapp_token: SecretStr | None = _setting(
+        None, "The bearer token that Recado presents to the bridge.", "a text", "none"
+    )
+    bridge_chatapp_secret: SecretStr | None = _setting(
+        None, "The secret with which the bridge signs its callbacks.", "a text", "none"
+    )
+    sandbox_time_scale: float = Field(
+        1.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Stretches the sandbox's delays; 0 lets everything happen at once.",
+        json_schema_extra={"form": "a number of 0 or more, such as 1 or 0.1", "default": "`1`"},
+    )
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(parse_networks)] = (
+        _setting(
+            (),
+            "Reverse proxies whose `X-Forwarded-For` tells the caller's address.",
+            "a list of addresses or networks, such as 10.0.0.0/8, 192.0.2.7",
+            "none",
+        )
+    )
+    request_limits: Annotated[Mapping[str, RequestLimit], NoDecode, BeforeValidator(parse_limits)] = _setting(
+        DEFAULT_LIMITS,
+        "Request limits per key and class as refill a second / capacity; classes left out keep their default.",
+        "a list of class=refill/capacity, such as read=500/1000,send=5000/10000",
+        "see Request limits below",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = _setting(
+        "info", "The least severe log entry that is written.", "debug, info, warning or error", "`info`"
+    )
+    log_format: Literal["console", "json"] = _setting(
+        "console", "Log entries for people, or one JSON object a line.", "console or json", "`console`"
+    )
+
+    @property
+    def embedded(self) -> bool:
+        """Whether Recado runs its own PostgreSQL."""
+        return self.database_url is None
+
+    def address(self, port: int | None = None) -> str:
+        """Return the API's address without a trailing slash; `port` is the one bound when `listen` asks for any."""
+        if self.base_url is not None:
+            return self.base_url
+        # An API that listens everywhere is reached here under the loopback address.
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self.listen.host, self.listen.host)  # noqa: S104
+        shown = f"[{host}]" if ":" in host else host
+        return f"http://{shown}:{self.listen.port if port is None else port}"
+
+
+def load_settings(**overrides: Any) -> Settings:
+    """Read the environment and `.env`; `overrides` (from the command line, None = not given) win.
+
+    Raises SettingsError with a line for every setting that is wrong or missing.
+    """
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        settings = Settings(**given)
+    except ValidationError as error:
+        raise SettingsError([_line(entry) for entry in error.errors(include_url=False)]) from None
+    except (UnicodeDecodeError, OSError):
+        raise SettingsError([".env cannot be read: make it a UTF-8 text file that this user may read"]) from None
+    if lines := _missing_together(settings):
+        raise SettingsError(lines)
+    return settings
+
+
+def _line(entry: Any) -> str:
+    field = str(entry["loc"][0])
+    extra = Settings.model_fields[field].json_schema_extra
+    assert isinstance(extra, dict)  # noqa: S101 - every setting above declares its form
+    reason = f" ({error})" if (error := entry.get("ctx", {}).get("error")) else ""
+    return f"{PREFIX}{field.upper()} must be {extra['form']}{reason}"
+
+
+def _missing_together(settings: Settings) -> list[str]:
+    lines = []
+    if settings.adapter_chatapp == "bridge":
+        lines += [
+            f"{PREFIX}{name.upper()} is missing: {PREFIX}ADAPTER_CHATAPP=bridge needs it"
+            for name in ("bridge_chatapp_url", "bridge_chatapp_token", "bridge_chatapp_secret")
+            if getattr(settings, name) is None
+        ]
+    return lines
+
+
+def unknown_variables(environment: Mapping[str, str]) -> list[str]:
+    """Return the names with our prefix that no setting has: most likely a slip of the pen."""
+    known = {f"{PREFIX}{field.upper()}" for field in Settings.model_fields}
+    return sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
+
+
+def database_host(settings: Settings) -> str:
+    """Return where the database is, without its credentials, for people to read."""
+    if settings.database_url is None:
+        return f"embedded, in {settings.data_dir}"
+    parts = urlsplit(settings.database_url.get_secret_value())
+    return f"{parts.hostname or 'local socket'}{f':{parts.port}' if parts.port else ''}{parts.path}"
