@@ -1,0 +1,95 @@
+# Everything a contributor or an operator types. `make help` lists it; `make run` and `make test` do their own set-up.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+VENV := .venv
+BIN := $(VENV)/bin
+PYTHON := $(BIN)/python
+PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet
+ARGS ?=
+
+# A stamp is younger than what it was made from: repeated runs install nothing.
+VENV_STAMP := $(VENV)/.stamp-venv
+RUN_STAMP := $(VENV)/.stamp-run
+DEV_STAMP := $(VENV)/.stamp-dev
+NODE_STAMP := tests/node/node_modules/.stamp
+
+.PHONY: help
+help: ## List the commands
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: install
+install: $(RUN_STAMP) ## Install Recado into .venv
+
+.PHONY: run
+run: $(RUN_STAMP) ## Serve the API on 127.0.0.1:8080 (ARGS="--listen HOST:PORT --data-dir DIR")
+	@exec $(BIN)/recado serve $(ARGS)
+
+.PHONY: test
+test: $(DEV_STAMP) test-tools ## Run the tests, under ten minutes (ARGS="tests/domain -k pacing")
+	$(PYTHON) -m pytest -m "not long" $(ARGS)
+
+.PHONY: test-long
+test-long: $(DEV_STAMP) test-tools ## Run the long suite: many kills under load, long soaks
+	$(PYTHON) -m pytest -m long $(ARGS)
+
+.PHONY: check
+check: $(DEV_STAMP) ## Check format, lint, types and the layers' import contracts
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+.PHONY: fix
+fix: $(DEV_STAMP) ## Format, and mend what the linter can mend
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: $(DEV_STAMP) bench-tools ## Measure everything beside its bound and print the ratios
+	$(PYTHON) -m bench $(ARGS)
+
+.PHONY: docs
+docs: $(DEV_STAMP) ## Write the generated parts of docs/ anew
+	$(PYTHON) -m recado.config.reference docs/configuration.md
+
+.PHONY: lock
+lock: $(DEV_STAMP) ## Pin constraints.txt to what is installed now
+	$(PIP) freeze --exclude-editable > constraints.txt
+
+.PHONY: clean
+clean: ## Remove the virtual environment and caches; data folders stay
+	rm -rf $(VENV) tests/node/node_modules .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+
+# Set-up -----------------------------------------------------------------------------------------------------------
+
+$(VENV_STAMP): tools/find-python
+	@python=$$(tools/find-python) && echo "Making $(VENV) with $$($$python --version)" && $$python -m venv $(VENV)
+	@touch $@
+
+$(RUN_STAMP): $(VENV_STAMP) pyproject.toml constraints.txt
+	@echo "Installing Recado into $(VENV)"
+	@$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(DEV_STAMP): $(RUN_STAMP)
+	@echo "Installing the tools of tests and checks into $(VENV)"
+	@$(PIP) install --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+# What tests and benches need beside Python: installed when root, named when not.
+.PHONY: test-tools bench-tools
+test-tools:
+	@tools/system-packages chromium:chromium node:nodejs npm:npm
+	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP); fi
+
+bench-tools:
+	@tools/system-packages wrk:wrk
+
+$(NODE_STAMP): tests/node/package.json tests/node/package-lock.json
+	@echo "Installing the Node.js tools of the tests into tests/node"
+	@cd tests/node && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
