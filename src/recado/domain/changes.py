@@ -1,0 +1,42 @@
+"""What was changed, told to whoever holds a copy of it in memory: a dispatcher, a cache.
+
+A change is a hint. Its row is committed before the hint is given, and whoever hears it reads the row again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class OrganizationChanged:
+    """Settings or status of an organization: quiet hours, suspension."""
+
+    organization_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class NumberChanged:
+    """A number was made, changed or deleted: state, quality, tier, rate, credential."""
+
+    organization_id: str
+    env: str
+    number_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateChanged:
+    """A template was changed or deleted. `sendable`: its waiting messages may leave now (C14.5)."""
+
+    organization_id: str
+    env: str
+    number_id: str
+    template_id: str
+    sendable: bool
+
+
+Change = OrganizationChanged | NumberChanged | TemplateChanged
+OnChange = Callable[[Change], None]
+
+
+def nobody_listens(change: Change) -> None:
+    """The listener of tools and tests that have no dispatcher."""

@@ -1,0 +1,91 @@
+"""The audit: who did what to what, written in the transaction that does it (C24.5). Append only."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recado.domain.ids import AUDIT, IdSource, created_at
+from recado.storage.rows import Executor, reader
+from recado.storage.sql import load
+
+SQL = load("audit")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One deed. `env` None: it concerns the organization itself. `details` never holds personal data or secrets."""
+
+    organization_id: str
+    id: str
+    env: str | None
+    actor_type: str
+    actor_id: str
+    action: str
+    target_id: str | None
+    ip: str | None
+    request_id: str | None
+    details: Mapping[str, Any]
+
+    @property
+    def at(self) -> datetime:
+        return created_at(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who does it: `type` is account, key, admin or system."""
+
+    type: str
+    id: str
+    ip: str | None = None
+    request_id: str | None = None
+
+
+SYSTEM = Actor("system", "system")
+
+read = reader(AuditEntry)
+
+
+async def write(
+    connection: Executor,
+    ids: IdSource,
+    actor: Actor,
+    action: str,
+    *,
+    organization_id: str,
+    env: str | None,
+    target_id: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> None:
+    """Add one entry; `action` is `<resource>.<verb>`, such as `api_key.revoke`."""
+    await connection.execute(
+        SQL.insert,
+        organization_id,
+        ids.new(AUDIT),
+        env,
+        actor.type,
+        actor.id,
+        action,
+        target_id,
+        actor.ip,
+        actor.request_id,
+        dict(details or {}),
+    )
+
+
+async def list_page(
+    executor: Executor,
+    organization_id: str,
+    env: str,
+    *,
+    first_id: str,
+    before_id: str,
+    action: str | None = None,
+    actor_id: str | None = None,
+    target_id: str | None = None,
+    limit: int,
+) -> list[AuditEntry]:
+    """Newest first, ids in [first_id, before_id)."""
+    rows = await executor.fetch(SQL.page, organization_id, env, first_id, before_id, action, actor_id, target_id, limit)
+    return [read(row) for row in rows]

@@ -1,0 +1,94 @@
+"""A read-through cache of records that the hot path asks for thousands of times a second.
+
+A record is served for at most its time to live, because another process may change it; writers in this process call
+`forget` after their commit, so that here a change holds at once. What does not exist is never remembered.
+"""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Generic, TypeVar
+
+from recado.domain.clock import Clock
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Directory(Generic[K, V]):
+    """Records by key. `ttl` in seconds; beyond `capacity` records the least recently used one goes."""
+
+    def __init__(
+        self,
+        load: Callable[[K], Awaitable[V | None]],
+        *,
+        clock: Clock,
+        ttl: float = 2.0,
+        capacity: int = 10_000,
+    ) -> None:
+        self._load = load
+        self._monotonic = clock.monotonic
+        self._ttl = ttl
+        self._capacity = capacity
+        self._records: OrderedDict[K, tuple[float, V]] = OrderedDict()
+        self._loading: dict[K, asyncio.Task[V | None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def peek(self, key: K) -> V | None:
+        """The record when a fresh one is at hand, without waiting; None says nothing about its existence."""
+        found = self._records.get(key)
+        if found is None:
+            return None
+        if found[0] <= self._monotonic():
+            del self._records[key]
+            return None
+        self._records.move_to_end(key)
+        return found[1]
+
+    async def get(self, key: K) -> V | None:
+        """The record, from the database when need be; None when there is none. Concurrent misses share one query."""
+        found = self.peek(key)
+        if found is not None:
+            return found
+        loading = self._loading.get(key)
+        if loading is None:
+            loading = self._loading[key] = asyncio.ensure_future(self._read(key))
+            loading.add_done_callback(_failure_was_seen)
+        return await asyncio.shield(loading)  # a caller that goes away must not end the query of the others
+
+    def forget(self, key: K) -> None:
+        """Serve this record no more. A query under way may still answer its callers, but is not remembered."""
+        self._records.pop(key, None)
+        self._loading.pop(key, None)
+
+    def forget_where(self, condition: Callable[[V], bool]) -> None:
+        """Serve none of the records that meet the condition any more."""
+        for key in [key for key, (_, record) in self._records.items() if condition(record)]:
+            del self._records[key]
+        self._loading.clear()  # what they will find is not known yet
+
+    def clear(self) -> None:
+        self._records.clear()
+        self._loading.clear()
+
+    async def _read(self, key: K) -> V | None:
+        mine = asyncio.current_task()
+        started = self._monotonic()
+        try:
+            record = await self._load(key)
+            if record is not None and self._loading.get(key) is mine:
+                self._records[key] = (started + self._ttl, record)
+                if len(self._records) > self._capacity:
+                    self._records.popitem(last=False)
+            return record
+        finally:
+            if self._loading.get(key) is mine:
+                del self._loading[key]
+
+
+def _failure_was_seen(task: "asyncio.Task[object]") -> None:
+    """A query whose every caller has gone may fail without a warning."""
+    if not task.cancelled():
+        task.exception()

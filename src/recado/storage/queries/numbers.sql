@@ -1,0 +1,63 @@
+-- name: take_ownership
+insert into number_owners (env, phone_number_id, organization_id, number_id) values ($1, $2, $3, $4)
+on conflict (env, phone_number_id) do nothing
+returning number_id
+
+-- name: release_ownership
+delete from number_owners where env = $1 and phone_number_id = $2 and organization_id = $3 and number_id = $4
+
+-- name: by_provider_id
+select n.* from number_owners o
+join numbers n on n.organization_id = o.organization_id and n.id = o.number_id
+where o.env = $1 and o.phone_number_id = $2 and n.deleted_at is null
+
+-- name: insert
+insert into numbers (
+    organization_id, id, env, phone_number_id, business_account_id, display_phone, status, quality_rating,
+    messaging_tier, per_second, per_day, verified_name, byo, name_status, partner_removed_at, partner_removed_reason,
+    profile, access_token_cipher, last_provider_sync_at, verify_at, revision, updated_at
+) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
+returning *
+
+-- name: by_id
+select * from numbers where organization_id = $1 and env = $2 and id = $3 and deleted_at is null
+
+-- name: by_id_locked
+select * from numbers where organization_id = $1 and env = $2 and id = $3 and deleted_at is null for update
+
+-- name: page
+select * from numbers
+where organization_id = $1 and env = $2 and deleted_at is null
+    and ($3::text is null or status = $3) and ($4::text is null or quality_rating = $4)
+order by id desc limit $5 offset $6
+
+-- name: page_count
+select count(*) from (
+    select from numbers
+    where organization_id = $1 and env = $2 and deleted_at is null
+        and ($3::text is null or status = $3) and ($4::text is null or quality_rating = $4)
+    limit 10001
+) matches
+
+-- name: save
+update numbers set
+    status = $5, quality_rating = $6, messaging_tier = $7, per_second = $8, per_day = $9, verified_name = $10,
+    name_status = $11, partner_removed_at = $12, partner_removed_reason = $13, profile = $14,
+    access_token_cipher = $15, last_provider_sync_at = $16, verify_at = $17, deleted_at = $18, revision = $19,
+    updated_at = $20
+where organization_id = $1 and env = $2 and id = $3 and revision = $4 and deleted_at is null
+returning *
+
+-- name: in_use
+select exists (select from dispatch where organization_id = $1 and env = $2 and number_id = $3)
+
+-- name: claim_due
+-- Verification and the regular refresh: whoever takes a row sets its next turn, so that no two processes ask at once.
+with due as (
+    select organization_id, id from numbers
+    where verify_at <= $1 and deleted_at is null
+    order by verify_at limit $3 for update skip locked
+)
+update numbers n set verify_at = $2 from due
+where n.organization_id = due.organization_id and n.id = due.id
+returning n.*

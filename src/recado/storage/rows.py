@@ -1,0 +1,65 @@
+"""From rows of the database to the frozen records of the aggregates, and what a query may be run on.
+
+A record takes the columns that it names and no other, so that a column added by a migration harms no reader.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from operator import itemgetter
+from typing import Any, Generic, Protocol, TypeVar
+
+T = TypeVar("T")
+
+COUNTED_TO = 10_000  # C5.1: beyond this many matches, a total is an estimate
+
+
+class Executor(Protocol):
+    """A connection in a transaction, or the database itself for a single statement."""
+
+    async def fetch(self, query: str, /, *args: Any) -> Any: ...
+
+    async def fetchrow(self, query: str, /, *args: Any) -> Any: ...
+
+    async def fetchval(self, query: str, /, *args: Any) -> Any: ...
+
+    async def execute(self, query: str, /, *args: Any) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """One page of a skip/limit list. `estimated`: there are more than 10,000 matches and `total` says no more (C5.1)."""
+
+    items: list[T]
+    total: int
+    estimated: bool
+
+
+def page(items: list[T], counted: int) -> Page[T]:
+    """`counted`: the matches counted up to 10,001."""
+    return Page(items, counted, estimated=counted > COUNTED_TO)
+
+
+def reader(record: type[T], **convert: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], T]:
+    """A function that makes one `record` of one row. `convert`: by column, applied to values that are not null."""
+    names = [field.name for field in fields(record)]  # type: ignore[arg-type]
+    pick = itemgetter(*names)
+    positions = [(names.index(name), function) for name, function in convert.items()]
+
+    def read(row: Mapping[str, Any]) -> T:
+        values: list[Any] = list(pick(row))
+        for position, function in positions:
+            if values[position] is not None:
+                values[position] = function(values[position])
+        return record(*values)
+
+    return read
+
+
+def affected(status: str) -> int:
+    """The number of rows in a command's completion tag, such as `UPDATE 3`."""
+    return int(status.rsplit(" ", 1)[-1])
+
+
+def columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
+    """Rows turned into the parallel arrays that `unnest` takes."""
+    return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
