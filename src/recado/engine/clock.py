@@ -1,0 +1,121 @@
+"""The two clocks: `SystemClock` follows the machine, `VirtualClock` stands still until a test advances it.
+
+This is the only module that may touch `time`, `datetime.now` or `asyncio.sleep`.
+"""
+
+import asyncio
+import heapq
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from recado.domain.clock import TimerHandle
+
+_SETTLE_PASSES = 1_000
+_BLIND_PASSES = 50
+
+
+class SystemClock:
+    """The machine's clock; timers run on the current event loop."""
+
+    __slots__ = ()
+
+    def now(self) -> datetime:
+        """The present instant, aware, in UTC."""
+        return datetime.now(UTC)
+
+    def monotonic(self) -> float:
+        """Seconds of the machine's monotonic clock."""
+        return time.monotonic()
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait for `seconds`; zero or less only lets others run."""
+        await asyncio.sleep(max(0.0, seconds))
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
+        """Call `callback` at `when` (monotonic seconds), never early, up to a millisecond late."""
+        loop = asyncio.get_running_loop()
+        # uvloop rounds to the nearest millisecond, which may be early: a send released early breaks exact pacing.
+        delay = math.ceil(max(0.0, when - time.monotonic()) * 1_000) / 1_000
+        return loop.call_at(loop.time() + delay, callback)
+
+
+class _VirtualTimer:
+    """One entry of the virtual clock's heap."""
+
+    __slots__ = ("callback", "cancelled")
+
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+
+
+class VirtualClock:
+    """A clock that moves only by `advance`; what it wakes runs in time order, and equal times in the order they were set."""
+
+    def __init__(self, start: datetime) -> None:
+        """Begin at `start`, which must be aware."""
+        if start.tzinfo is None:
+            raise ValueError("a clock's start needs a time zone")
+        self._start = start.astimezone(UTC)
+        self._elapsed = 0.0
+        self._timers: list[tuple[float, int, _VirtualTimer]] = []
+        self._set_so_far = 0
+
+    def now(self) -> datetime:
+        """The virtual instant, aware, in UTC."""
+        return self._start + timedelta(seconds=self._elapsed)
+
+    def monotonic(self) -> float:
+        """Virtual seconds since the start."""
+        return self._elapsed
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait until the clock was advanced by `seconds`; zero or less only lets others run."""
+        if seconds <= 0:
+            await asyncio.sleep(0)
+            return
+        woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        timer = self.call_at(self._elapsed + seconds, lambda: None if woken.done() else woken.set_result(None))
+        try:
+            await woken
+        finally:
+            timer.cancel()
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
+        """Call `callback` when the clock reaches `when` (virtual seconds); a past instant needs no advance."""
+        if when <= self._elapsed:
+            return asyncio.get_running_loop().call_soon(callback)
+        timer = _VirtualTimer(callback)
+        self._set_so_far += 1
+        heapq.heappush(self._timers, (when, self._set_so_far, timer))
+        return timer
+
+    async def advance(self, seconds: float) -> None:
+        """Move on by `seconds`: each due timer runs at its own instant, and the loop settles between instants."""
+        if seconds < 0:
+            raise ValueError("time does not go back")
+        target = self._elapsed + seconds
+        await self.settle()
+        while self._timers and self._timers[0][0] <= target:
+            when, _, timer = heapq.heappop(self._timers)
+            if timer.cancelled:
+                continue
+            self._elapsed = when
+            timer.callback()
+            await self.settle()
+        self._elapsed = target
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Let the loop run until nothing more is ready; what waits for a socket or a thread is not waited for."""
+        # The standard loop shows what is ready; on any other, a fixed number of passes has to do.
+        ready = getattr(asyncio.get_running_loop(), "_ready", None)
+        for _ in range(_BLIND_PASSES if ready is None else _SETTLE_PASSES):
+            await asyncio.sleep(0)
+            if ready is not None and not ready:
+                return
