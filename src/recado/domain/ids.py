@@ -1,0 +1,127 @@
+"""Ids: a prefix, 8 characters of creation time in milliseconds, 13 random ones, all base 62 in ASCII order (C2.1).
+
+Order by id is order of creation, so a period is a range of ids and a record needs no column for its creation time.
+"""
+
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from recado.domain.clock import Clock
+
+ACCOUNT: Final = "acc_"
+API_KEY: Final = "key_"
+AUDIT: Final = "aud_"
+BATCH: Final = "btc_"
+CONTACT: Final = "cnt_"
+DELIVERY: Final = "dlv_"
+EVENT: Final = "evt_"
+JOURNEY: Final = "jrn_"
+MEDIA: Final = "med_"
+MESSAGE: Final = "msg_"
+NUMBER: Final = "num_"
+ORGANIZATION: Final = "org_"
+REQUEST: Final = "req_"
+TEMPLATE: Final = "tpl_"
+WEBHOOK: Final = "wbh_"
+
+BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+BODY_LENGTH: Final = 21
+
+_TIME_LENGTH = 8
+_PAIRS = [a + b for a in BASE62 for b in BASE62]
+_PAIR_VALUES = {pair: value for value, pair in enumerate(_PAIRS)}
+_PAIR = 62**2
+_MAX_MS = 62**_TIME_LENGTH - 1
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# The 13 random characters are a head, drawn once in a millisecond, and a tail that grows by a random step with each id.
+_HEAD_RANGE = 62**7
+_TAIL_RANGE = 62**6
+_STEP_BITS = 20
+_STEP_BACK_MS = 1000
+
+
+def base62(value: int, width: int) -> str:
+    """`value` in base 62 with `width` characters; digits that do not fit are cut."""
+    digits = []
+    for _ in range(width):
+        value, digit = divmod(value, 62)
+        digits.append(BASE62[digit])
+    return "".join(reversed(digits))
+
+
+class IdSource:
+    """Mints ids that strictly increase within this process, also within one millisecond (C2.1).
+
+    When the clock steps back by less than a second, ids stay in the last millisecond; a larger step is followed.
+    """
+
+    __slots__ = ("_bits", "_below", "_head", "_head_text", "_ms", "_now", "_tail", "_time_text")
+
+    def __init__(self, clock: Clock, source: random.Random) -> None:
+        self._now = clock.now
+        self._bits = source.getrandbits
+        self._below = source.randrange
+        self._ms = -1
+        self._time_text = ""
+        self._head = 0
+        self._head_text = ""
+        self._tail = 0
+
+    def new(self, prefix: str) -> str:
+        """A new id with `prefix` (its underscore included), of the clock's present millisecond."""
+        since = self._now() - _EPOCH
+        ms = since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+        if ms != self._ms and not self._ms - _STEP_BACK_MS < ms < self._ms:
+            self._enter(ms)
+        else:
+            self._tail += self._bits(_STEP_BITS) + 1
+            if self._tail >= _TAIL_RANGE:
+                self._carry()
+        rest, low = divmod(self._tail, _PAIR)
+        high, middle = divmod(rest, _PAIR)
+        return f"{prefix}{self._time_text}{self._head_text}{_PAIRS[high]}{_PAIRS[middle]}{_PAIRS[low]}"
+
+    def _enter(self, ms: int) -> None:
+        self._ms = ms
+        self._time_text = base62(ms, _TIME_LENGTH)
+        # The last heads are left out, so that a carry always has room.
+        self._head = self._below(_HEAD_RANGE - 1_000_000)
+        self._head_text = base62(self._head, 7)
+        self._tail = self._below(_TAIL_RANGE)
+
+    def _carry(self) -> None:
+        self._head += 1
+        self._head_text = base62(self._head, 7)
+        self._tail = self._bits(_STEP_BITS)
+
+
+def created_at(record_id: str) -> datetime:
+    """The creation time in an id, in UTC with millisecond precision. ValueError for text that is no id."""
+    time_text = record_id[-BODY_LENGTH : -BODY_LENGTH + _TIME_LENGTH]
+    try:
+        ms = (
+            (_PAIR_VALUES[time_text[0:2]] * _PAIR + _PAIR_VALUES[time_text[2:4]]) * _PAIR + _PAIR_VALUES[time_text[4:6]]
+        ) * _PAIR + _PAIR_VALUES[time_text[6:8]]
+        return _EPOCH + timedelta(milliseconds=ms)
+    except (KeyError, OverflowError):
+        raise ValueError("not an id") from None
+
+
+def lowest_id(prefix: str, at: datetime) -> str:
+    """The smallest id whose creation time is not before `at`.
+
+    A record was created in [start, end) exactly when lowest_id(start) <= id < lowest_id(end). Times outside the range
+    of ids are moved to its ends.
+    """
+    ms = -((_EPOCH - at) // timedelta(milliseconds=1))
+    return prefix + base62(min(max(ms, 0), _MAX_MS), _TIME_LENGTH) + "0" * (BODY_LENGTH - _TIME_LENGTH)
+
+
+def is_id(prefix: str, text: str) -> bool:
+    """Whether `text` has the form of an id with this prefix (C2.1)."""
+    if len(text) != len(prefix) + BODY_LENGTH or not text.startswith(prefix):
+        return False
+    body = text[len(prefix) :]
+    return body.isascii() and body.isalnum()

@@ -1,0 +1,35 @@
+"""Timestamps at the edge: one output form, any RFC 3339 offset as input (C2.3.5)."""
+
+import re
+from datetime import UTC, datetime, timedelta
+
+_RFC3339 = re.compile(
+    r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(\.\d+)?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
+)
+
+
+def format_timestamp(at: datetime) -> str:
+    """An aware time as `YYYY-MM-DDTHH:MM:SS.sssZ`; what is finer than a millisecond is cut."""
+    if at.tzinfo is not UTC:
+        at = at.astimezone(UTC)
+    return at.isoformat("T", "milliseconds")[:23] + "Z"
+
+
+def parse_timestamp(text: str) -> datetime:
+    """The UTC time of an RFC 3339 date-time; digits finer than a microsecond are cut.
+
+    ValueError when the text has another form, names no offset, or no such moment exists.
+    """
+    match = _RFC3339.fullmatch(text)
+    if match is None:
+        raise ValueError("not an RFC 3339 date-time with an offset")
+    day, minute, second, fraction, offset = match.groups()
+    leap = timedelta(0)
+    if second == "60":  # a leap second: clocks here count it as the second that follows
+        second, leap = "59", timedelta(seconds=1)
+    digits = (fraction or ".0")[1:7]
+    try:
+        at = datetime.fromisoformat(f"{day}T{minute}:{second}.{digits:0<6}{offset.upper().replace('Z', '+00:00')}")
+        return at.astimezone(UTC) + leap
+    except (ValueError, OverflowError):
+        raise ValueError("no such moment exists") from None
