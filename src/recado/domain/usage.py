@@ -1,4 +1,4 @@
-"""Windows of usage and the buckets of their time series (C14.4): whole hours in UTC, days of the organization's zone."""
+"""Windows of usage and their buckets: whole hours in UTC, days of the organization's zone (C14.4)."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal
@@ -26,7 +26,7 @@ def default_bucket(window: Window) -> Bucket:
 def bucket_starts(first: datetime, until: datetime, bucket: Bucket, zone: ZoneInfo) -> list[datetime]:
     """The starts, in UTC and ascending, of the buckets that hold some part of [first, until).
 
-    The first bucket may start before `first`. A day of a clock change has 23 or 25 hours and is one bucket all the same.
+    The first bucket may start before `first`. A day of 23 or 25 hours (clock change) is one bucket all the same.
     """
     if bucket == "hour":
         start = first.astimezone(UTC).replace(minute=0, second=0, microsecond=0)

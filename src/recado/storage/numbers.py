@@ -22,7 +22,7 @@ REFRESH_EVERY = timedelta(minutes=15)  # C14.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """One sending number. `held_ms`: past pauses by an operator. `verify_at`: when the provider is asked next (C14.3)."""
+    """One sender. `held_ms`: past pauses by an operator. `verify_at`: when the provider is asked next (C14.3)."""
 
     organization_id: str
     id: str

@@ -27,7 +27,7 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a skip/limit list. `estimated`: there are more than 10,000 matches and `total` says no more (C5.1)."""
+    """One page of a skip/limit list. `estimated`: `total` only says that there are more than 10,000 matches (C5.1)."""
 
     items: list[T]
     total: int

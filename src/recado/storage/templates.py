@@ -25,7 +25,7 @@ Components = tuple[Mapping[str, Any], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """One template in one language. `next_step_at`: when its submission or the sandbox's review goes on."""
+    """One template in one language. `next_step_at`: when its submission goes on, or the `verdict` is due."""
 
     organization_id: str
     id: str
@@ -43,6 +43,7 @@ class Template:
     rejection_reason: str | None = None
     submit_attempts: int = 0
     next_step_at: datetime | None = None
+    verdict: Mapping[str, Any] | None = None
     deleted_at: datetime | None = None
     revision: int = 1
     updated_at: datetime
@@ -144,6 +145,7 @@ async def save(executor: Executor, before: Template, after: Template, now: datet
         approved_version=before.approved_version,
         submit_attempts=before.submit_attempts,
         next_step_at=before.next_step_at,
+        verdict=before.verdict,
     )
     row = await executor.fetchrow(
         SQL.save,
@@ -161,6 +163,7 @@ async def save(executor: Executor, before: Template, after: Template, now: datet
         after.rejection_reason,
         after.submit_attempts,
         after.next_step_at,
+        after.verdict,
         after.deleted_at,
         before.revision + 1 if visible else before.revision,
         now if visible else before.updated_at,

@@ -176,6 +176,7 @@ create table templates (
     rejection_reason text,
     submit_attempts integer not null default 0,
     next_step_at timestamptz, -- of submission and of the sandbox's review
+    verdict jsonb, -- the sandbox's, due at next_step_at
     deleted_at timestamptz,
     revision integer not null,
     updated_at timestamptz not null,

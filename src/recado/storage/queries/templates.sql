@@ -51,8 +51,8 @@ select count(*) from (
 -- name: save
 update templates set
     category = $5, status = $6, components = $7, header_example_url = $8, provider_template_id = $9, version = $10,
-    approved_version = $11, rejection_reason = $12, submit_attempts = $13, next_step_at = $14, deleted_at = $15,
-    revision = $16, updated_at = $17
+    approved_version = $11, rejection_reason = $12, submit_attempts = $13, next_step_at = $14, verdict = $15,
+    deleted_at = $16, revision = $17, updated_at = $18
 where organization_id = $1 and env = $2 and id = $3 and revision = $4 and deleted_at is null
 returning *
 
