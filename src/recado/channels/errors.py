@@ -26,7 +26,7 @@ class ProviderError(Exception):
         self.text = text
 
 
-class MalformedCallback(Exception):  # noqa: N818 - a finding about the callback, named as one
+class MalformedCallback(Exception):
     """A callback, or one event in it, does not have the shape of the protocol.
 
     `events` are those of the same body that could be read: one bad report must not lose the others.

@@ -5,11 +5,12 @@ The same form serves as the row of an event that waits. Reading is strict: what 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal, get_args
 
 from recado.channels.errors import MalformedCallback
 from recado.channels.fields import Fields
+from recado.domain.timestamps import format_timestamp
 
 ReportStatus = Literal["sent", "delivered", "read", "failed"]
 Verdict = Literal["approved", "rejected", "paused", "disabled"]
@@ -101,7 +102,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
         return _present(
             kind="status",
             status=event.status,
-            at=_time(event.at),
+            at=format_timestamp(event.at),
             providerMessageId=event.provider_message_id,
             reference=event.reference,
             code=event.code,
@@ -112,7 +113,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
             **_present(
                 kind="inbound",
                 account=event.account,
-                at=_time(event.at),
+                at=format_timestamp(event.at),
                 type=event.type,
                 providerMessageId=event.provider_message_id,
                 quoted=event.quoted,
@@ -125,7 +126,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
         return _present(
             kind="template",
             status=event.status,
-            at=_time(event.at),
+            at=format_timestamp(event.at),
             providerTemplateId=event.provider_template_id,
             account=event.account,
             category=event.category,
@@ -135,7 +136,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
         return _present(
             kind="number",
             account=event.account,
-            at=_time(event.at),
+            at=format_timestamp(event.at),
             status=event.status,
             quality=event.quality,
             tier=event.tier,
@@ -143,7 +144,11 @@ def event_to_json(event: Event) -> dict[str, Any]:
             partnerRemoved=event.partner_removed,
         )
     return _present(
-        kind="preference", account=event.account, phone=event.phone, stopped=event.stopped, at=_time(event.at)
+        kind="preference",
+        account=event.account,
+        phone=event.phone,
+        stopped=event.stopped,
+        at=format_timestamp(event.at),
     )
 
 
@@ -233,10 +238,6 @@ NUMBER_STATES: frozenset[NumberState] = frozenset(get_args(NumberState))
 QUALITIES: frozenset[Quality] = frozenset(get_args(Quality))
 TIERS = frozenset({"tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"})
 NAME_STATES = frozenset({"approved", "pending", "rejected", "expired", "none"})
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _present(**fields: Any) -> dict[str, Any]:

@@ -1,17 +1,15 @@
-"""Strict reading of a provider's JSON: every value is of its type, bounded, and fit to be stored in PostgreSQL (which takes no U+0000).
+"""Strict reading of a provider's JSON: every value has its type and bound, and fits PostgreSQL (no U+0000).
 
 Errors name the place of the field only: its value may be personal.
 """
 
-import re
 from collections.abc import Mapping, Set
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, TypeVar, cast
 
 from recado.channels.errors import MalformedCallback
+from recado.domain.timestamps import parse_timestamp
 
-# RFC 3339 with an offset; `fromisoformat` alone takes week dates and times without offset too.
-_RFC3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII)
 MAX_DEPTH = 32
 
 Choice = TypeVar("Choice", bound=str)
@@ -62,12 +60,9 @@ class Fields:
 
     def time(self, name: str) -> datetime:
         """An instant in UTC."""
-        value = self._values.get(name)
-        if not isinstance(value, str) or not _RFC3339.fullmatch(value):
-            raise self._wrong(name)
         try:
-            return datetime.fromisoformat(value.upper()).astimezone(UTC)
-        except (ValueError, OverflowError):  # no such day; an offset that leaves the calendar
+            return parse_timestamp(self.text(name, 64))
+        except ValueError:
             raise self._wrong(name) from None
 
     def items(self, name: str, most: int) -> list[Any]:
@@ -82,6 +77,13 @@ class Fields:
         if not isinstance(value, dict):
             raise self._wrong(name)
         return cast("dict[str, Any]", self._clean(value, name, MAX_DEPTH))
+
+    def trees(self, name: str, most: int) -> list[Mapping[str, Any]]:
+        """A list of such objects."""
+        items = self.items(name, most)
+        if not all(isinstance(item, dict) for item in items):
+            raise self._wrong(name)
+        return cast("list[Mapping[str, Any]]", self._clean(items, name, MAX_DEPTH + 1))
 
     def _clean(self, value: object, name: str, depth: int) -> object:
         if isinstance(value, str):

@@ -1,0 +1,136 @@
+"""Pooled HTTP calls to a provider, with one question answered exactly: may the other side have processed the request?
+
+A call never raises (cancellation aside): it ends as `Answer`, `NotSent` or `Lost` (C29.2).
+"""
+
+from asyncio import CancelledError
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+MAX_ANSWER = 64 * 1024  # bytes; of a longer answer the rest is not read
+MAX_RETRY_AFTER = 21_600.0  # seconds; a typing error at the provider must not stop a number for years
+# Under the 5 s after which common servers close an idle connection: a request written into that moment is in doubt.
+_KEEPALIVE_SECONDS = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The provider answered. `complete`: the body arrived whole and was not too long."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotSent:
+    """Not one byte of the request left: no connection was had."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """A connection was had and no answer came: the request may have been processed."""
+
+
+class OutboundHttp:
+    """A bounded pool of connections; no redirects, no cookies, no proxy or credentials from the environment.
+
+    `timeout`, `connect_timeout`: seconds for the whole call, and for one connection including TLS.
+    """
+
+    def __init__(self, *, connections: int = 4_000, timeout: float = 15.0, connect_timeout: float = 5.0) -> None:
+        self._connections = connections
+        self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=connect_timeout)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def start(self) -> None:
+        if self._session is not None:
+            return
+        trace = aiohttp.TraceConfig()
+        trace.on_connection_create_end.append(_connected)
+        trace.on_connection_reuseconn.append(_connected)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self._connections, keepalive_timeout=_KEEPALIVE_SECONDS),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=self._timeout,
+            trust_env=False,
+            auto_decompress=False,
+            trace_configs=[trace],
+        )
+
+    async def stop(self) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def post(
+        self, url: URL, body: bytes, headers: Mapping[str, str], *, longest: int = MAX_ANSWER
+    ) -> Answer | NotSent | Lost:
+        """POST once (aiohttp repeats no POST by itself) and read at most `longest` bytes of the answer."""
+        if self._session is None:
+            return NotSent()
+        call = _Call()
+        try:
+            async with self._session.post(
+                url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=call
+            ) as response:
+                call.status, call.headers = response.status, response.headers
+                call.complete = await _read(response, call.body, longest)
+        except CancelledError:
+            raise
+        except Exception:  # noqa: BLE001 - whatever went wrong, the one thing that matters is how far the request came
+            if not call.connected:
+                return NotSent()
+        # A status that came stands, even when the connection broke inside its body.
+        return Answer(call.status, call.headers, bytes(call.body), call.complete) if call.status else Lost()
+
+
+def retry_after(value: str | None, now: datetime) -> float | None:
+    """Seconds of a Retry-After header, which holds seconds or an HTTP date; None when absent or unreadable."""
+    if value is None:
+        return None
+    text = value.strip()
+    if text.isascii() and text.isdigit() and len(text) <= 12:
+        return min(float(text), MAX_RETRY_AFTER)
+    try:
+        date = parsedate_to_datetime(text)
+        if date.tzinfo is None:  # "-0000": UTC by its grammar
+            date = date.replace(tzinfo=UTC)
+        return min(max((date - now).total_seconds(), 0.0), MAX_RETRY_AFTER)
+    except (ValueError, TypeError, OverflowError, IndexError):
+        return None
+
+
+class _Call:
+    """How far one request came."""
+
+    __slots__ = ("body", "complete", "connected", "headers", "status")
+
+    def __init__(self) -> None:
+        self.connected = False
+        self.status = 0
+        self.headers: Mapping[str, str] = {}
+        self.body = bytearray()
+        self.complete = False
+
+
+async def _connected(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
+    context.trace_request_ctx.connected = True
+
+
+async def _read(response: aiohttp.ClientResponse, body: bytearray, longest: int) -> bool:
+    while len(body) <= longest:
+        chunk = await response.content.read(longest + 1 - len(body))
+        if not chunk:
+            return True
+        body += chunk
+    response.close()  # the rest is not worth the connection
+    return False
