@@ -3,17 +3,15 @@
 What happens to a message on its way out is in `dispatch.py`; lists and reads for callers are in `message_reads.py`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recado.domain.message import MESSAGE_MACHINE, MessageEvent
-from recado.storage.postgres import Database
 from recado.storage.sql import load
 
 SQL = load("messages")
 
 SINGLE_OWNER = "single"
+MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,3 +58,79 @@ class Bound:
 
 AcceptResult = Stored | Bound
 STORED = Stored()
+
+
+async def accept(db: Database, batch: Sequence[NewMessage]) -> list[AcceptResult | Exception]:
+    """Store a batch, each row with its idempotency binding and its place in the queue; one commit."""
+    stored = await _insert(db, batch)
+    missing = [new for new in batch if new.key_hash is not None and new.id not in stored]
+    if not missing:
+        return [STORED] * len(batch)
+    bindings = await bindings_of(db, missing)
+    return [
+        STORED if new.key_hash is None or new.id in stored else _bound(new, bindings.get(_key(new)))
+        for new in batch
+    ]
+
+
+async def bindings_of(db: Database, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
+    """What the idempotency keys of these messages are bound to."""
+    rows = await db.hot.fetch(
+        SQL.bindings,
+        [new.organization_id for new in batch],
+        [new.env for new in batch],
+        [new.key_hash for new in batch],
+    )
+    return {
+        (row["organization_id"], row["env"], row["key_hash"]): Bound(
+            row["message_id"], row["fingerprint"], row["created_at"]
+        )
+        for row in rows
+    }
+
+
+async def unbind(db: Database, new: NewMessage, message_id: str) -> None:
+    """Free the key of `new` from an earlier message, if it is still bound to that one."""
+    await db.execute(SQL.unbind, new.organization_id, new.env, new.key_hash, message_id)
+
+
+def _bound(new: NewMessage, found: Bound | None) -> AcceptResult | Exception:
+    if found is None:
+        # Bound when we stored, gone when we looked: the key was freed in between, and the caller may try again.
+        return Unavailable("The request could not be stored just now; send it again.")
+    # An earlier run of this batch, whose answer was lost, had stored it.
+    return STORED if found.message_id == new.id else found
+
+
+def _key(new: NewMessage) -> tuple[str, str, bytes]:
+    assert new.key_hash is not None
+    return (new.organization_id, new.env, new.key_hash)
+
+
+async def _insert(db: Database, batch: Sequence[NewMessage]) -> set[str]:
+    rows = await db.hot.fetch(
+        SQL.accept,
+        [new.organization_id for new in batch],
+        [new.env for new in batch],
+        [new.channel for new in batch],
+        [new.id for new in batch],
+        [new.number_id for new in batch],
+        [new.type for new in batch],
+        [new.recipient for new in batch],
+        [new.recipient_hash for new in batch],
+        [new.klass for new in batch],
+        [new.force for new in batch],
+        [new.template_id for new in batch],
+        [new.payload for new in batch],
+        [new.template_vars for new in batch],
+        [new.metadata for new in batch],
+        [new.campaign_id for new in batch],
+        [new.scheduled_at for new in batch],
+        [new.due_at for new in batch],
+        [new.ttl // MILLISECOND for new in batch],
+        [new.held_base_ms for new in batch],
+        [new.accepted_at for new in batch],
+        [new.key_hash for new in batch],
+        [new.fingerprint for new in batch],
+    )
+    return {row["id"] for row in rows}

@@ -1,0 +1,1 @@
+"""What the service does over time: accepting, pacing, sending, receipts."""

@@ -1,0 +1,92 @@
+"""A lane: the ready messages of one class of one number that are held in memory, owner by owner (C14.5.2).
+
+The rows in the table are the queue; a lane is a bounded window on its head. `more` says that the table may hold ready rows
+that the window does not.
+"""
+
+from collections import OrderedDict, deque
+
+from recado.actors.row import Row
+
+OWNERS = 16
+ROWS_PER_OWNER = 20
+WINDOW = OWNERS * ROWS_PER_OWNER
+
+
+class Lane:
+    """Up to 16 owners in rotation, 320 rows in all; inside an owner, by due time and id."""
+
+    __slots__ = ("_owners", "after_owner", "missed", "more", "refilling", "size")
+
+    def __init__(self) -> None:
+        self._owners: OrderedDict[str, deque[Row]] = OrderedDict()
+        self.size = 0
+        self.more = True  # nobody has looked yet
+        self.refilling = False
+        self.missed = False  # a row was turned away while a refill was reading
+        self.after_owner = ""  # where the next refill goes on among many owners
+
+    def arrive(self, row: Row) -> bool:
+        """Take a row that was just accepted; False when it must wait in the table."""
+        if self.more or self.size >= WINDOW:
+            self.more = True
+            self.missed = self.refilling
+            return False
+        self._append(row)
+        return True
+
+    def fill(self, rows: list[Row], limit: int, known: set[str]) -> None:
+        """Take what a refill read with `limit` rows for each owner, but for those in hand already (`known`, added to)."""
+        counts: dict[str, int] = {}
+        for row in rows:
+            counts[row.owner] = counts.get(row.owner, 0) + 1
+            if row.id in known:
+                continue
+            if self.size >= WINDOW:
+                self.missed = True
+                break
+            known.add(row.id)
+            self._append(row)
+        started_over = self.after_owner == ""
+        several = len(counts) >= OWNERS
+        self.after_owner = max(counts) if several else ""
+        whole = started_over and not several and all(count < limit for count in counts.values())
+        self.more = self.missed or not whole
+        self.missed = False
+        self.refilling = False
+
+    def take(self) -> Row | None:
+        """The next row; its owner goes to the end of the rotation."""
+        if not self._owners:
+            return None
+        owner, rows = next(iter(self._owners.items()))
+        row = rows.popleft()
+        self.size -= 1
+        if rows:
+            self._owners.move_to_end(owner)
+        else:
+            del self._owners[owner]
+        return row
+
+    def limit_per_owner(self) -> int:
+        """How many rows of each owner a refill may bring: few owners have more each."""
+        return max(ROWS_PER_OWNER, WINDOW // max(1, len(self._owners)))
+
+    @property
+    def low(self) -> bool:
+        """Time to read on, before the window is empty."""
+        return self.more and not self.refilling and self.size < WINDOW // 4
+
+    def clear(self) -> None:
+        """Forget every row; the table still has them."""
+        self._owners.clear()
+        self.size = 0
+        self.more = True
+        self.after_owner = ""
+
+    def _append(self, row: Row) -> None:
+        rows = self._owners.get(row.owner)
+        if rows is None:
+            rows = self._owners[row.owner] = deque()
+        rows.append(row)
+        self.size += 1

@@ -1,0 +1,311 @@
+"""The queue: claims, their settlement, holds and releases, each one statement for many rows.
+
+A row of `dispatch` is the lock of its message: every move of a queued or sending message touches it first. All moves are
+guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import asyncpg
+
+from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.storage.postgres import Database
+from recado.storage.rows import Executor, affected, columns
+from recado.storage.sql import load
+
+SQL = load("dispatch")
+
+_CLAIMABLE = list(MESSAGE_MACHINE.sources(MessageEvent.CLAIM))
+_RETURNABLE = list(MESSAGE_MACHINE.sources(MessageEvent.RETURN_TO_QUEUE))
+# A report may have been faster than the answer to the call: the departure is recorded then too.
+_DEPARTED = [MessageStatus.SENDING, MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ]
+_FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]
+
+BLOCK = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A row about to be claimed."""
+
+    organization_id: str
+    id: str
+    recipient_hash: int
+    free_form: bool
+    business_initiated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReport:
+    """A report that the sandbox will make (C29.4). `event`: its JSON text."""
+
+    step: int
+    due_at: datetime
+    event: str
+
+
+@dataclass(frozen=True, slots=True)
+class Departed:
+    """The provider accepted the message; `sent_at` is the moment of its departure."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    number_id: str
+    provider_message_id: str
+    sent_at: datetime
+    template_category: str | None
+    needs_lookup: bool
+    settled_at: datetime
+    planned: tuple[PlannedReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The message is not sent and will not be. `last_error`: `<code>: <text>`."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    last_error: str
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The message goes back to the queue, unspent when the attempt does not count (C29.2)."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    not_before: datetime | None
+    reason: str | None
+    last_error: str | None
+    unspent: bool
+    returned_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    """The outcome of the call is unknown."""
+
+    organization_id: str
+    id: str
+    number_id: str
+    planned: tuple[PlannedReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A gate of the message's own holds it back."""
+
+    organization_id: str
+    id: str
+    not_before: datetime
+    reason: str
+
+
+CLAIMED, LOST, WINDOW_CLOSED = "claimed", "lost", "window_closed"
+
+
+async def take_epoch(db: Executor, now: datetime) -> int:
+    """Become the one process that may claim; earlier owners can claim nothing from now on."""
+    epoch: int = await db.fetchval(SQL.take_epoch, now)
+    return epoch
+
+
+async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
+    """queued → sending for the rows that are still to be had: `claimed`, `lost` or `window_closed` for each."""
+    arguments = columns(
+        [(row.organization_id, row.id, row.recipient_hash, row.free_form, row.business_initiated) for row in rows], 5
+    )
+    found = await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE)
+    verdicts = {
+        record["id"]: CLAIMED if record["claimed"] else WINDOW_CLOSED if record["window_closed"] else LOST
+        for record in found
+    }
+    return [verdicts[row.id] for row in rows]
+
+
+async def departed(db: Database, rows: Sequence[Departed]) -> None:
+    """sending → sent, with the departure and the counters of its minute."""
+    arguments = columns(
+        [
+            (
+                row.organization_id,
+                row.env,
+                row.channel,
+                row.id,
+                row.number_id,
+                row.provider_message_id,
+                row.sent_at,
+                row.template_category,
+                row.needs_lookup,
+            )
+            for row in rows
+        ],
+        9,
+    )
+    await db.hot.fetch(SQL.sent, *arguments, rows[-1].settled_at, _DEPARTED, *_planned(rows))
+
+
+async def failed(db: Database, rows: Sequence[Failed]) -> list[str]:
+    """queued or sending → failed; answers the ids that moved."""
+    arguments = columns(
+        [(row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at) for row in rows], 6
+    )
+    return [record["id"] for record in await db.hot.fetch(SQL.failed, *arguments, _FAILABLE)]
+
+
+async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
+    """sending → queued, for rows that this process claimed."""
+    arguments = columns(
+        [
+            (
+                row.organization_id,
+                row.env,
+                row.channel,
+                row.id,
+                row.not_before,
+                row.reason,
+                row.last_error,
+                row.unspent,
+            )
+            for row in rows
+        ],
+        8,
+    )
+    await db.hot.fetch(SQL.returned, *arguments, epoch, rows[-1].returned_at, _RETURNABLE)
+
+
+async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
+    """Mark calls of unknown outcome: they stay `sending`."""
+    arguments = columns([(row.organization_id, row.id) for row in rows], 2)
+    await db.hot.fetch(SQL.uncertain, *arguments, *_planned(rows))
+
+
+async def hold(db: Database, rows: Sequence[Held]) -> None:
+    """Take rows out of the ready index until their moment comes."""
+    arguments = columns([(row.organization_id, row.id, row.not_before, row.reason) for row in rows], 4)
+    await db.hot.fetch(SQL.hold, *arguments)
+
+
+async def hold_template(db: Database, organization_id: str, number_id: str, template_id: str) -> int:
+    """Hold one block of the ready rows that wait for this template; answers how many."""
+    return len(await db.fetch(SQL.hold_template, organization_id, number_id, template_id, BLOCK))
+
+
+async def release(
+    executor: Executor, organization_id: str, number_id: str, reason: str, template_id: str | None = None
+) -> int:
+    """Make one block of the rows that wait for this reason ready again; answers how many."""
+    return len(await executor.fetch(SQL.release, organization_id, number_id, reason, template_id, BLOCK))
+
+
+async def release_due(executor: Executor, now: datetime) -> list[tuple[str, str]]:
+    """Make one block of the rows whose moment has come ready; answers (organization, number) of each."""
+    rows = await executor.fetch(SQL.release_due, now, BLOCK)
+    return [(row["organization_id"], row["number_id"]) for row in rows]
+
+
+async def ready_numbers(executor: Executor) -> list[tuple[str, str]]:
+    """(organization, number) of every number with a row ready."""
+    return [(row["organization_id"], row["number_id"]) for row in await executor.fetch(SQL.ready_numbers)]
+
+
+async def refill(
+    executor: Executor, organization_id: str, number_id: str, klass: int, after_owner: str, limit: int
+) -> list[asyncpg.Record]:
+    """The next ready rows of a class, by owner, due time and id."""
+    rows: list[asyncpg.Record] = await executor.fetch(
+        SQL.refill, organization_id, number_id, klass, after_owner, limit
+    )
+    return rows
+
+
+async def forced(executor: Executor, organization_id: str, number_id: str) -> list[asyncpg.Record]:
+    """Ready rows that a caller forced."""
+    rows: list[asyncpg.Record] = await executor.fetch(SQL.forced, organization_id, number_id, BLOCK)
+    return rows
+
+
+async def rescue(executor: Executor, epoch: int, claimed_before: datetime) -> list[tuple[str, str]]:
+    """Mark uncertain what an older epoch, or a call that never came back, left `sending`."""
+    rows = await executor.fetch(SQL.rescue, epoch, claimed_before)
+    return [(row["organization_id"], row["number_id"]) for row in rows]
+
+
+async def to_give_up(executor: Executor, claimed_before: datetime) -> list[asyncpg.Record]:
+    """One block of messages whose outcome stayed unknown too long."""
+    rows: list[asyncpg.Record] = await executor.fetch(SQL.give_up, claimed_before, BLOCK)
+    return rows
+
+
+async def expiring(executor: Executor, now: datetime) -> list[asyncpg.Record]:
+    """One block of rows whose time to live may have run out."""
+    rows: list[asyncpg.Record] = await executor.fetch(SQL.expiring, now, BLOCK)
+    return rows
+
+
+async def prolong(executor: Executor, rows: Sequence[tuple[str, str, datetime]]) -> int:
+    """Move the expiry of (organization, id, expiry)."""
+    return affected(await executor.execute(SQL.prolong, *columns(rows, 3)))
+
+
+async def crashed(executor: Executor, organization_id: str, message_id: str) -> Mapping[str, Any] | None:
+    """Count a failure of the actor with this row in hand; `crashes`, `env`, `channel`."""
+    row: Mapping[str, Any] | None = await executor.fetchrow(SQL.crashed, organization_id, message_id)
+    return row
+
+
+async def state(executor: Executor, organization_id: str, message_id: str) -> asyncpg.Record | None:
+    """The row of a queued or sending message."""
+    row: asyncpg.Record | None = await executor.fetchrow(SQL.state, organization_id, message_id)
+    return row
+
+
+async def ahead(
+    executor: Executor, organization_id: str, number_id: str, klass: int, due_at: datetime, message_id: str
+) -> int:
+    """Ready rows of the class before this one, counted up to 10,001."""
+    count: int = await executor.fetchval(SQL.ahead, organization_id, number_id, klass, due_at, message_id, 10_001)
+    return count
+
+
+async def in_flight(executor: Executor, organization_id: str, number_id: str, since: datetime) -> int:
+    """Rows claimed since then and not settled."""
+    count: int = await executor.fetchval(SQL.in_flight, organization_id, number_id, since)
+    return count
+
+
+async def day_minutes(
+    executor: Executor, organization_id: str, number_id: str, now: datetime
+) -> list[tuple[datetime, int]]:
+    """(minute, sent) of the last 24 hours."""
+    rows = await executor.fetch(SQL.day_minutes, organization_id, number_id, now - timedelta(hours=24, minutes=1))
+    return [(row["minute"], row["sent"]) for row in rows]
+
+
+async def tier_recipients(
+    executor: Executor, organization_id: str, number_id: str, now: datetime
+) -> list[tuple[int, datetime]]:
+    """(recipient hash, last business-initiated message) of the last 24 hours, oldest first."""
+    rows = await executor.fetch(SQL.tier_recipients, organization_id, number_id, now - timedelta(hours=24))
+    return [(row["recipient_hash"], row["last_at"]) for row in rows]
+
+
+def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[list[Any]]:
+    return columns(
+        [
+            (row.organization_id, row.id, report.step, report.due_at, row.number_id, report.event)
+            for row in rows
+            for report in row.planned
+        ],
+        6,
+    )

@@ -1,0 +1,423 @@
+-- name: take_epoch
+-- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
+update dispatchers set epoch = epoch + 1, taken_at = $1 where shard = 0 returning epoch;
+
+-- name: ready_numbers
+-- The numbers that have a row ready, found by skipping through the index: its cost is that of the numbers, not of the rows.
+with recursive found as (
+    (
+        select organization_id, number_id
+        from dispatch
+        where not_before is null and claimed_epoch is null
+        order by organization_id, number_id
+        limit 1
+    )
+    union all
+    select next.organization_id, next.number_id
+    from found f
+    cross join lateral (
+        select d.organization_id, d.number_id
+        from dispatch d
+        where
+            d.not_before is null and d.claimed_epoch is null
+            and (d.organization_id, d.number_id) > (f.organization_id, f.number_id)
+        order by d.organization_id, d.number_id
+        limit 1
+    ) next
+)
+select organization_id, number_id from found;
+
+-- name: refill
+-- The next ready rows of one class of a number: up to $5 of each of up to 16 owners after owner $4, with what a send needs.
+with recursive owners as (
+    (
+        select owner
+        from dispatch
+        where
+            organization_id = $1 and number_id = $2 and class = $3
+            and not_before is null and claimed_epoch is null and owner > $4
+        order by owner
+        limit 1
+    )
+    union all
+    select next.owner
+    from owners o
+    cross join lateral (
+        select d.owner
+        from dispatch d
+        where
+            d.organization_id = $1 and d.number_id = $2 and d.class = $3
+            and d.not_before is null and d.claimed_epoch is null and d.owner > o.owner
+        order by d.owner
+        limit 1
+    ) next
+),
+few as (select owner from owners limit 16)
+select
+    d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
+    d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars
+from few
+cross join lateral (
+    select *
+    from dispatch q
+    where
+        q.organization_id = $1 and q.number_id = $2 and q.class = $3 and q.owner = few.owner
+        and q.not_before is null and q.claimed_epoch is null
+    order by q.due_at, q.id
+    limit $5
+) d
+cross join lateral (
+    select * from messages m
+    where m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+    limit 1
+) m;
+
+-- name: forced
+-- The forced rows of a number: few, and they go first.
+select
+    d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
+    d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars
+from dispatch d
+join messages m
+    on m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+where
+    d.organization_id = $1 and d.number_id = $2
+    and d.force and d.not_before is null and d.claimed_epoch is null
+order by d.due_at, d.id
+limit $3;
+
+-- name: claim
+-- queued → sending, in one commit before any call begins. A row is lost to this claim when it was withdrawn, held or claimed
+-- meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
+with owner as (
+    select epoch from dispatchers where shard = 0 and epoch = $6
+),
+given as (
+    select *
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[], $5::boolean[])
+        as g (organization_id, id, recipient_hash, free_form, business_initiated)
+),
+taken as (
+    update dispatch d
+    set claimed_epoch = $6, claimed_at = $7, attempts = d.attempts + 1
+    from given g, owner
+    where
+        d.organization_id = g.organization_id and d.id = g.id
+        and d.claimed_epoch is null and d.not_before is null
+        and (
+            not g.free_form
+            or exists (
+                select 1 from chat_windows w
+                where
+                    w.organization_id = d.organization_id and w.number_id = d.number_id
+                    and w.recipient_hash = g.recipient_hash and w.last_inbound_at > $7 - interval '24 hours'
+            )
+        )
+    returning d.organization_id, d.env, d.channel, d.id, d.number_id, g.recipient_hash, g.business_initiated
+),
+moved as (
+    update messages m
+    set status = 'sending', attempts = m.attempts + 1, updated_at = $7
+    from taken t
+    where
+        m.organization_id = t.organization_id and m.env = t.env and m.channel = t.channel and m.id = t.id
+        and m.status = any($8::text[])
+    returning m.id
+),
+counted as (
+    insert into tier_recipients (organization_id, number_id, recipient_hash, last_at)
+    select distinct t.organization_id, t.number_id, t.recipient_hash, $7::timestamptz
+    from taken t
+    where
+        t.business_initiated
+        and not exists (
+            select 1 from chat_windows w
+            where
+                w.organization_id = t.organization_id and w.number_id = t.number_id
+                and w.recipient_hash = t.recipient_hash and w.last_inbound_at > $7 - interval '24 hours'
+        )
+    order by 1, 2, 3
+    on conflict (organization_id, number_id, recipient_hash) do update set last_at = excluded.last_at
+)
+select
+    g.id,
+    t.id is not null as claimed,
+    t.id is null and g.free_form and d.id is not null as window_closed
+from given g
+left join taken t on t.id = g.id
+left join dispatch d
+    on
+        g.free_form and t.id is null
+        and d.organization_id = g.organization_id and d.id = g.id
+        and d.claimed_epoch is null and d.not_before is null;
+
+-- name: sent
+-- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
+with given as (
+    select *
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $9::boolean[]
+    ) as g (organization_id, env, channel, id, number_id, provider_message_id, sent_at, template_category, needs_lookup)
+),
+released as (
+    delete from dispatch d
+    using given g
+    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch is not null
+    returning d.id
+),
+moved as (
+    update messages m
+    set
+        status = case when m.status = 'sending' then 'sent' else m.status end,
+        sent_at = g.sent_at,
+        provider_message_id = g.provider_message_id,
+        template_category = g.template_category,
+        updated_at = $10
+    from given g
+    where
+        m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+        and m.status = any($11::text[])
+    returning m.id
+),
+known as (
+    insert into provider_messages (organization_id, number_id, provider_message_id, message_id)
+    select organization_id, number_id, provider_message_id, id
+    from given
+    where needs_lookup
+    order by 1, 2, 3
+    on conflict do nothing
+),
+planned as (
+    insert into sandbox_reports (organization_id, message_id, step, due_at, number_id, event)
+    select f.organization_id, f.message_id, f.step, f.due_at, f.number_id, f.event::jsonb
+    from unnest($12::text[], $13::text[], $14::smallint[], $15::timestamptz[], $16::text[], $17::text[])
+        as f (organization_id, message_id, step, due_at, number_id, event)
+    join released r on r.id = f.message_id
+    on conflict do nothing
+),
+counted as (
+    insert into number_minutes (organization_id, number_id, minute, sent, marketing, uncategorized)
+    select
+        g.organization_id, g.number_id, date_trunc('minute', g.sent_at), count(*),
+        count(*) filter (where g.template_category = 'marketing'), 0
+    from given g
+    join released r on r.id = g.id
+    group by 1, 2, 3
+    order by 1, 2, 3
+    on conflict (organization_id, number_id, minute) do update
+    set sent = number_minutes.sent + excluded.sent, marketing = number_minutes.marketing + excluded.marketing
+)
+select id from released;
+
+-- name: failed
+-- queued or sending → failed, for good ($7: the states it may leave).
+with given as (
+    select *
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
+        as g (organization_id, env, channel, id, last_error, failed_at)
+),
+released as (
+    delete from dispatch d
+    using given g
+    where d.organization_id = g.organization_id and d.id = g.id
+    returning d.id
+)
+update messages m
+set status = 'failed', last_error = g.last_error, failed_at = g.failed_at, updated_at = g.failed_at
+from given g
+join released r on r.id = g.id
+where
+    m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+    and m.status = any($7::text[])
+returning m.id;
+
+-- name: returned
+-- sending → queued: a transient refusal, or a row that never left. `unspent`: the attempt does not count (C29.2).
+with given as (
+    select *
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[])
+        as g (organization_id, env, channel, id, not_before, reason, last_error, unspent)
+),
+released as (
+    update dispatch d
+    set
+        claimed_epoch = null, claimed_at = null, not_before = g.not_before, reason = g.reason,
+        attempts = d.attempts - g.unspent::int
+    from given g
+    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch = $9
+    returning d.id
+)
+update messages m
+set
+    status = 'queued', attempts = m.attempts - g.unspent::int, last_error = coalesce(g.last_error, m.last_error),
+    updated_at = $10
+from given g
+join released r on r.id = g.id
+where
+    m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+    and m.status = any($11::text[])
+returning m.id;
+
+-- name: uncertain
+-- The outcome of these calls is unknown: they stay `sending` and are never sent again by themselves.
+with given as (
+    select * from unnest($1::text[], $2::text[]) as g (organization_id, id)
+),
+marked as (
+    update dispatch d
+    set reason = 'uncertain'
+    from given g
+    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch is not null
+    returning d.id
+),
+planned as (
+    insert into sandbox_reports (organization_id, message_id, step, due_at, number_id, event)
+    select f.organization_id, f.message_id, f.step, f.due_at, f.number_id, f.event::jsonb
+    from unnest($3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::text[], $8::text[])
+        as f (organization_id, message_id, step, due_at, number_id, event)
+    join marked r on r.id = f.message_id
+    on conflict do nothing
+)
+select id from marked;
+
+-- name: rescue
+-- What a dead process had in hand is uncertain: its call may have been made.
+update dispatch
+set reason = 'uncertain'
+where
+    claimed_epoch is not null and reason is distinct from 'uncertain'
+    and (claimed_epoch < $1 or claimed_at < $2)
+returning organization_id, number_id, id;
+
+-- name: give_up
+-- Uncertain for 24 h: failed, outcome unknown (C15.4).
+select d.organization_id, d.env, d.channel, d.id
+from dispatch d
+where d.claimed_epoch is not null and d.claimed_at < $1 and d.reason = 'uncertain'
+order by d.claimed_at
+limit $2;
+
+-- name: hold
+-- A gate of its own holds the row back: out of the ready index until not_before.
+with given as (
+    select *
+    from unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) as g (organization_id, id, not_before, reason)
+)
+update dispatch d
+set not_before = g.not_before, reason = g.reason
+from given g
+where
+    d.organization_id = g.organization_id and d.id = g.id
+    and d.claimed_epoch is null and d.not_before is null
+returning d.id;
+
+-- name: hold_template
+-- All ready rows of one class that wait for the same template, in blocks.
+update dispatch d
+set not_before = 'infinity', reason = 'template_state'
+where
+    d.organization_id = $1
+    and d.id in (
+        select q.id from dispatch q
+        where
+            q.organization_id = $1 and q.number_id = $2 and q.template_id = $3
+            and q.not_before is null and q.claimed_epoch is null
+        limit $4
+        for update skip locked
+    )
+returning d.id;
+
+-- name: release
+-- Rows of a number that wait for one reason (and one template, unless null) become ready again, in blocks.
+update dispatch d
+set not_before = null, reason = null, detail = null
+where
+    d.organization_id = $1
+    and d.id in (
+        select q.id from dispatch q
+        where
+            q.organization_id = $1 and q.number_id = $2 and q.reason = $3
+            and ($4::text is null or q.template_id = $4)
+            and q.not_before is not null and q.claimed_epoch is null
+        order by q.id
+        limit $5
+        for update skip locked
+    )
+returning d.id;
+
+-- name: release_due
+-- Rows whose moment has come.
+update dispatch d
+set not_before = null, reason = null, detail = null
+from (
+    select organization_id, id from dispatch
+    where not_before <= $1 and claimed_epoch is null
+    order by not_before
+    limit $2
+    for update skip locked
+) due
+where d.organization_id = due.organization_id and d.id = due.id
+returning d.organization_id, d.number_id, d.id;
+
+-- name: expiring
+-- Rows whose time to live may have run out, with what else decides it.
+select
+    d.organization_id, d.env, d.channel, d.id, d.number_id, d.class, d.due_at, d.ttl_ms, d.held_base_ms, d.template_id
+from dispatch d
+where d.expires_at <= $1 and d.claimed_epoch is null
+order by d.expires_at
+limit $2;
+
+-- name: prolong
+-- The time held does not count: these rows expire later than it was thought when they were stored.
+update dispatch d
+set expires_at = g.expires_at
+from unnest($1::text[], $2::text[], $3::timestamptz[]) as g (organization_id, id, expires_at)
+where d.organization_id = g.organization_id and d.id = g.id;
+
+-- name: crashed
+-- The row in hand when its actor failed; at the third time it is set aside.
+update dispatch
+set crashes = crashes + 1
+where organization_id = $1 and id = $2
+returning crashes, env, channel;
+
+-- name: state
+-- What a queued or sending message waits for, as far as its row knows.
+select class, owner, due_at, not_before, reason, detail, ttl_ms, expires_at, held_base_ms, force, template_id, attempts,
+    claimed_epoch
+from dispatch
+where organization_id = $1 and id = $2;
+
+-- name: ahead
+-- Ready rows of the same class that leave before this one, counted up to $6.
+select count(*)
+from (
+    select 1
+    from dispatch
+    where
+        organization_id = $1 and number_id = $2 and class = $3 and (due_at, id) < ($4, $5)
+        and not_before is null and claimed_epoch is null
+    limit $6
+) before;
+
+-- name: queue_counts
+-- Waiting now, per class.
+select class, count(*) as waiting
+from dispatch
+where organization_id = $1 and number_id = $2 and claimed_epoch is null
+group by class;
+
+-- name: in_flight
+-- Claimed and not settled: they count toward the day of their number.
+select count(*) from dispatch
+where organization_id = $1 and number_id = $2 and claimed_epoch is not null and claimed_at > $3;
+
+-- name: day_minutes
+select minute, sent from number_minutes
+where organization_id = $1 and number_id = $2 and minute > $3 and sent > 0;
+
+-- name: tier_recipients
+select recipient_hash, last_at from tier_recipients
+where organization_id = $1 and number_id = $2 and last_at > $3
+order by last_at;

@@ -1,0 +1,62 @@
+-- name: accept
+-- One batch of new outbound messages. A row whose idempotency key is taken is left out; a row that an earlier run of the
+-- same batch committed is left alone, and queued no second time. Answers the ids stored by this run.
+with given as (
+    select *
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::smallint[],
+        $10::boolean[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::timestamptz[],
+        $17::timestamptz[], $18::bigint[], $19::bigint[], $20::timestamptz[], $21::bytea[], $22::bytea[]
+    ) as g (
+        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
+        template_vars, metadata, campaign_id, scheduled_at, due_at, ttl_ms, held_base_ms, accepted_at, key_hash, fingerprint
+    )
+),
+bound as (
+    insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, message_id)
+    select organization_id, env, key_hash, fingerprint, accepted_at, id
+    from given
+    where key_hash is not null
+    on conflict do nothing
+    returning message_id
+),
+stored as (
+    insert into messages (
+        organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+        template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at
+    )
+    select
+        organization_id, env, channel, id, 'outbound', 'queued', type, number_id, recipient, recipient_hash, class, force,
+        template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at
+    from given
+    where key_hash is null or id in (select message_id from bound)
+    on conflict do nothing
+    returning id
+),
+queued as (
+    insert into dispatch (
+        organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
+        held_base_ms, force, template_id
+    )
+    select
+        g.organization_id, g.id, g.env, g.channel, g.number_id, g.class, 'single', g.due_at,
+        case when g.due_at > g.accepted_at then g.due_at end,
+        case when g.due_at > g.accepted_at then 'scheduled' end,
+        g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id
+    from given g
+    join stored s on s.id = g.id
+    on conflict do nothing
+)
+select id from stored;
+
+-- name: bindings
+-- What idempotency keys are bound to.
+select i.organization_id, i.env, i.key_hash, i.fingerprint, i.message_id, i.created_at
+from unnest($1::text[], $2::text[], $3::bytea[]) as g (organization_id, env, key_hash)
+join idempotency i
+    on i.organization_id = g.organization_id and i.env = g.env and i.key_hash = g.key_hash;
+
+-- name: unbind
+-- Frees a key that still points to this message: it was refused for good, or its day has passed (C6.2).
+delete from idempotency
+where organization_id = $1 and env = $2 and key_hash = $3 and message_id = $4;
