@@ -1,0 +1,174 @@
+"""Installation settings and what is said when they are wrong (C33)."""
+
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from recado.config.errors import SettingsError
+from recado.config.settings import database_host, load_settings, unknown_variables
+
+KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="  # 32 bytes
+
+
+def test_without_any_setting_everything_has_its_default() -> None:
+    settings = load_settings()
+
+    assert settings.embedded
+    assert settings.data_dir == Path(".recado")
+    assert settings.listen == ("127.0.0.1", 8080)
+    assert settings.address() == "http://127.0.0.1:8080"
+    assert settings.admin_token is None
+    assert settings.adapter_chatapp == ""
+    assert settings.sandbox_time_scale == 1
+    assert settings.log_format == "console"
+
+
+def test_the_environment_wins_over_the_file_and_an_option_over_both(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / ".env").write_text("RECADO_LOG_LEVEL=debug\nRECADO_LISTEN=0.0.0.0:1\nRECADO_DATA_DIR=file\nOTHER=1\n")
+    monkeypatch.setenv("RECADO_LISTEN", "0.0.0.0:2")
+    monkeypatch.setenv("RECADO_DATA_DIR", "environment")
+
+    settings = load_settings(data_dir=Path("option"), listen=None)
+
+    assert settings.log_level == "debug"
+    assert settings.listen.port == 2
+    assert settings.data_dir == Path("option")
+
+
+def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_ADMIN_TOKEN", "")
+    monkeypatch.setenv("RECADO_LISTEN", "")
+
+    settings = load_settings()
+
+    assert settings.admin_token is None
+    assert settings.listen.port == 8080
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "line"),
+    [
+        ("LISTEN", "8080", "HOST:PORT, such as 127.0.0.1:8080 (the port is missing or out of range)"),
+        ("LISTEN", "localhost:http", "HOST:PORT, such as 127.0.0.1:8080 (the port is missing or out of range)"),
+        ("LISTEN", "localhost:65536", "HOST:PORT, such as 127.0.0.1:8080 (the port is missing or out of range)"),
+        ("LISTEN", ":80", "HOST:PORT, such as 127.0.0.1:8080 (the host is missing)"),
+        ("LISTEN", "::1:80", "HOST:PORT, such as 127.0.0.1:8080 (an IPv6 host stands in brackets)"),
+        ("SANDBOX_TIME_SCALE", "-1", "a number of 0 or more"),
+        ("SANDBOX_TIME_SCALE", "nan", "a number of 0 or more"),
+        ("LOG_LEVEL", "loud", "debug, info, warning or error"),
+        ("LOG_FORMAT", "xml", "console or json"),
+        ("ADAPTER_CHATAPP", "pigeon", "sandbox, bridge or empty"),
+        ("BASE_URL", "ftp://example.com", "an http(s) address"),
+        ("BASE_URL", "https://user@example.com", "an http(s) address"),
+        ("BASE_URL", "https://example.com/?a=1", "an http(s) address"),
+        ("BASE_URL", "https://example.com:99999", "an http(s) address"),
+        ("DATABASE_URL", "mysql://localhost/x", "an address such as postgresql://"),
+        ("TRUSTED_PROXIES", "10.0.0.1/8", "a list of addresses or networks"),
+        ("REQUEST_LIMITS", "read=1", "a list of class=refill/capacity"),
+        ("REQUEST_LIMITS", "reed=1/2", "a list of class=refill/capacity"),
+        ("REQUEST_LIMITS", "read=0/2", "a list of class=refill/capacity"),
+        ("ENCRYPTION_KEYS", f"k1:{KEY},k1:{KEY}", "a list of KEYID:BASE64 of 32 bytes each"),
+        ("ENCRYPTION_KEYS", KEY, "a list of KEYID:BASE64 of 32 bytes each"),
+        ("ENCRYPTION_KEYS", "k1:c2hvcnQ=", "a list of KEYID:BASE64 of 32 bytes each"),
+        ("CURSOR_KEY", "not base64!", "base64 of at least 32 bytes"),
+    ],
+)
+def test_a_wrong_setting_is_one_line_that_says_what_it_must_be(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, line: str
+) -> None:
+    monkeypatch.setenv(f"RECADO_{name}", value)
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert len(refusal.value.lines) == 1
+    assert refusal.value.lines[0].startswith(f"RECADO_{name} must be {line}")
+    assert "\n" not in refusal.value.lines[0]
+
+
+def test_every_wrong_setting_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_LISTEN", "nowhere")
+    monkeypatch.setenv("RECADO_LOG_LEVEL", "loud")
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert [line.split()[0] for line in refusal.value.lines] == ["RECADO_LISTEN", "RECADO_LOG_LEVEL"]
+
+
+@pytest.mark.parametrize("name", ["ENCRYPTION_KEYS", "CURSOR_KEY", "DATABASE_URL"])
+def test_a_refusal_does_not_repeat_a_secret(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(f"RECADO_{name}", "k1:hunter2")
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert "hunter2" not in str(refusal.value)
+
+
+def test_the_settings_do_not_show_their_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_ADMIN_TOKEN", "hunter2")
+    monkeypatch.setenv("RECADO_DATABASE_URL", "postgresql://me:hunter2@db:5432/recado")
+    settings = load_settings()
+
+    assert "hunter2" not in repr(settings)
+    assert database_host(settings) == "db:5432/recado"
+
+
+def test_the_bridge_needs_its_address_token_and_secret(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_ADAPTER_CHATAPP", "bridge")
+    monkeypatch.setenv("RECADO_BRIDGE_CHATAPP_URL", "https://bridge.example.com/")
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert [line.split()[0] for line in refusal.value.lines] == [
+        "RECADO_BRIDGE_CHATAPP_TOKEN",
+        "RECADO_BRIDGE_CHATAPP_SECRET",
+    ]
+
+
+def test_lists_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_TRUSTED_PROXIES", "10.0.0.0/8, ::1")
+    monkeypatch.setenv("RECADO_REQUEST_LIMITS", "read=1/2, login=0.5/3")
+
+    settings = load_settings()
+
+    assert settings.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("::1"))
+    assert settings.request_limits["read"] == (1, 2)
+    assert settings.request_limits["login"] == (0.5, 3)
+    assert settings.request_limits["send"] == (5_000, 10_000)
+
+
+@pytest.mark.parametrize(
+    ("listen", "address"),
+    [
+        ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+        ("0.0.0.0:80", "http://127.0.0.1:80"),
+        ("[::]:80", "http://[::1]:80"),
+        ("localhost:0", "http://localhost:0"),
+    ],
+)
+def test_the_address_of_the_api_follows_from_where_it_listens(
+    monkeypatch: pytest.MonkeyPatch, listen: str, address: str
+) -> None:
+    monkeypatch.setenv("RECADO_LISTEN", listen)
+
+    assert load_settings().address() == address
+
+
+def test_the_address_names_the_port_that_was_bound_or_the_one_given_to_callers(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert load_settings().address(4711) == "http://127.0.0.1:4711"
+
+    monkeypatch.setenv("RECADO_BASE_URL", "https://api.example.com/")
+
+    assert load_settings().address(4711) == "https://api.example.com"
+
+
+def test_names_that_no_setting_has_are_told() -> None:
+    assert unknown_variables({"RECADO_LISTN": "", "RECADO_LISTEN": "", "recado_data_dir": "", "HOME": ""}) == [
+        "RECADO_LISTN"
+    ]
