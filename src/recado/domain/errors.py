@@ -174,7 +174,7 @@ _TITLES: dict[int, dict[str, str]] = {
 CODES: dict[str, Code] = {
     code: Code(status, KINDS[status], title) for status, titles in _TITLES.items() for code, title in titles.items()
 }
-"""Every code of C4.2 under its status. `AUDIENCE_INVALID` stands under two: 422, and 400 where the push preview says so."""
+"""Every code of C4.2 under its status. `AUDIENCE_INVALID` stands under two: 422, and 400 from the push preview."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class FieldError:
     message: str
 
 
-class Problem(Exception):  # noqa: N818 - RFC 7807 calls it a problem, and so does every caller
+class Problem(Exception):
     """A refusal that the caller sees (C4.1).
 
     `code` is a key of `CODES`; `detail` tells this occurrence in English and holds no personal data. `errors` are cut
@@ -241,7 +241,9 @@ def conflict(code: str, detail: str, **meta: Any) -> Problem:
     return Problem(code, detail, meta=meta)
 
 
-def validation_error(errors: Sequence[FieldError], *, code: str = "VALIDATION_ERROR", status: int | None = None) -> Problem:
+def validation_error(
+    errors: Sequence[FieldError], *, code: str = "VALIDATION_ERROR", status: int | None = None
+) -> Problem:
     """422 (or the status of the operation, C4.3) with one entry for each bad field."""
     detail = errors[0].message if len(errors) == 1 else f"{len(errors)} fields are not valid."
     return Problem(code, detail, errors=errors, status=status)

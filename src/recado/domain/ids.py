@@ -57,7 +57,7 @@ class IdSource:
     When the clock steps back by less than a second, ids stay in the last millisecond; a larger step is followed.
     """
 
-    __slots__ = ("_bits", "_below", "_head", "_head_text", "_ms", "_now", "_tail", "_time_text")
+    __slots__ = ("_below", "_bits", "_head", "_head_text", "_ms", "_now", "_tail", "_time_text")
 
     def __init__(self, clock: Clock, source: random.Random) -> None:
         self._now = clock.now
