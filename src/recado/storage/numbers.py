@@ -199,9 +199,9 @@ async def delete(connection: Executor, number: Number, now: datetime) -> Number:
     return deleted
 
 
-async def claim_due(executor: Executor, now: datetime, *, lease: timedelta, limit: int) -> list[Number]:
+async def claim_due(executor: Executor, env: str, now: datetime, *, lease: timedelta, limit: int) -> list[Number]:
     """Numbers whose provider is to be asked now; each is due again after `lease`, whatever becomes of this turn."""
-    return [read(row) for row in await executor.fetch(SQL.claim_due, now, now + lease, limit)]
+    return [read(row) for row in await executor.fetch(SQL.claim_due, env, now, now + lease, limit)]
 
 
 NumberKey = tuple[str, str, str]  # organization, environment, number

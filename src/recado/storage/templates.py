@@ -104,15 +104,19 @@ async def get_locked(connection: Executor, organization_id: str, env: str, templ
     return read(row) if row else None
 
 
-async def of_number_locked(connection: Executor, organization_id: str, env: str, number_id: str) -> list[Template]:
-    return [read(row) for row in await connection.fetch(SQL.of_number_locked, organization_id, env, number_id)]
+async def by_name_locked(
+    connection: Executor, organization_id: str, env: str, number_id: str, name: str, language: str
+) -> Template | None:
+    row = await connection.fetchrow(SQL.by_name_locked, organization_id, env, number_id, name, language)
+    return read(row) if row else None
 
 
 async def by_provider_id(
-    executor: Executor, organization_id: str, env: str, number_id: str, provider_template_id: str
+    executor: Executor, env: str, provider_template_id: str, number_id: str | None
 ) -> Template | None:
-    row = await executor.fetchrow(SQL.by_provider_id, organization_id, env, number_id, provider_template_id)
-    return read(row) if row else None
+    """The template that a provider's report is about, whichever organization owns it; None when that is not clear."""
+    rows = await executor.fetch(SQL.by_provider_id, env, provider_template_id, number_id)
+    return read(rows[0]) if len(rows) == 1 else None
 
 
 async def list_page(
@@ -173,9 +177,9 @@ async def save(executor: Executor, before: Template, after: Template, now: datet
     return read(row)
 
 
-async def claim_due(executor: Executor, now: datetime, *, lease: timedelta, limit: int) -> list[Template]:
+async def claim_due(executor: Executor, env: str, now: datetime, *, lease: timedelta, limit: int) -> list[Template]:
     """Templates with a step to take now; each is due again after `lease` unless the step says otherwise."""
-    return [read(row) for row in await executor.fetch(SQL.claim_due, now, now + lease, limit)]
+    return [read(row) for row in await executor.fetch(SQL.claim_due, env, now, now + lease, limit)]
 
 
 TemplateKey = tuple[str, str, str]  # organization, environment, template

@@ -183,6 +183,7 @@ create table templates (
     primary key (organization_id, id)
 );
 create unique index templates_name on templates (organization_id, number_id, name, language) where deleted_at is null;
+create index templates_provider on templates (provider_template_id) where provider_template_id is not null;
 create index templates_step on templates (next_step_at) where next_step_at is not null;
 
 -- Messages -------------------------------------------------------------------------------------------------------------

@@ -55,9 +55,9 @@ select exists (select from dispatch where organization_id = $1 and env = $2 and 
 -- Verification and the regular refresh: whoever takes a row sets its next turn, so that no two processes ask at once.
 with due as (
     select organization_id, id from numbers
-    where verify_at <= $1 and deleted_at is null
-    order by verify_at limit $3 for update skip locked
+    where env = $1 and verify_at <= $2 and deleted_at is null
+    order by verify_at limit $4 for update skip locked
 )
-update numbers n set verify_at = $2 from due
+update numbers n set verify_at = $3 from due
 where n.organization_id = due.organization_id and n.id = due.id
 returning n.*

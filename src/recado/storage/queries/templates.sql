@@ -24,13 +24,10 @@ where organization_id = $1 and env = $2 and number_id = $3 and name = $4 and lan
 for update
 
 -- name: by_provider_id
+-- A report names the provider's id; the number only where the provider says it.
 select * from templates
-where organization_id = $1 and env = $2 and number_id = $3 and provider_template_id = $4 and deleted_at is null
-
--- name: of_number_locked
-select * from templates
-where organization_id = $1 and env = $2 and number_id = $3 and deleted_at is null
-for update
+where env = $1 and provider_template_id = $2 and ($3::text is null or number_id = $3) and deleted_at is null
+order by id limit 2
 
 -- name: page
 select * from templates
@@ -60,9 +57,9 @@ returning *
 -- Whoever takes a row sets its next turn, so that a crash in the middle of a step only delays it.
 with due as (
     select organization_id, id from templates
-    where next_step_at <= $1 and deleted_at is null
-    order by next_step_at limit $3 for update skip locked
+    where env = $1 and next_step_at <= $2 and deleted_at is null
+    order by next_step_at limit $4 for update skip locked
 )
-update templates t set next_step_at = $2 from due
+update templates t set next_step_at = $3 from due
 where t.organization_id = due.organization_id and t.id = due.id
 returning t.*

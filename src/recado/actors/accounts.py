@@ -1,0 +1,35 @@
+"""A stored number as its provider knows it, with its secret in the clear for the length of a call."""
+
+from recado.channels.provider import Account, ChatAppProvider
+from recado.domain.errors import Problem
+from recado.storage.crypto import KeyRing
+from recado.storage.numbers import Number
+
+ACCESS_TOKEN = "access_token"  # noqa: S105 - the name of the field, which its encryption is bound to (C30.1)
+
+
+def account_of(number: Number, keys: KeyRing) -> Account:
+    """Raises `Tampered` when the stored secret is not what was stored."""
+    token = None
+    if number.access_token_cipher is not None:
+        token = keys.decrypt(
+            number.access_token_cipher,
+            organization_id=number.organization_id,
+            record_id=number.id,
+            field=ACCESS_TOKEN,
+        )
+    return Account(
+        number_id=number.id,
+        organization_id=number.organization_id,
+        env=number.env,
+        phone_number_id=number.phone_number_id,
+        business_account_id=number.business_account_id,
+        access_token=token,
+    )
+
+
+def required(provider: ChatAppProvider | None) -> ChatAppProvider:
+    """Raises `Problem` DEPENDENCY_FAILED (502) when the environment has no provider (C33)."""
+    if provider is None:
+        raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
+    return provider

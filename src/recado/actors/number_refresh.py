@@ -1,0 +1,155 @@
+"""What providers say of numbers: the verification of new ones, the look every 15 minutes, and reports (C14.2, C14.3).
+
+A number's row says when it is looked at next; whoever takes it sets the next turn first: a crash only delays it.
+"""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from recado.actors.accounts import account_of
+from recado.channels.provider import ChatAppProvider, NumberHealth, ProviderError
+from recado.channels.provider import NumberStatus as NumberReport
+from recado.domain.changes import NumberChanged, OnChange
+from recado.domain.clock import Clock
+from recado.domain.number import (
+    NUMBER_MACHINE,
+    MessagingTier,
+    NumberEvent,
+    NumberStatus,
+    QualityRating,
+    reported_event,
+)
+from recado.storage import numbers
+from recado.storage.crypto import KeyRing
+from recado.storage.numbers import REFRESH_EVERY, Number
+from recado.storage.postgres import Database
+
+ProviderFor = Callable[[str], ChatAppProvider | None]
+
+ASK_AGAIN = timedelta(seconds=60)  # a number that is not verified yet, or a provider that did not answer
+BLOCK = 100
+AT_ONCE = 20
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A number after its provider was asked; without an answer `health` is None and `error` says why."""
+
+    number: Number
+    health: NumberHealth | None
+    error: str | None = None
+
+
+class NumberRefresh:
+    """Asks providers and writes what they say.
+
+    `run` is one pass over what is due in one environment, to be called every second; live and test have passes of their
+    own, so that a provider that does not answer holds up no sandbox.
+    """
+
+    def __init__(
+        self, database: Database, *, clock: Clock, keys: KeyRing, provider_for: ProviderFor, changed: OnChange
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._keys = keys
+        self._provider_for = provider_for
+        self._changed = changed
+
+    async def run(self, env: str) -> None:
+        """Ask about every number that is due, a few at once."""
+        while due := await numbers.claim_due(self._database, env, self._clock.now(), lease=ASK_AGAIN, limit=BLOCK):
+            turns = asyncio.Semaphore(AT_ONCE)
+            results = await asyncio.gather(*(self._turn(turns, number) for number in due), return_exceptions=True)
+            for failure in results:
+                if isinstance(failure, BaseException):
+                    _log.error("number_refresh_failed", error=type(failure).__name__)
+            if len(due) < BLOCK:
+                return
+
+    async def _turn(self, turns: asyncio.Semaphore, number: Number) -> None:
+        async with turns:
+            await self.check(number)
+
+    async def check(self, number: Number) -> Checked:
+        """Ask the provider about one number and store its answer."""
+        provider = self._provider_for(number.env)
+        if provider is None:
+            return Checked(number, None, "no provider is configured for this environment")
+        try:
+            health = await provider.number_health(account_of(number, self._keys))
+        except ProviderError as error:
+            stored = number
+            if error.kind == "refused" and number.status is NumberStatus.PENDING:
+                stored = await self._store(number, lambda at, now: with_refusal(at))
+            return Checked(stored, None, f"the provider did not answer: {error.code}")
+        return Checked(await self._store(number, lambda at, now: with_health(at, health, now)), health)
+
+    async def report(self, env: str, news: NumberReport) -> None:
+        """Store what a provider reports by itself; news of a number that is not here is dropped."""
+        number = await numbers.by_provider_id(self._database, env, news.account)
+        if number is not None:
+            await self._store(number, lambda at, now: with_report(at, news, now))
+
+    async def _store(self, number: Number, change: Callable[[Number, datetime], Number]) -> Number:
+        now = self._clock.now()
+        async with self._database.transaction() as connection:
+            before = await numbers.get_locked(connection, number.organization_id, number.env, number.id)
+            if before is None:  # deleted meanwhile
+                return number
+            after = await numbers.save(connection, before, change(before, now), now)
+        if after.revision != before.revision:
+            self._changed(NumberChanged(after.organization_id, after.env, after.id))
+        return after
+
+
+def with_refusal(number: Number) -> Number:
+    """The number after the provider refused to verify it; only a pending one is moved."""
+    return with_event(number, NumberEvent.REFUSED) if number.status is NumberStatus.PENDING else number
+
+
+def with_event(number: Number, event: NumberEvent) -> Number:
+    """The number moved by an event; raises `IllegalMove` when its state does not know it."""
+    return replace(number, status=NUMBER_MACHINE.move(number.status, event))
+
+
+def with_health(number: Number, health: NumberHealth, now: datetime) -> Number:
+    """The number as the provider describes it; what the provider does not say stands."""
+    event = None
+    if health.verified and number.status is NumberStatus.PENDING:
+        event = NumberEvent.VERIFIED
+    elif health.status is not None:
+        event = reported_event(number.status, NumberStatus(health.status))
+    moved = number if event is None else with_event(number, event)
+    pending = moved.status is NumberStatus.PENDING
+    return replace(
+        moved,
+        quality_rating=QualityRating(health.quality_rating or number.quality_rating),
+        messaging_tier=MessagingTier(health.messaging_tier or number.messaging_tier),
+        name_status=health.name_status or number.name_status,
+        verified_name=health.verified_name or number.verified_name,
+        profile=number.profile if health.profile is None else dict(health.profile),
+        last_provider_sync_at=now,
+        verify_at=now + (ASK_AGAIN if pending else REFRESH_EVERY),
+    )
+
+
+def with_report(number: Number, news: NumberReport, now: datetime) -> Number:
+    """The number after a report. The mark of a removal never moves the status (interface, Number)."""
+    event = None if news.status is None else reported_event(number.status, NumberStatus(news.status))
+    moved = number if event is None else with_event(number, event)
+    if news.partner_removed is not None:
+        moved = replace(moved, partner_removed_at=news.at, partner_removed_reason=news.partner_removed)
+    return replace(
+        moved,
+        quality_rating=QualityRating(news.quality or number.quality_rating),
+        messaging_tier=MessagingTier(news.tier or number.messaging_tier),
+        name_status=news.name_status or number.name_status,
+        last_provider_sync_at=now,
+    )

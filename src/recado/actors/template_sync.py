@@ -1,0 +1,115 @@
+"""Bringing over the templates that a provider holds: new ones are imported, known ones refreshed (C11.1)."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from recado.actors.accounts import account_of, required
+from recado.actors.template_review import change_of, without_step
+from recado.channels.provider import ChatAppProvider, ProviderTemplate
+from recado.domain.changes import OnChange
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem
+from recado.domain.ids import TEMPLATE, IdSource
+from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.storage import templates
+from recado.storage.crypto import KeyRing
+from recado.storage.numbers import Number
+from recado.storage.postgres import Connection, Database
+from recado.storage.templates import Template
+
+# What the customer has in hand is not overwritten: a draft is being edited, a submitted one is on its way.
+_OURS = frozenset({TemplateStatus.DRAFT, TemplateStatus.SUBMITTED, TemplateStatus.DISABLED})
+_LANGUAGES = frozenset(Language)
+_CATEGORIES = frozenset(TemplateCategory)
+_STATUSES = frozenset(TemplateStatus) - {TemplateStatus.DRAFT, TemplateStatus.SUBMITTED}
+
+
+class TemplateSync:
+    """Reads a number's templates at its provider and writes them here, in one transaction."""
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        keys: KeyRing,
+        provider_for: Callable[[str], ChatAppProvider | None],
+        changed: OnChange,
+    ) -> None:
+        self._database = database
+        self._clock = clock
+        self._ids = ids
+        self._keys = keys
+        self._provider_for = provider_for
+        self._changed = changed
+
+    async def run(self, number: Number) -> int:
+        """Import and refresh; answers how many templates were made or changed.
+
+        Raises `ProviderError`, and `Problem` DEPENDENCY_FAILED where the environment has no provider. Templates in
+        languages or states that are not of this interface are left out, and so are those beyond the number's limit.
+        """
+        provider = required(self._provider_for(number.env))
+        listed = await provider.list_templates(account_of(number, self._keys))
+        touched = []
+        async with self._database.transaction() as connection:
+            for theirs in listed:
+                template = await self._take(connection, number, theirs) if _usable(theirs) else None
+                if template is not None:
+                    touched.append(template)
+        for template in touched:
+            self._changed(change_of(template))
+        return len(touched)
+
+    async def _take(self, connection: Connection, number: Number, theirs: ProviderTemplate) -> Template | None:
+        before = await templates.by_name_locked(
+            connection, number.organization_id, number.env, number.id, theirs.name, theirs.language
+        )
+        now = self._clock.now()
+        if before is not None:
+            after = await templates.save(connection, before, refreshed(before, theirs), now)
+            return after if after.revision != before.revision else None
+        status = TemplateStatus(theirs.status)
+        imported = Template(
+            organization_id=number.organization_id,
+            id=self._ids.new(TEMPLATE),
+            env=number.env,
+            number_id=number.id,
+            name=theirs.name,
+            language=Language(theirs.language),
+            category=TemplateCategory(theirs.category),
+            status=status,
+            components=tuple(theirs.components),
+            provider_template_id=theirs.provider_template_id,
+            approved_version=1 if status is TemplateStatus.APPROVED else None,
+            rejection_reason=theirs.rejection_reason,
+            updated_at=now,
+        )
+        try:
+            return await templates.insert(connection, imported)
+        except Problem as problem:
+            if problem.code == "LIMIT_REACHED":
+                return None
+            raise
+
+
+def refreshed(template: Template, theirs: ProviderTemplate) -> Template:
+    """The template as the provider has it; one that the customer has in hand only learns the provider's id."""
+    named = replace(template, provider_template_id=theirs.provider_template_id)
+    if template.status in _OURS:
+        return named
+    status = TemplateStatus(theirs.status)
+    approved = status is TemplateStatus.APPROVED
+    return replace(
+        named if status is template.status else without_step(named),
+        status=status,
+        category=TemplateCategory(theirs.category),
+        components=tuple(theirs.components),
+        approved_version=template.version if approved else template.approved_version,
+        rejection_reason=theirs.rejection_reason if status is TemplateStatus.REJECTED else None,
+    )
+
+
+def _usable(theirs: ProviderTemplate) -> bool:
+    return theirs.language in _LANGUAGES and theirs.category in _CATEGORIES and theirs.status in _STATUSES

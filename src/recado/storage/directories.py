@@ -1,0 +1,30 @@
+"""The caches of this process together, so that one call makes all of them forget what a change has made stale."""
+
+from recado.domain.changes import Change, NumberChanged, OrganizationChanged, TemplateChanged
+from recado.domain.clock import Clock
+from recado.storage.key_directory import KeyDirectory
+from recado.storage.numbers import NumberDirectory
+from recado.storage.organizations import OrganizationDirectory
+from recado.storage.rows import Executor
+from recado.storage.templates import TemplateDirectory
+
+
+class Directories:
+    """One directory for each kind of record that the hot path reads."""
+
+    def __init__(self, executor: Executor, *, clock: Clock) -> None:
+        self.organizations = OrganizationDirectory(executor, clock=clock)
+        self.keys = KeyDirectory(executor, clock=clock)
+        self.numbers = NumberDirectory(executor, clock=clock)
+        self.templates = TemplateDirectory(executor, clock=clock)
+
+    def forget(self, change: Change) -> None:
+        """Forget what was changed; to be called after the commit of the change and before anybody else hears of it."""
+        match change:
+            case NumberChanged(organization_id, env, number_id):
+                self.numbers.forget((organization_id, env, number_id))
+            case TemplateChanged(organization_id, env, _, template_id):
+                self.templates.forget((organization_id, env, template_id))
+            case OrganizationChanged(organization_id):
+                self.organizations.forget(organization_id)
+                self.keys.forget_organization(organization_id)
