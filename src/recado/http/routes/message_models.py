@@ -1,0 +1,154 @@
+"""What callers send to and receive from the operations on messages (C15.1, C15.2, interface.md "Message")."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, PlainValidator, ValidationInfo
+from pydantic_core import PydanticCustomError
+
+from recado.domain.message import MAX_TTL, MIN_TTL
+from recado.http.models import ApiModel, QueryInt, QueryModel, Timestamp
+from recado.http.routes.message_payloads import SHAPES, AnyPayload
+
+Channel = Literal["chatapp", "social", "sms", "email"]
+Direction = Literal["outbound", "inbound"]
+MessageType = Literal["text", "template", "media", "interactive"]
+PriorityName = Literal["critical", "normal", "bulk"]
+Status = Literal["queued", "sending", "sent", "delivered", "read", "failed", "archived"]
+WaitReasonName = Literal[
+    "scheduled", "quiet_hours", "rate", "pair_limit", "daily_limit", "tier_limit", "number_paused", "number_state",
+    "template_state", "operator_paused", "organization_suspended", "quality", "owner_paused", "no_connection", "retry",
+    "behind", "uncertain",
+]  # fmt: skip
+MOST_SKIPPED = 10_000  # C5.1
+
+_Id = Annotated[str, Field(min_length=1, max_length=64)]
+
+
+def _payload_of_type(value: Any, info: ValidationInfo) -> Any:
+    """The payload in the shape of the message's type, which stands before it in the model."""
+    kind = info.data.get("type")
+    if kind is None:  # said already
+        return None
+    if value is None:
+        if kind == "template":
+            return None
+        raise PydanticCustomError("missing", "Field required")
+    return SHAPES[kind].validator.validate_python(value)
+
+
+class CreateMessage(ApiModel):
+    """The body of POST /messages."""
+
+    channel: Literal["chatapp", "social"] = "chatapp"
+    number_id: _Id | None = None
+    social_account_id: _Id | None = None
+    to: Annotated[str, Field(max_length=64)] | None = None
+    contact_id: _Id | None = None
+    type: MessageType
+    template_id: _Id | None = None
+    template_vars: Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60)] | None = None
+    payload: Annotated[
+        Any, PlainValidator(_payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
+    ] = None
+    priority: PriorityName = "normal"
+    campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    metadata: Annotated[
+        Any,
+        Field(
+            json_schema_extra={
+                "type": ["object", "null"],
+                "maxProperties": 20,
+                "additionalProperties": {"type": ["string", "number", "boolean"]},
+            }
+        ),
+    ] = None
+    scheduled_at: Timestamp | None = None
+    ttl_seconds: Annotated[int, Field(ge=int(MIN_TTL.total_seconds()), le=int(MAX_TTL.total_seconds()))] | None = None
+    force: bool = False
+
+
+class MessageQuery(QueryModel):
+    """Filters of GET /messages. A period holds what was created in [from, to)."""
+
+    status: Status | None = None
+    number_id: str | None = None
+    contact_id: str | None = None
+    campaign_id: str | None = None
+    batch_id: str | None = None
+    sent_by_account_id: str | None = None
+    channel: list[Channel] | None = None
+    direction: Direction | None = None
+    from_: Annotated[Timestamp | None, Field(alias="from")] = None
+    to: Timestamp | None = None
+    limit: Annotated[QueryInt, Field(ge=1, le=200)] = 50
+    skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED)] = 0
+    cursor: Annotated[str, Field(max_length=1024)] | None = None
+
+
+class Waiting(ApiModel):
+    """Why a message has not left yet, and when it is expected to (C14.6)."""
+
+    reason: WaitReasonName
+    until: datetime | None = None
+    ahead: int | None = None
+    detail: str | None = None
+
+
+class MessageModel(ApiModel):
+    """One message of any channel; fields without value are absent."""
+
+    id: str
+    organization_id: str
+    channel: Channel
+    number_id: str | None = None
+    contact_id: str | None = None
+    campaign_id: str | None = None
+    template_id: str | None = None
+    batch_id: str | None = None
+    metadata: Mapping[str, str | float | bool] | None = None
+    to: str
+    type: MessageType
+    direction: Direction
+    priority: PriorityName
+    status: Status
+    force: bool
+    reprocessed: bool
+    replaced_by: str | None = None
+    payload: Any = None
+    template_vars: list[str] | None = None
+    attempts: int
+    last_error: str | None = None
+    original_error: str | None = None
+    provider_message_id: str | None = None
+    sent_by_account_id: str | None = None
+    sent_by_name: str | None = None
+    scheduled_at: datetime | None = None
+    sent_at: datetime | None = None
+    delivered_at: datetime | None = None
+    read_at: datetime | None = None
+    failed_at: datetime | None = None
+    created_at: datetime
+    updated_at: datetime
+
+
+class MessageDetail(MessageModel):
+    """A message with the reason for its wait, while it is `queued` or `sending`."""
+
+    waiting: Waiting | None = None
+
+
+class CreatedMessage(MessageModel):
+    """`replayed`: the Idempotency-Key had made this message before (C6.2)."""
+
+    replayed: bool
+
+
+class MessageList(ApiModel):
+    """One page. `total_estimated`: there are more than 10,000 matches, and `total` says no more (C5.1)."""
+
+    items: list[MessageModel]
+    total: int
+    total_estimated: bool | None = None
+    next_cursor: str | None = None

@@ -1,0 +1,28 @@
+"""Puts a query together from the named fragments of a `.sql` file, for lists whose filters vary.
+
+Fragments name their values (`:number_id`); values travel as bind parameters only, never as text of the query.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_NAMED = re.compile(r"(?<!:):([a-z_]+)")  # not the type of a cast, `::text`
+
+
+def compose(text: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+    """The query with `$1`, `$2`, … in place of its names, and the values in that order.
+
+    A name may stand several times; values that are not named are left out. KeyError for a name without value.
+    """
+    positions: dict[str, int] = {}
+    arguments: list[Any] = []
+
+    def position(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in positions:
+            arguments.append(values[name])
+            positions[name] = len(arguments)
+        return f"${positions[name]}"
+
+    return _NAMED.sub(position, text), arguments

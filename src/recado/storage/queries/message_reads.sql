@@ -1,0 +1,120 @@
+-- name: by_id
+select
+    organization_id, env, channel, id, direction, status, type, number_id, recipient, class as klass, force, template_id,
+    payload, template_vars, metadata, campaign_id, batch_id, contact_id, attempts, last_error, original_error,
+    reprocessed, replaced_by, provider_message_id, sent_by_account_id, sent_by_name, scheduled_at, sent_at,
+    delivered_at, read_at, failed_at, archived_at, updated_at
+from messages
+where organization_id = $1 and env = $2 and channel = any($3::text[]) and id = $4;
+
+-- name: page
+-- `found` is one of the three sources below: only ids are sorted and skipped, whole rows are read for one page.
+with found as (
+    {found}
+    limit :limit offset :skip
+)
+select
+    m.organization_id, m.env, m.channel, m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.class as klass, m.force,
+    m.template_id, m.payload, m.template_vars, m.metadata, m.campaign_id, m.batch_id, m.contact_id, m.attempts,
+    m.last_error, m.original_error, m.reprocessed, m.replaced_by, m.provider_message_id, m.sent_by_account_id,
+    m.sent_by_name, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.archived_at, m.updated_at
+from found f
+cross join lateral (
+    select * from messages k
+    where k.organization_id = :organization_id and k.env = :env and k.channel = f.channel and k.id = f.id
+    limit 1
+) m
+order by m.id desc;
+
+-- name: count
+select count(*)
+from (
+    {found}
+    limit 10001
+) matches;
+
+-- name: walk
+-- Newest first along the key, once for each channel. `reach`: how far the page goes at most.
+select w.channel, w.id
+from unnest(:channels::text[]) as c (channel)
+cross join lateral (
+    select m.channel, m.id
+    from messages m
+    where
+        m.organization_id = :organization_id and m.env = :env and m.channel = c.channel
+        and m.id >= :first_id and m.id < :before_id
+        {conditions}
+    order by m.id desc
+    limit :reach
+) w
+order by w.id desc
+
+-- name: narrow
+-- By an index of a filter. The channel is compared so that the key cannot serve: walking a long history for one campaign
+-- looks cheap to the planner and is not.
+select m.channel, m.id
+from messages m
+where
+    m.organization_id = :organization_id and m.env = :env
+    and m.id >= :first_id and m.id < :before_id
+    and m.channel || '' = any(:channels::text[])
+    {conditions}
+order by m.id desc
+
+-- name: waiting
+-- What is queued or sending has a row in `dispatch`; claimed means sending.
+select d.channel, d.id
+from dispatch d
+where
+    d.organization_id = :organization_id and d.env = :env
+    and d.id >= :first_id and d.id < :before_id
+    and d.channel = any(:channels::text[])
+    {conditions}
+order by d.id desc
+
+-- name: if_status
+and m.status = :status
+
+-- name: if_failed
+and m.status = 'failed' and m.failed_at is not null
+
+-- name: if_archived
+and m.status = 'archived' and m.archived_at is not null
+
+-- name: if_number
+and m.number_id = :number_id
+
+-- name: if_contact
+and m.contact_id = :contact_id
+
+-- name: if_campaign
+and m.campaign_id = :campaign_id
+
+-- name: if_batch
+and m.batch_id = :batch_id
+
+-- name: if_account
+and m.sent_by_account_id = :sent_by_account_id
+
+-- name: if_direction
+and m.direction = :direction
+
+-- name: if_waiting_queued
+and d.claimed_epoch is null
+
+-- name: if_waiting_sending
+and d.claimed_epoch is not null
+
+-- name: if_waiting_number
+and d.number_id = :number_id
+
+-- name: if_waiting_account
+and exists (
+    select from messages m
+    where
+        m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+        and m.sent_by_account_id = :sent_by_account_id
+)
+
+-- name: if_waiting_direction
+and :direction = 'outbound'
