@@ -17,6 +17,7 @@ KINDS: dict[int, str] = {
     403: "FORBIDDEN",
     404: "NOT_FOUND",
     405: "BAD_REQUEST",
+    408: "BAD_REQUEST",
     409: "CONFLICT",
     412: "PRECONDITION_FAILED",
     413: "BAD_REQUEST",

@@ -1,0 +1,95 @@
+"""One request as its handler sees it: the caller, the parsed parameters, and nothing of the transport."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from multidict import CIMultiDictProxy
+
+from recado.domain.errors import Problem
+from recado.http.middleware.client_ip import ClientAddresses
+from recado.http.middleware.rate_limits import Bucket
+from recado.http.principal import Principal
+
+__all__ = ["ANY_REVISION", "Call", "IdempotencyKey", "Principal"]
+
+
+class _AnyRevision:
+    """`If-Match: *`: any existing record will do."""
+
+    def __repr__(self) -> str:
+        return "ANY_REVISION"
+
+
+ANY_REVISION: Final = _AnyRevision()
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """A caller's key: SHA-256 over its scope, and SHA-256 over what was asked (32 bytes each, C6.2)."""
+
+    key_hash: bytes
+    fingerprint: bytes
+
+
+class Call:
+    """A request that passed every step before its handler.
+
+    `path` holds the path parameters; `query` and `body` are instances of the route's models (None where it has none);
+    `if_match` is None (not sent), `ANY_REVISION`, or the revisions that the caller accepts.
+    """
+
+    __slots__ = (
+        "_addresses", "body", "bucket", "headers", "idempotency", "if_match", "method", "now", "path", "peer",
+        "principal", "query", "raw_body", "request_id", "resource", "target",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        method: str,
+        target: str,
+        path: Mapping[str, str],
+        headers: CIMultiDictProxy[str],
+        peer: str,
+        addresses: ClientAddresses,
+        request_id: str,
+        now: datetime,
+        principal: Principal,
+    ) -> None:
+        self.method = method
+        self.target = target  # the path as it was sent, without query
+        self.path = path
+        self.headers = headers
+        self.peer = peer
+        self._addresses = addresses
+        self.request_id = request_id
+        self.now = now
+        self.principal = principal
+        self.bucket: Bucket | None = None  # what the request was counted in (C6.1)
+        self.query: Any = None
+        self.body: Any = None
+        self.raw_body = b""
+        self.resource: Any = None
+        self.idempotency: IdempotencyKey | None = None
+        self.if_match: _AnyRevision | tuple[int, ...] | None = None
+
+    @property
+    def client_ip(self) -> str:
+        """The caller's address; through trusted proxies, the one they saw."""
+        return self._addresses.resolve(self.peer, self.headers)
+
+    def can(self, scope: str) -> bool:
+        """Whether the credential holds `scope`."""
+        return scope in self.principal.scopes
+
+    def check_revision(self, current: int) -> None:
+        """Raise VERSION_MISMATCH (412) unless `If-Match` is absent or names the `current` revision (C6.3)."""
+        wanted = self.if_match
+        if wanted is None or isinstance(wanted, _AnyRevision) or current in wanted:
+            return
+        raise Problem(
+            "VERSION_MISMATCH",
+            "the record has another version than the one named in If-Match",
+            meta={"currentETag": f'"{current}"'},
+        )

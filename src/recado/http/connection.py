@@ -1,0 +1,108 @@
+"""One client connection: aiohttp's protocol, with a limit on how long a request's head may take and problem bodies for
+what is not even HTTP (C31).
+
+No timer is set per request: the connection notes that bytes came, and the server looks at all connections once a
+second.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from aiohttp import web
+from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_parser import RawRequestMessage
+from aiohttp.streams import StreamReader
+from aiohttp.web_protocol import RequestHandler
+from aiohttp.web_request import BaseRequest
+
+HEAD_SECONDS = 10.0
+KEEP_ALIVE_SECONDS = 75.0
+LINGERING_SECONDS = 5.0  # how long the rest of a refused body is read, so that the client gets to see the answer
+LONGEST_LINE = 8190
+MOST_HEADERS = 100
+
+_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+ErrorAnswer = Callable[[int], web.StreamResponse]
+ErrorReport = Callable[[str, BaseException | None], None]
+
+
+class Connection(RequestHandler):
+    """A connection. `begun` is set while bytes have come that no request was made of yet."""
+
+    __slots__ = ("answer_error", "begun", "busy", "heard", "late_since", "report_error")
+
+    def __init__(
+        self, server: web.Server, *, answer_error: ErrorAnswer, report_error: ErrorReport, **options: Any
+    ) -> None:
+        super().__init__(
+            server,
+            access_log=None,  # type: ignore[arg-type]
+            keepalive_timeout=KEEP_ALIVE_SECONDS,
+            lingering_time=LINGERING_SECONDS,
+            max_line_size=LONGEST_LINE,
+            max_field_size=LONGEST_LINE,
+            max_headers=MOST_HEADERS,
+            **options,
+        )
+        self.answer_error = answer_error
+        self.report_error = report_error
+        self.begun = True  # a connection without any request is as late as one with half a head
+        self.heard = False
+        self.busy = False
+        self.late_since: float | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent."""
+        self.begun = self.heard = True
+        super().data_received(data)
+
+    def request_begins(self) -> None:
+        """A complete head has become a request."""
+        self.busy = True
+        self.begun = False
+        self.late_since = None
+
+    def request_ends(self) -> None:
+        """The request was answered; what came meanwhile was its body."""
+        self.busy = False
+        self.begun = False
+
+    def look(self, now: float) -> None:
+        """Close the connection when its head has been incomplete for too long; `now`: monotonic seconds."""
+        if self.busy or not self.begun:
+            return
+        if self.late_since is None:
+            self.late_since = now
+        elif now - self.late_since >= HEAD_SECONDS:
+            if self.heard and self.transport is not None:
+                self.transport.write(_TOO_SLOW)
+            self.force_close()
+
+    def handle_error(
+        self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
+    ) -> web.StreamResponse:
+        """Answer what is not HTTP with a problem; nothing of it is logged."""
+        if status >= 500:
+            self.report_error("http_request_failed", exc)
+        if request.writer.output_size > 0:
+            raise ConnectionError("an answer has begun already")
+        return self.answer_error(status)
+
+    def log_exception(self, *args: Any, **kw: Any) -> None:
+        """Log the kind of an error only: its text may hold what a client sent."""
+        error = kw.get("exc_info")
+        self.report_error("http_connection_failed", error if isinstance(error, BaseException) else None)
+
+
+def make_request(
+    message: RawRequestMessage,
+    payload: StreamReader,
+    protocol: RequestHandler,
+    writer: AbstractStreamWriter,
+    task: Any,
+) -> BaseRequest:
+    """Return aiohttp's request for a complete head, and tell the connection."""
+    if isinstance(protocol, Connection):
+        protocol.request_begins()
+    return BaseRequest(message, payload, protocol, writer, task, task.get_loop(), client_max_size=0)

@@ -1,0 +1,235 @@
+"""What happens to a request, step by step, in the order of C2.6: one straight function instead of nested middlewares.
+
+credential → rate limit → scope → suspended → required headers → parsing → path resource → idempotency → body →
+precondition → handler. Every step either passes or raises the `Problem` that is the answer.
+"""
+
+import traceback
+from collections.abc import Callable, Iterable
+
+import structlog
+from aiohttp import web
+from aiohttp.web_request import BaseRequest
+
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem, not_found
+from recado.domain.ids import REQUEST, IdSource
+from recado.http.answers import Answers
+from recado.http.body import read_body
+from recado.http.call import Call, IdempotencyKey
+from recado.http.middleware import preconditions
+from recado.http.middleware.authentication import Administrator, Authenticator, authenticate, bearer_token
+from recado.http.middleware.client_ip import ClientAddresses, within
+from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
+from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
+from recado.http.middleware.rate_limits import FAILED, PUBLIC, RateLimiter
+from recado.http.operation import Operation, missing_scope
+from recado.http.parsing import JsonBody, parse_json, require_json, validate_body
+from recado.http.principal import ACCOUNT, NOBODY
+from recado.http.reply import Reply, StreamReply
+from recado.http.route import Access, Idempotency, Route
+from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
+
+Observer = Callable[[str, int, float], None]
+
+_log = structlog.get_logger(__name__)
+
+
+class Dispatcher:
+    """Answers requests. `observe(operation_id, status, seconds)` hears of every answer."""
+
+    def __init__(
+        self,
+        routes: Iterable[Route],
+        *,
+        authenticator: Authenticator,
+        limiter: RateLimiter,
+        idempotency_store: IdempotencyStore,
+        clock: Clock,
+        ids: IdSource,
+        answers: Answers,
+        addresses: ClientAddresses,
+        administrator: Administrator,
+        observe: Observer | None = None,
+    ) -> None:
+        self._router = Router((route.method, route.path, Operation(route)) for route in routes)
+        self._authenticator = authenticator
+        self._administrator = administrator
+        self._limiter = limiter
+        self._kept_answers = KeptAnswers(idempotency_store)
+        self._clock = clock
+        self._now = clock.now
+        self._monotonic = clock.monotonic
+        self._new_id = ids.new
+        self._answers = answers
+        self._addresses = addresses
+        self._observe = observe
+
+    async def handle(self, request: BaseRequest) -> web.StreamResponse:
+        """Answer `request`; raises nothing but what tells that the client has left."""
+        started = self._monotonic()
+        now = self._now()
+        target, _, query = request.raw_path.partition("?")
+        operation: Operation | None = None
+        call = Call(
+            request.method, target, NO_PARAMETERS, request.headers, _peer(request), self._addresses,
+            self._new_id(REQUEST), now, NOBODY,
+        )  # fmt: skip
+        try:
+            operation = self._find(call)
+            await self._admit(operation, call, started)
+            reply = await self._run(operation, call, request, query)
+            self._answers.render(reply)
+        except Problem as problem:
+            reply = self._answers.problem(problem, call)
+        except ConnectionError:
+            raise  # the client has left while it was sending
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong in a handler is answered with 500
+            self._report(operation, call, error)
+            reply = self._answers.problem(Problem("INTERNAL_ERROR", "the request could not be completed"), call)
+        if operation is not None and operation.rate_class == PUBLIC and reply.status == 404:
+            self._limiter.of_address(call.client_ip, PUBLIC, started).take(started)
+        if self._observe is not None:
+            name = operation.route.operation_id if operation is not None else ""
+            self._observe(name, reply.status, self._monotonic() - started)
+        if isinstance(reply, StreamReply):
+            return await self._answers.stream(reply, call, request)
+        return self._answers.whole(reply, call, request, started)
+
+    # The steps, in order ------------------------------------------------------------------------------------------
+
+    def _find(self, call: Call) -> Operation:
+        """The operation at the path; 404 or 405."""
+        found = self._router.find(call.target)
+        if found is None:
+            raise Problem("ROUTE_NOT_FOUND", "there is no such route")
+        methods, call.path = found
+        operation = methods.get(call.method)
+        if operation is None and call.method == "HEAD":
+            operation = methods.get("GET")
+        if operation is None:
+            allowed = sorted({*methods, "HEAD"} if "GET" in methods else methods)
+            raise Problem(
+                "METHOD_NOT_ALLOWED", "the route does not take this method", headers={"Allow": ", ".join(allowed)}
+            )
+        if operation.route.access is Access.ADMIN and not self._administrator.exists:
+            raise Problem("ROUTE_NOT_FOUND", "there is no such route")
+        return operation
+
+    async def _admit(self, operation: Operation, call: Call, at: float) -> None:
+        """Credential, rate limit, scope, suspension (C2.6)."""
+        if not operation.by_key:
+            self._admit_without_key(operation, call, at)
+            return
+        try:
+            token = bearer_token(call.headers.get("Authorization"))
+            principal = self._authenticator.peek(token) or await authenticate(self._authenticator, token)
+        except Problem as problem:
+            self._count_failure(problem, call, at)
+            raise
+        call.principal = principal
+        if not principal.unlimited:
+            bucket = call.bucket = self._limiter.of_principal(principal, operation.rate_class, at)
+            if not bucket.take(at):
+                raise bucket.refusal()
+        if principal.allowed_ips and not within(call.client_ip, principal.allowed_ips):
+            raise Problem("IP_NOT_ALLOWED", "the API key is not allowed from this address")
+        if operation.route.session_only and principal.actor_type != ACCOUNT:
+            raise Problem("SESSION_ONLY", "this operation needs a dashboard session")
+        if operation.scope is not None and operation.scope not in principal.scopes:
+            raise missing_scope(operation.scope)
+        if principal.suspended and operation.writes:
+            raise Problem("ORGANIZATION_SUSPENDED", "the organization is suspended: only reads are possible")
+
+    def _admit_without_key(self, operation: Operation, call: Call, at: float) -> None:
+        """The administrator, public routes and callbacks."""
+        if operation.route.access is Access.ADMIN:
+            try:
+                call.principal = self._administrator.authenticate(bearer_token(call.headers.get("Authorization")))
+            except Problem as problem:
+                self._count_failure(problem, call, at)
+                raise
+        if not operation.rate_class:
+            return
+        bucket = self._limiter.of_address(call.client_ip, operation.rate_class, at)
+        # Only unknown codes and tokens cost anything on public routes: they are counted after the answer.
+        if not (bucket.has_token(at) if operation.rate_class == PUBLIC else bucket.take(at)):
+            raise bucket.refusal()
+
+    def _count_failure(self, problem: Problem, call: Call, at: float) -> None:
+        """Failed credentials have a limit of their own per address, so that guessing is slow for the guesser only."""
+        if problem.status == 401:
+            bucket = self._limiter.of_address(call.client_ip, FAILED, at)
+            if not bucket.take(at):
+                raise bucket.refusal() from None
+
+    async def _run(self, operation: Operation, call: Call, request: BaseRequest, query: str) -> Reply:
+        """Required headers, parsing, path resource, idempotency, and the rest."""
+        route = operation.route
+        given_key = call.headers.get(IDEMPOTENCY_KEY) if operation.idempotency else None
+        if given_key is not None:
+            check_form(given_key)
+        elif route.idempotency is Idempotency.REQUIRED:
+            raise Problem("IDEMPOTENCY_KEY_REQUIRED", f"the header {IDEMPOTENCY_KEY} is required")
+        body: JsonBody | None = None
+        if operation.has_body:
+            call.raw_body = await read_body(request, route.body_limit, self._clock)
+            if operation.body is not None:
+                body = _parse(operation, call)
+        if operation.query is not None:
+            call.query = operation.query.parse(query)
+        if operation.path_ids and not ids_are_formed(operation.path_ids, call.path):
+            raise not_found()
+        if operation.load is not None:
+            call.resource = await operation.load(call)
+        if given_key is None:
+            return await self._finish(operation, call, body)
+        key = key_of(call, given_key, query, body.canonical if body is not None else call.raw_body)
+        if not operation.keeps_answers:
+            call.idempotency = key
+            return await self._finish(operation, call, body)
+        return await self._once(operation, call, body, key)
+
+    async def _once(self, operation: Operation, call: Call, body: JsonBody | None, key: IdempotencyKey) -> Reply:
+        kept = await self._kept_answers.begin(operation.route, call, key)
+        if kept is not None:
+            return kept
+        return await self._kept_answers.run(lambda: self._finish(operation, call, body), call, key)
+
+    async def _finish(self, operation: Operation, call: Call, body: JsonBody | None) -> Reply:
+        """Body, precondition, handler."""
+        route = operation.route
+        if operation.body is not None and body is not None:
+            call.body = validate_body(operation.body, body, route.bad_body_status)
+        if operation.creates:
+            preconditions.refuse_if_match(call)
+        elif operation.versioned:
+            preconditions.read_if_match(call)
+        reply = await operation.handler(call)
+        if route.versioned and not operation.writes and preconditions.not_modified(call, reply):
+            return Reply(304, headers=reply.headers, revision=reply.revision)
+        return reply
+
+    def _report(self, operation: Operation | None, call: Call, error: Exception) -> None:
+        """Log what happened and where; an exception's own text may hold what a caller sent, so it stays out."""
+        frames = traceback.extract_tb(error.__traceback__)[-8:]
+        _log.error(
+            "request_failed",
+            request_id=call.request_id,
+            operation=operation.route.operation_id if operation is not None else None,
+            error=type(error).__qualname__,
+            where=[f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
+        )
+
+
+def _parse(operation: Operation, call: Call) -> JsonBody | None:
+    """The JSON of the body; an empty one stands for `{}` where every field is optional."""
+    if not call.raw_body and operation.route.body_optional:
+        return parse_json(b"{}")
+    require_json(call.headers.get("Content-Type"))
+    return parse_json(call.raw_body)
+
+
+def _peer(request: BaseRequest) -> str:
+    name = request.protocol.peername
+    return name[0] if isinstance(name, tuple) else "127.0.0.1"

@@ -1,0 +1,118 @@
+"""Request rate limits: a token bucket per credential (or address) and class (C6.1)."""
+
+import math
+from collections import OrderedDict
+from collections.abc import Mapping
+
+from recado.domain.errors import Problem
+from recado.http.principal import Principal
+
+MOST_BUCKETS = 100_000
+
+FAILED = "failed"
+PUBLIC = "public"
+
+Limit = tuple[float, int]  # refill per second, capacity
+
+
+class Bucket:
+    """Tokens of one caller in one class. `refill` is per second; times are monotonic seconds."""
+
+    __slots__ = ("_at", "_capacity", "_refill", "_tokens", "name", "policy", "policy_line")
+
+    def __init__(self, name: str, limit: Limit, now: float) -> None:
+        self.name = name
+        self._refill, self._capacity = limit
+        self._tokens = float(self._capacity)
+        self._at = now
+        self.policy = f'"{name}";q={self._capacity};w={math.ceil(self._capacity / self._refill)}'
+        self.policy_line = f"RateLimit-Policy: {self.policy}\r\n"
+
+    @property
+    def limit(self) -> Limit:
+        """Refill per second and capacity."""
+        return self._refill, self._capacity
+
+    def take(self, now: float) -> bool:
+        """Take one token; False when there is none."""
+        self._fill(now)
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def has_token(self, now: float) -> bool:
+        """Whether a token is there, without taking it."""
+        self._fill(now)
+        return self._tokens >= 1.0
+
+    def retry_after(self) -> int:
+        """Whole seconds until one token is there, at least 1."""
+        return max(1, math.ceil((1.0 - self._tokens) / self._refill))
+
+    def lines(self) -> str:
+        """Return the two header lines about this bucket."""
+        left = self._tokens
+        full = math.ceil((self._capacity - left) / self._refill)
+        return f'{self.policy_line}RateLimit: "{self.name}";r={int(left)};t={full}\r\n'
+
+    def refusal(self) -> Problem:
+        """Return the 429 for a caller whose bucket is empty."""
+        return Problem(
+            "RATE_LIMITED",
+            f"too many requests of the class {self.name}",
+            meta={"policy": self.policy},
+            headers={"Retry-After": str(self.retry_after())},
+        )
+
+    def _fill(self, now: float) -> None:
+        passed = now - self._at
+        if passed > 0.0:
+            self._at = now
+            tokens = self._tokens + passed * self._refill
+            self._tokens = tokens if tokens < self._capacity else float(self._capacity)
+
+
+class RateLimiter:
+    """All buckets of this process; the least recently used one goes when there are too many."""
+
+    def __init__(self, limits: Mapping[str, Limit], *, most_buckets: int = MOST_BUCKETS, share: int = 1) -> None:
+        """`limits` per class; `share`: the number of gateways among which each limit is divided."""
+        self._limits = {
+            name: (refill / share, max(1, capacity // share)) for name, (refill, capacity) in limits.items()
+        }
+        self._share = share
+        self._most = most_buckets
+        self._buckets: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
+
+    @property
+    def classes(self) -> frozenset[str]:
+        """The names of all classes."""
+        return frozenset(self._limits)
+
+    def of_principal(self, principal: Principal, name: str, now: float) -> Bucket:
+        """Return the caller's bucket of the class `name`, by the overrides of its credential if it has any."""
+        key = (principal.actor_id, name)
+        bucket = self._buckets.get(key)
+        overrides = principal.rate_limits
+        if bucket is not None and not overrides:
+            self._buckets.move_to_end(key)
+            return bucket
+        limit = self._limits[name]
+        if name in overrides:
+            refill, capacity = overrides[name]
+            limit = (refill / self._share, max(1, capacity // self._share))
+        return self._keep(key, name, limit, now)
+
+    def of_address(self, address: str, name: str, now: float) -> Bucket:
+        """Return the bucket of the class `name` of a caller known by its address only."""
+        return self._keep(("ip " + address, name), name, self._limits[name], now)
+
+    def _keep(self, key: tuple[str, str], name: str, limit: Limit, now: float) -> Bucket:
+        bucket = self._buckets.get(key)
+        if bucket is None or bucket.limit != limit:
+            bucket = self._buckets[key] = Bucket(name, limit, now)
+        self._buckets.move_to_end(key)
+        if len(self._buckets) > self._most:
+            self._buckets.popitem(last=False)
+        return bucket

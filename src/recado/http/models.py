@@ -1,0 +1,88 @@
+"""Bases and field types of what callers send: bodies (strict JSON types) and query parameters (read from text)."""
+
+import re
+from datetime import datetime
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from recado.domain.timestamps import parse_timestamp
+
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
+
+
+class ApiModel(BaseModel):
+    """A JSON object of the interface: camelCase outside, trimmed strings, unknown fields ignored (C2.3).
+
+    JSON types are taken as they are: `"5"` is no number. Lengths count code points.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        str_strip_whitespace=True,
+        strict=True,
+        extra="ignore",
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        ser_json_inf_nan="null",
+    )
+
+
+class PatchModel(ApiModel):
+    """The body of a PATCH: an absent field stays as it is, `null` clears it (C2.3.3).
+
+    Give every field a default of None; a field that cannot be cleared is simply not typed as optional.
+    """
+
+    def changes(self) -> dict[str, Any]:
+        """Return what the caller sent, by Python field name; None means cleared."""
+        return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+class QueryModel(BaseModel):
+    """Query parameters: camelCase names, values read from text; lists are repeated parameters."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        populate_by_name=True,
+        str_strip_whitespace=True,
+        extra="ignore",
+        hide_input_in_errors=True,
+    )
+
+
+def _timestamp(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value
+    if not isinstance(value, str):
+        raise PydanticCustomError("timestamp", "must be a date-time text")
+    try:
+        return parse_timestamp(value.strip())
+    except ValueError:
+        raise PydanticCustomError("timestamp", "must be an RFC 3339 date-time with an offset") from None
+
+
+def _whole_number(value: Any) -> Any:
+    if isinstance(value, str):
+        if _WHOLE_NUMBER.fullmatch(value) is None:
+            raise PydanticCustomError("int_parsing", "must be a whole number")
+        return int(value)
+    return value
+
+
+def _truth(value: Any) -> Any:
+    if isinstance(value, str):
+        if value not in {"true", "false"}:
+            raise PydanticCustomError("bool_parsing", "must be true or false")
+        return value == "true"
+    return value
+
+
+# An instant; input takes any offset, never none (C2.3.5).
+Timestamp = Annotated[datetime, BeforeValidator(_timestamp), WithJsonSchema({"type": "string", "format": "date-time"})]
+# In query strings pydantic's own reading is too generous ("1_000", "5.0", "yes").
+QueryInt = Annotated[int, BeforeValidator(_whole_number)]
+QueryBool = Annotated[bool, BeforeValidator(_truth)]

@@ -1,0 +1,54 @@
+"""A route made ready: everything about it that can be computed once, for the steps that run a thousand times."""
+
+from pydantic import BaseModel
+
+from recado.domain.errors import Problem
+from recado.http.parsing import QueryParser
+from recado.http.route import Access, Idempotency, Route
+
+
+class Operation:
+    """See `Route`; the names are its own."""
+
+    __slots__ = (
+        "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "load", "path_ids",
+        "query", "rate_class", "route", "scope", "versioned", "writes",
+    )  # fmt: skip
+
+    def __init__(self, route: Route) -> None:
+        _check(route)
+        self.route = route
+        self.handler = route.handler
+        self.scope = route.scope
+        self.by_key = route.access is Access.KEY
+        self.rate_class = route.rate_class
+        self.writes = route.method not in {"GET", "HEAD"}
+        self.query = QueryParser(route.query, route.bad_query_status) if route.query is not None else None
+        self.body: type[BaseModel] | None = route.body
+        self.has_body = route.body is not None or route.raw_body
+        self.idempotency = route.idempotency is not Idempotency.NONE
+        self.keeps_answers = route.idempotency is Idempotency.ACCEPTED
+        self.path_ids = route.path_ids
+        self.load = route.load
+        self.versioned = route.versioned and self.writes
+        self.creates = route.creates
+
+
+def _check(route: Route) -> None:
+    """Refuse at start what would surprise at run time."""
+    where = f"{route.method} {route.path}"
+    if route.access is Access.KEY and not (route.rate_class and (route.scope or route.session_only)):
+        raise ValueError(f"{where} needs a scope and a rate class")
+    if route.access is not Access.KEY and route.scope is not None:
+        raise ValueError(f"{where} asks for no credential that could hold a scope")
+    if route.idempotency is not Idempotency.NONE and (route.method != "POST" or route.access is not Access.KEY):
+        raise ValueError(f"{where} is no POST of a caller that an idempotency key could belong to")
+    if unknown := [name for name in route.path_ids if "{" + name + "}" not in route.path]:
+        raise ValueError(f"{where} has no parameter {unknown[0]}")
+    if route.body is not None and route.raw_body:
+        raise ValueError(f"{where} cannot both be parsed and be left raw")
+
+
+def missing_scope(scope: str) -> Problem:
+    """Return the 403 for a credential without `scope`."""
+    return Problem("SCOPE_REQUIRED", f"the credential lacks the scope {scope}", meta={"requiredScope": scope})

@@ -1,0 +1,100 @@
+"""Pages of lists (C5): the parameters, the cursor of a call, and the envelope of an answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import Field
+
+from recado.domain.page import CursorSigner, cursor_scope
+from recado.http.call import Call
+from recado.http.models import ApiModel, QueryInt, QueryModel
+
+MOST_SKIPPED = 100_000
+MOST_SKIPPED_MESSAGES = 10_000
+EXACT_TOTAL = 10_000  # beyond, `total` is an estimate
+
+Item = TypeVar("Item")
+
+
+class PageQuery(QueryModel):
+    """`limit` and `skip` (C5.1): refused when out of range, never clamped."""
+
+    limit: Annotated[QueryInt, Field(ge=1, le=200, description="How many items to answer.")] = 50
+    skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED, description="How many items to leave out first.")] = 0
+
+
+class CursorQuery(QueryModel):
+    """`limit` and `cursor` (C5.2)."""
+
+    limit: Annotated[QueryInt, Field(ge=1, le=200, description="How many items to answer.")] = 50
+    cursor: Annotated[str | None, Field(description="`nextCursor` of the page before.", min_length=1)] = None
+
+
+class MessagePageQuery(CursorQuery):
+    """Of message lists: `skip` up to 10,000, and `cursor` for what lies deeper (C5.1). A cursor makes `skip` void."""
+
+    skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED_MESSAGES, description="How many items to leave out.")] = 0
+
+
+class Cursors:
+    """Reads and writes the cursors of calls: each is good for its operation, filters, organization and environment."""
+
+    def __init__(self, signer: CursorSigner) -> None:
+        self._signer = signer
+
+    def read(self, call: Call, operation: str) -> list[Any] | None:
+        """Return the order key that the page of `call` begins after, None for the first; INVALID_CURSOR (400)."""
+        text = call.query.cursor
+        return None if text is None else self._signer.decode(text, _scope(call, operation))
+
+    def write(self, call: Call, operation: str, key: list[Any]) -> str:
+        """Return the cursor of the page after the row with the order key `key`."""
+        return self._signer.encode(key, _scope(call, operation))
+
+    def page(
+        self,
+        call: Call,
+        operation: str,
+        rows: Sequence[Any],
+        render: Callable[[Any], Any],
+        key: Callable[[Any], list[Any]],
+    ) -> dict[str, Any]:
+        """Return `{items, nextCursor?}` from up to `limit` + 1 rows: the one too many tells of a next page."""
+        limit: int = call.query.limit
+        body: dict[str, Any] = {"items": [render(row) for row in rows[:limit]]}
+        if len(rows) > limit:
+            body["nextCursor"] = self.write(call, operation, key(rows[limit - 1]))
+        return body
+
+
+def envelope(
+    items: list[Any], total: int, *, estimated: bool = False, next_cursor: str | None = None
+) -> dict[str, Any]:
+    """Return the body of a list with a total; the optional members only where they say something."""
+    body: dict[str, Any] = {"items": items, "total": total}
+    if estimated:
+        body["totalEstimated"] = True
+    if next_cursor is not None:
+        body["nextCursor"] = next_cursor
+    return body
+
+
+class Page(ApiModel, Generic[Item]):
+    """The body of a list with a total, for the OpenAPI document: `class NumberPage(Page[NumberOut])` names it."""
+
+    items: list[Item]
+    total: Annotated[int, Field(description="Exact up to 10,000; beyond, an estimate.")]
+    total_estimated: Annotated[bool, Field(description="Present and true when `total` is an estimate.")] = False
+    next_cursor: Annotated[str, Field(description="Where the next page begins. Absent on the last one.")] = ""
+
+
+class CursorPage(ApiModel, Generic[Item]):
+    """The body of a list without a total."""
+
+    items: list[Item]
+    next_cursor: Annotated[str, Field(description="Where the next page begins. Absent on the last one.")] = ""
+
+
+def _scope(call: Call, operation: str) -> bytes:
+    filters: Mapping[str, Any] = call.query.model_dump(mode="json", exclude={"limit", "cursor", "skip"})
+    return cursor_scope(call.principal.organization_id, call.principal.env, operation, filters)

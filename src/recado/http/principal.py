@@ -1,0 +1,40 @@
+"""Who calls: what a valid credential stands for, whatever kind of credential it was (C3)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from ipaddress import IPv4Network, IPv6Network
+
+NO_OVERRIDES: Mapping[str, tuple[float, int]] = {}
+
+ACCOUNT = "account"
+KEY = "key"
+ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """An authenticated caller.
+
+    `scopes` already contains what they imply. `rate_limits` overrides (refill per second, capacity) of single classes.
+    """
+
+    organization_id: str
+    env: str
+    actor_type: str
+    actor_id: str
+    scopes: frozenset[str]
+    unlimited: bool = False
+    suspended: bool = False
+    allowed_ips: tuple[IPv4Network | IPv6Network, ...] = ()
+    rate_limits: Mapping[str, tuple[float, int]] = field(default_factory=lambda: NO_OVERRIDES)
+    expires_at: datetime | None = None
+    name: str | None = None
+
+    def can(self, scope: str) -> bool:
+        """Whether the credential holds `scope`."""
+        return scope in self.scopes
+
+
+ADMINISTRATOR = Principal("", "", ADMIN, ADMIN, frozenset())
+NOBODY = Principal("", "", "public", "", frozenset())

@@ -1,0 +1,56 @@
+"""What a handler returns: a status and a body made of plain values; rendering is not its concern."""
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+NO_HEADERS: Mapping[str, str] = {}
+
+
+class Reply:
+    """One answer.
+
+    `body`: plain values (rendered as JSON, `datetime` in the form of C2.3.5), `bytes` as they are, or None for no body.
+    `revision`: of the versioned resource that the body shows; becomes its `ETag` (C6.3).
+    `stored`: what an idempotency key keeps in place of `body` – without secrets, before masking (C6.2).
+    `headers` may name another `Content-Type` or `Cache-Control`.
+    """
+
+    __slots__ = ("body", "headers", "revision", "status", "stored")
+
+    def __init__(
+        self,
+        status: int,
+        body: Any = None,
+        *,
+        headers: Mapping[str, str] = NO_HEADERS,
+        revision: int | None = None,
+        stored: Any = None,
+    ) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers
+        self.revision = revision
+        self.stored = stored
+
+
+class StreamReply(Reply):
+    """An answer that is written piece by piece: server-sent events, downloads.
+
+    `length` in bytes where it is known; without it the answer is chunked. The iterator is closed when the client leaves
+    or the server stops.
+    """
+
+    __slots__ = ("chunks", "length")
+
+    def __init__(
+        self,
+        status: int,
+        chunks: AsyncIterator[bytes],
+        *,
+        content_type: str,
+        headers: Mapping[str, str] = NO_HEADERS,
+        length: int | None = None,
+    ) -> None:
+        super().__init__(status, headers={"Content-Type": content_type, **headers})
+        self.chunks = chunks
+        self.length = length
