@@ -1,0 +1,235 @@
+"""One PostgreSQL cluster on disk and its server process: create, configure, spawn, find, signal. Knows no sharing.
+
+The server is a process of its own session and outlives ours: whoever comes next finds it through its pid file.
+"""
+
+import hashlib
+import os
+import pwd
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+from typing import Any
+
+from recado.storage.postgres_binaries import MAJOR
+from recado.storage.service_folder import Home
+
+DATABASE = "recado"
+ROLE = "recado"
+PORT = 5432  # names the socket file; nothing listens on TCP
+_LONGEST_SOCKET = 100  # bytes of path; the kernel takes 107
+_LARGEST_LOG = 10 * 2**20  # bytes
+_NO_PID = 2**30  # above the largest pid of the kernel
+_INITDB_LIMIT = 300.0
+
+# Durability stays as it is by default (fsync, synchronous_commit). wal_compression: this build knows no lz4, and pglz
+# costs more time than its bytes. Error texts and statements hold personal data and therefore stay out of the log.
+_SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "60",
+    "shared_buffers": "256MB",
+    "huge_pages": "off",
+    "jit": "off",
+    "max_wal_size": "4GB",
+    "min_wal_size": "256MB",
+    "wal_buffers": "16MB",
+    "checkpoint_timeout": "15min",
+    "random_page_cost": "1.1",
+    "autovacuum_naptime": "15s",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "log_min_messages": "log",
+    "log_min_error_statement": "panic",
+    "log_error_verbosity": "terse",
+    "log_checkpoints": "off",
+    "log_line_prefix": "%m [%p] ",
+}
+
+
+class ClusterError(Exception):
+    """The cluster cannot be made or run; the text says why, with the end of the server's log."""
+
+
+class Cluster:
+    """The cluster in a home. Whoever calls `create` or `spawn` holds the lock that admits one process at a time."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.folder = home.folder / "cluster"
+        self.log = home.folder / "postgres.log"
+        self.socket_folder = self._choose_socket_folder()
+
+    @property
+    def connect_arguments(self) -> dict[str, Any]:
+        """What asyncpg needs to connect."""
+        return {"host": str(self.socket_folder), "port": PORT, "user": ROLE, "database": DATABASE}
+
+    def create(self) -> None:
+        """Makes the cluster when there is none. An initdb that was killed leaves only what the next one removes."""
+        version = self.folder / "PG_VERSION"
+        if version.exists():
+            if (found := version.read_text().strip()) != MAJOR:
+                raise ClusterError(f"{self.folder} was written by PostgreSQL {found}; this Recado brings {MAJOR}")
+            return
+        unfinished = self.home.folder / "cluster.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        self._own_folder(unfinished)
+        command = [str(self.home.binaries / "initdb"), "--pgdata", str(unfinished), "--username", ROLE]
+        # Code point order, and the case rules of Unicode, the same on every system.
+        command += [
+            "--encoding",
+            "UTF8",
+            "--locale-provider",
+            "builtin",
+            "--builtin-locale",
+            "C.UTF-8",
+            "--locale",
+            "C",
+        ]
+        command += ["--auth-local", "peer", "--auth-host", "reject", "--no-instructions"]
+        done = subprocess.run(  # noqa: S603 - our own binary, our own arguments
+            command, capture_output=True, text=True, timeout=_INITDB_LIMIT, check=False, **self._as_owner()
+        )
+        if done.returncode != 0:
+            raise ClusterError(f"initdb failed: {done.stderr.strip()[-2000:]}")
+        unfinished.rename(self.folder)
+
+    def spawn(self) -> int:
+        """Starts the server process and answers its pid; it is not ready yet. Mends what a crash left behind."""
+        self._own_folder(self.socket_folder)
+        self._configure()
+        for lock in (self.folder / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
+            self._disown(lock)
+        if self.log.exists() and self.log.stat().st_size > _LARGEST_LOG:
+            self.log.rename(self.log.with_suffix(".log.1"))
+        command = [str(self.home.binaries / "postgres"), "-D", str(self.folder)]
+        command.append(f"--config-file={self.home.folder / 'postgresql.conf'}")
+        with os.fdopen(os.open(self.log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600), "ab") as log:
+            server = subprocess.Popen(  # noqa: S603 - our own binary, our own arguments
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                **self._as_owner(),
+            )
+        threading.Thread(target=server.wait, name="reap-postgres", daemon=True).start()
+        return server.pid
+
+    def pid(self) -> int | None:
+        """The pid of the running server, or None. A pid file of another program counts not."""
+        pid = _first_line_pid(self.folder / "postmaster.pid")
+        return pid if pid is not None and self._is_server(pid) else None
+
+    def listening(self) -> bool:
+        """Whether somebody accepts connections on the socket, ready to serve or not."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            try:
+                probe.connect(str(self.socket_folder / f".s.PGSQL.{PORT}"))
+            except OSError:
+                return False
+            return True
+
+    def interrupt(self) -> int | None:
+        """Asks for a fast shutdown: open transactions are rolled back. Answers the pid that will end, or None."""
+        pid = self.pid()
+        if pid is not None:
+            os.kill(pid, signal.SIGINT)
+        return pid
+
+    def log_end(self) -> str:
+        """The last lines of the server's log."""
+        try:
+            return self.log.read_text(errors="replace")[-2000:].strip()
+        except FileNotFoundError:
+            return ""
+
+    def _configure(self) -> None:
+        """Writes the settings beside the cluster and not into it: root follows no path that the service user made."""
+        files = {name: str(self.home.folder / f"pg_{name}.conf") for name in ("hba", "ident")}
+        settings = {**_SETTINGS, "unix_socket_directories": str(self.socket_folder)}
+        settings |= {f"{name}_file": path.replace("'", "''") for name, path in files.items()}
+        lines = [f"{name} = '{value}'" for name, value in settings.items()]
+        header = "# Written at every start. Settings of your own: ALTER SYSTEM, which goes to postgresql.auto.conf.\n"
+        self._write("postgresql.conf", header + "\n".join(lines))
+        self._write("pg_hba.conf", f"local all {ROLE} peer map={ROLE}")
+        users = {pwd.getpwuid(os.geteuid()).pw_name, self.home.user}
+        self._write("pg_ident.conf", "\n".join(f'{ROLE} "{user}" {ROLE}' for user in sorted(users)))
+
+    def _write(self, name: str, text: str) -> None:
+        path = self.home.folder / name
+        path.write_text(text + "\n")
+        path.chmod(0o640)
+        if self.home.foreign:
+            os.chown(path, 0, self.home.gid)
+
+    def _own_folder(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        found = folder.lstat()
+        if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (self.home.uid, os.geteuid()):
+            raise ClusterError(f"{folder} is not ours")
+        if self.home.foreign:
+            os.chown(folder, self.home.uid, self.home.gid, follow_symlinks=False)
+
+    def _as_owner(self) -> dict[str, Any]:
+        """Arguments of subprocess: a bare environment (no PG… variable of ours may reach the server), and its user."""
+        arguments: dict[str, Any] = {"cwd": "/", "env": {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}, "umask": 0o077}
+        if self.home.foreign:
+            arguments |= {"user": self.home.uid, "group": self.home.gid, "extra_groups": []}
+        return arguments
+
+    def _is_server(self, pid: int) -> bool:
+        try:
+            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            return False
+        return arguments[0].endswith(b"postgres") and os.fsencode(self.folder) in arguments
+
+    def _disown(self, lock: Path) -> None:
+        """Makes PostgreSQL see a lock file as left behind when its pid belongs to another program by now.
+
+        Only the pid is replaced: the rest lets PostgreSQL find out whether children of the old server are still alive.
+        """
+        pid = _first_line_pid(lock)
+        if pid is not None and not self._is_server(pid):
+            lines = lock.read_text().splitlines(keepends=True)
+            with os.fdopen(os.open(lock, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW), "w") as file:
+                file.writelines([f"{_NO_PID}\n", *lines[1:]])
+
+    def _choose_socket_folder(self) -> Path:
+        inside = self.home.folder / "run"
+        path = str(inside / f".s.PGSQL.{PORT}")
+        # The server reads the folder from a list, in which other characters would need quotes.
+        if len(os.fsencode(path)) <= _LONGEST_SOCKET and re.fullmatch(r"[A-Za-z0-9/._-]+", path):
+            return inside
+        return self._short_folder()
+
+    def _short_folder(self) -> Path:
+        """A folder of the owner's in the temporary folder; its name is noted, so that every process finds the same."""
+        note = self.home.folder / "socket_folder"
+        if note.exists():
+            return Path(note.read_text().strip())
+        digest = hashlib.sha256(os.fsencode(self.home.folder)).hexdigest()[:16]
+        folder = Path("/tmp") / f"recado-{digest}"  # noqa: S108 - made for us alone, and checked before every start
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            if folder.lstat().st_uid not in (self.home.uid, os.geteuid()):
+                folder = Path(tempfile.mkdtemp(prefix="recado-", dir="/tmp"))
+        note.write_text(f"{folder}\n")
+        return folder
+
+
+def _first_line_pid(path: Path) -> int | None:
+    try:
+        with path.open() as file:
+            return abs(int(file.readline()))
+    except (OSError, ValueError):
+        return None

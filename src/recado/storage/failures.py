@@ -1,0 +1,44 @@
+"""What a failed database call means: the connection is lost, the moment is bad, or the data are.
+
+The first two are worth another try of the same work; the third never is.
+"""
+
+import asyncpg
+
+from recado.domain.errors import Unavailable
+
+# OSError covers refused connections and time-outs; class 57 is the server going down, coming up or cancelling;
+# class 53 is the server out of connections, memory or disk. asyncpg reports a socket that broke between two messages as
+# InternalClientError, and a primary that became a standby refuses writes with 25006.
+_LOST = (
+    OSError,
+    asyncpg.InternalClientError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,
+)
+_COLLISIONS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
+
+
+def connection_lost(error: BaseException) -> bool:
+    """Whether the server or the way to it failed: the statement may or may not have taken effect."""
+    if isinstance(error, _LOST):
+        return True
+    # asyncpg has one class for a closed connection and for misuse of it; its data errors quote the value, so they are
+    # told apart first.
+    return (
+        isinstance(error, asyncpg.InterfaceError)
+        and not isinstance(error, ValueError)
+        and ("is closed" in str(error) or "is closing" in str(error))
+    )
+
+
+def worth_repeating(error: BaseException) -> bool:
+    """Whether the same work may succeed when it is tried again as it is."""
+    return isinstance(error, (Unavailable, *_COLLISIONS)) or connection_lost(error)
+
+
+def blames_the_statement(error: BaseException) -> bool:
+    """Whether the SQL itself is wrong (class 42), so that no single row of a batch can be at fault."""
+    return isinstance(error, asyncpg.SyntaxOrAccessError)

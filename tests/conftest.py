@@ -1,0 +1,75 @@
+"""What many tests share: one embedded server for the whole run, and a fresh migrated database for each test."""
+
+import asyncio
+import itertools
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+from recado.engine.clock import SystemClock
+from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.migrate import migrate
+from recado.storage.partitions import ensure_partitions
+from recado.storage.postgres import Database
+from recado.storage.service_folder import service_folder
+
+TEMPLATE = "recado_template"
+_numbers = itertools.count(1)
+
+
+def forget_cluster(data_dir: Path) -> None:
+    """Removes what the embedded server of a temporary data folder keeps elsewhere when root runs the tests."""
+    folder = service_folder(data_dir)
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The connect arguments of the run's one server; its database `recado_template` is migrated and has partitions."""
+    data_dir = tmp_path_factory.mktemp("data")
+    clock = SystemClock()
+    server = EmbeddedPostgres(data_dir, clock=clock)
+
+    async def begin() -> dict[str, Any]:
+        arguments = await server.start()
+        await _execute(arguments, f"create database {TEMPLATE}")
+        template = Database({**arguments, "database": TEMPLATE}, clock=clock)
+        await template.start()
+        await migrate(template)
+        await ensure_partitions(template, clock.now())
+        await template.stop()
+        return arguments
+
+    with asyncio.Runner() as runner:
+        try:
+            yield runner.run(begin())
+        finally:
+            runner.run(server.stop())
+            forget_cluster(data_dir)
+
+
+@pytest.fixture
+async def database(postgres: dict[str, Any]) -> AsyncIterator[Database]:
+    """A started `Database` on a database of this test's own, with the schema and this month's partitions."""
+    arguments = {**postgres, "database": f"recado_test_{next(_numbers)}"}
+    await _execute(postgres, f"create database {arguments['database']} template {TEMPLATE} strategy file_copy")
+    db = Database(arguments, clock=SystemClock(), pool_size=8, hot_size=4)
+    await db.start()
+    try:
+        yield db
+    finally:
+        await db.stop()
+        await _execute(postgres, f"drop database {arguments['database']} with (force)")
+
+
+async def _execute(arguments: dict[str, Any], sql: str) -> None:
+    connection = await asyncpg.connect(**arguments)
+    try:
+        await connection.execute(sql)
+    finally:
+        await connection.close()
