@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 
 from recado.channels.errors import MalformedCallback
 from recado.channels.fields import Fields
+from recado.channels.refusals import refusal_code
 from recado.domain.timestamps import format_timestamp
 
 ReportStatus = Literal["sent", "delivered", "read", "failed"]
@@ -22,7 +23,10 @@ Removal = Literal["PARTNER_REMOVED", "PARTNER_APP_UNINSTALLED"]
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A delivery report. `reference`: our message id where the provider echoes it; `code`: of a failure (C15.4)."""
+    """A delivery report.
+
+    `reference`: our message id where the provider echoes it. `code`: of a failure, one of the codes of C15.4.
+    """
 
     status: ReportStatus
     at: datetime
@@ -172,7 +176,7 @@ def _status(fields: Fields) -> Status:
         fields.time("at"),
         provider_message_id,
         reference,
-        fields.optional_text("code", 64),
+        refusal_code(fields.optional_text("code", 128)) if status == "failed" else None,
         fields.optional_text("account", 128),
     )
 

@@ -1,0 +1,52 @@
+"""Values that every adapter test starts from."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recado.channels.provider import Account, OutboundMessage
+from recado.engine.clock import VirtualClock
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(NOW)
+
+
+@pytest.fixture
+def account() -> Account:
+    return Account(
+        number_id="num_000000000000000000001",
+        organization_id="org_000000000000000000001",
+        env="live",
+        phone_number_id="pn-1",
+        business_account_id="ba-1",
+        access_token="number-token",
+    )
+
+
+@pytest.fixture
+def message() -> OutboundMessage:
+    return a_message()
+
+
+@pytest.fixture
+def message_to() -> Any:
+    return lambda to: a_message(to=to)
+
+
+def a_message(**changes: Any) -> OutboundMessage:
+    fields: dict[str, Any] = {
+        "id": "msg_0000000100000000000a1",
+        "organization_id": "org_000000000000000000001",
+        "env": "live",
+        "channel": "chatapp",
+        "number_id": "num_000000000000000000001",
+        "to": "+5511987654321",
+        "type": "text",
+        "payload": {"text": {"body": "the secret of the house"}},
+    }
+    return OutboundMessage(**{**fields, **changes})
