@@ -1,0 +1,236 @@
+"""The bridge's operations besides sending: what is asked, how answers are read, and failures of two kinds."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import orjson
+import pytest
+
+from recado.channels.chatapp.bridge import Bridge
+from recado.channels.provider import (
+    Account,
+    NumberHealth,
+    ProviderError,
+    ProviderTemplate,
+    Submission,
+    TemplateSubmission,
+)
+from recado.engine.clock import VirtualClock
+
+TEMPLATE = TemplateSubmission(
+    id="tpl_000000010000000000001",
+    name="ola",
+    language="pt-BR",
+    category="utility",
+    components=[{"type": "BODY", "payload": {"text": "Olá"}}],
+)
+LISTED = {
+    "providerTemplateId": "t-1",
+    "name": "ola",
+    "language": "pt-BR",
+    "category": "utility",
+    "status": "approved",
+    "components": [{"type": "BODY", "payload": {"text": "Olá\0"}}],
+}
+
+
+def says(status: int, document: Any, headers: str = "") -> Callable[[Any], Awaitable[None]]:
+    async def behave(connection: Any) -> None:
+        await connection.read_request()
+        await connection.answer(status, orjson.dumps(document), headers)
+
+    return behave
+
+
+async def closes(connection: Any) -> None:
+    await connection.read_request()
+
+
+ANSWERED = [
+    (
+        lambda bridge, account: bridge.number_health(account),
+        {
+            "status": "connected",
+            "quality": "green",
+            "tier": "tier_1k",
+            "nameStatus": "approved",
+            "verifiedName": "Casa",
+            "perSecond": 80,
+            "profile": {"about": "Oi", "unknown": "x"},
+            "issues": [{"code": "payment", "message": "late"}],
+        },
+        NumberHealth(
+            verified=True,
+            status="connected",
+            quality_rating="green",
+            messaging_tier="tier_1k",
+            name_status="approved",
+            verified_name="Casa",
+            per_second=80,
+            profile={"about": "Oi"},
+            issues=(("payment", "late"),),
+        ),
+        "number_health",
+        {},
+    ),
+    (
+        lambda bridge, account: bridge.number_health(account),
+        {"status": "pending"},
+        NumberHealth(verified=False, status="pending"),
+        "number_health",
+        {},
+    ),
+    (
+        lambda bridge, account: bridge.submit_template(account, TEMPLATE),
+        {"providerTemplateId": "t-1"},
+        Submission("t-1"),
+        "submit_template",
+        {
+            "id": TEMPLATE.id,
+            "name": "ola",
+            "language": "pt-BR",
+            "category": "utility",
+            "components": TEMPLATE.components,
+            "callbackUrl": "https://recado.test/v2/callbacks/chatapp/bridge",
+        },
+    ),
+    (
+        lambda bridge, account: bridge.list_templates(account),
+        {"templates": [LISTED]},
+        [
+            ProviderTemplate(
+                provider_template_id="t-1",
+                name="ola",
+                language="pt-BR",
+                category="utility",
+                status="approved",
+                components=[{"type": "BODY", "payload": {"text": "Olá\ufffd"}}],
+            )
+        ],
+        "list_templates",
+        {},
+    ),
+    (
+        lambda bridge, account: bridge.list_templates(account),
+        {"templates": [{**LISTED, "components": [{"text": "x" * 1_000}] * 20}] * 100},
+        None,  # 2 MB: longer than the answer to a send may be
+        "list_templates",
+        {},
+    ),
+    (
+        lambda bridge, account: bridge.delete_template(account, "ola", "t-1"),
+        {},
+        None,
+        "delete_template",
+        {"name": "ola", "providerTemplateId": "t-1"},
+    ),
+    (
+        lambda bridge, account: bridge.update_profile(account, {"about": "Oi"}),
+        {},
+        None,
+        "update_profile",
+        {"profile": {"about": "Oi"}},
+    ),
+    (lambda bridge, account: bridge.connect(account), {}, None, "connect", {}),
+    (lambda bridge, account: bridge.disconnect(account), {}, None, "disconnect", {}),
+]
+
+
+@pytest.mark.parametrize(("call", "answer", "result", "operation", "fields"), ANSWERED)
+async def test_an_operation_is_asked_and_its_answer_read(
+    call: Any, answer: Any, result: Any, operation: str, fields: Any, fake_bridge: Any, bridge_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = says(200, answer)
+    bridge: Bridge = await bridge_to(fake_bridge.url)
+
+    answered = await call(bridge, account)
+
+    if result is not None:
+        assert answered == result
+    (request,) = fake_bridge.requests
+    assert request.path == f"/base/{operation}"
+    assert request.headers["authorization"] == "Bearer bridge-token-9f2c"
+    assert request.json == {"env": "live", "account": "pn-1", "businessAccount": "ba-1", **fields}
+    assert b"number-token" not in request.body
+
+
+FAILING = [
+    ("refused", says(422, {"code": "policy_blocked", "message": "no"}), "refused", "policy_blocked"),
+    ("refused as a conflict", says(409, {}), "refused", "provider_error"),
+    ("not let in", says(401, {"code": "x", "message": "bridge-token-9f2c"}), "unreachable", "unauthorized"),
+    ("not there", says(404, {}), "unreachable", "not_found"),
+    ("busy", says(429, {}), "unreachable", "no_answer"),
+    ("broken", says(500, {}), "unreachable", "no_answer"),
+    ("moved", says(308, {}, "Location: /elsewhere\r\n"), "unreachable", "no_answer"),
+    ("silent", closes, "unreachable", "no_answer"),
+    ("not an object", says(200, []), "unreachable", "malformed_answer"),
+    ("of unknown status", says(200, {"status": "lost"}), "unreachable", "malformed_answer"),
+    ("of odd issues", says(200, {"status": "connected", "issues": ["late"]}), "unreachable", "malformed_answer"),
+    (
+        "of an odd profile",
+        says(200, {"status": "connected", "profile": {"about": 7}}),
+        "unreachable",
+        "malformed_answer",
+    ),
+    ("of an odd throughput", says(200, {"status": "connected", "perSecond": True}), "unreachable", "malformed_answer"),
+]
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind", "code"), [case[1:] for case in FAILING], ids=[case[0] for case in FAILING]
+)
+async def test_a_failing_operation_says_whether_asking_again_helps(
+    behaviour: Any, kind: str, code: str, fake_bridge: Any, bridge_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = behaviour
+    bridge: Bridge = await bridge_to(fake_bridge.url)
+
+    with pytest.raises(ProviderError) as failure:
+        await bridge.number_health(account)
+
+    assert (failure.value.kind, failure.value.code) == (kind, code)
+    assert "token" not in str(failure.value)
+
+
+@pytest.mark.parametrize("answer", [{}, {"providerTemplateId": 7}])
+async def test_a_submission_without_an_id_is_malformed(
+    answer: Any, fake_bridge: Any, bridge_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = says(200, answer)
+    bridge: Bridge = await bridge_to(fake_bridge.url)
+
+    with pytest.raises(ProviderError, match="malformed_answer"):
+        await bridge.submit_template(account, TEMPLATE)
+
+
+@pytest.mark.parametrize("change", [{"status": "draft"}, {"components": ["BODY"]}, {"components": {}}, {"name": ""}])
+async def test_a_listed_template_of_another_shape_is_malformed(
+    change: Any, fake_bridge: Any, bridge_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = says(200, {"templates": [{**LISTED, **change}]})
+    bridge: Bridge = await bridge_to(fake_bridge.url)
+
+    with pytest.raises(ProviderError, match="malformed_answer"):
+        await bridge.list_templates(account)
+
+
+async def test_an_operation_with_nobody_at_the_port_is_unreachable(bridge_to: Any, account: Account) -> None:
+    bridge: Bridge = await bridge_to("http://127.0.0.1:1")
+
+    with pytest.raises(ProviderError, match="unreachable: connect_failed"):
+        await bridge.connect(account)
+
+
+@pytest.mark.parametrize(
+    "url", ["bridge.example", "ftp://bridge.example", "http://", "http://u:p@bridge.example", "http://b.example/?a=1"]
+)
+def test_an_address_that_is_none_is_refused_before_the_start(url: str, clock: VirtualClock) -> None:
+    with pytest.raises(ValueError, match="a bridge's address"):
+        Bridge(url=url, token="t", secret="s", callback_url="https://recado.test", clock=clock)
+
+
+def test_a_bridge_is_not_taken_for_idempotent_unless_said(clock: VirtualClock) -> None:
+    settings: Any = {"url": "http://b.example", "token": "t", "secret": "s", "callback_url": "", "clock": clock}
+
+    assert not Bridge(**settings).idempotent
+    assert Bridge(**settings, idempotent=True).idempotent

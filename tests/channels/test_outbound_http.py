@@ -1,0 +1,56 @@
+"""Retry-After in its two forms; the calls themselves are tested through the adapters."""
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from yarl import URL
+
+from recado.channels.outbound_http import MAX_RETRY_AFTER, NotSent, OutboundHttp, retry_after
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        (None, None),
+        ("", None),
+        ("0", 0.0),
+        (" 120 ", 120.0),
+        ("-1", None),
+        ("1.5", None),
+        ("٣", None),
+        ("999999999", MAX_RETRY_AFTER),
+        ("9" * 40, None),
+        ("Fri, 20 Nov 2026 12:01:00 GMT", 60.0),
+        ("Fri, 20 Nov 2026 09:01:00 -0300", 60.0),
+        ("Fri, 20 Nov 2026 12:01:00 -0000", 60.0),
+        ("Thu, 19 Nov 2026 12:01:00 GMT", 0.0),
+        ("Fri, 20 Nov 2099 12:01:00 GMT", MAX_RETRY_AFTER),
+        ("Fri, 32 Nov 2026 12:01:00 GMT", None),
+        ("tomorrow", None),
+    ],
+)
+def test_retry_after_is_read_as_seconds_or_as_a_date(value: str | None, seconds: float | None) -> None:
+    assert retry_after(value, NOW) == seconds
+
+
+@given(st.text(max_size=80))
+def test_no_retry_after_breaks_the_reading(value: str) -> None:
+    seconds = retry_after(value, NOW)
+
+    assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER
+
+
+async def test_a_client_that_was_not_started_sends_nothing() -> None:
+    assert await OutboundHttp().post(URL("http://127.0.0.1:9"), b"", {}) == NotSent()
+
+
+async def test_starting_and_stopping_twice_is_safe() -> None:
+    http = OutboundHttp()
+    await http.start()
+    await http.start()
+    await http.stop()
+    await http.stop()
