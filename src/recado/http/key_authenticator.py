@@ -3,7 +3,7 @@
 from ipaddress import ip_network
 
 from recado.domain.scopes import implied
-from recado.http.principal import KEY, NO_OVERRIDES, Principal
+from recado.http.principal import KEY, Principal
 from recado.storage.key_directory import KeyDirectory, KnownKey
 
 
@@ -38,7 +38,7 @@ def _principal(known: KnownKey) -> Principal:
         unlimited=key.unlimited,
         suspended=known.suspended,
         allowed_ips=tuple(ip_network(network, strict=False) for network in key.allowed_ips),
-        rate_limits=overrides or NO_OVERRIDES,
+        rate_limits=overrides,
         expires_at=known.valid_until,
         name=key.name,
     )

@@ -4,7 +4,7 @@ import re
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
@@ -34,12 +34,17 @@ class ApiModel(BaseModel):
 class PatchModel(ApiModel):
     """The body of a PATCH: an absent field stays as it is, `null` clears it (C2.3.3).
 
-    Give every field a default of None; a field that cannot be cleared is simply not typed as optional.
+    Give a field that can be cleared a default of None, and any other one `unset()`.
     """
 
     def changes(self) -> dict[str, Any]:
         """Return what the caller sent, by Python field name; None means cleared."""
         return {name: getattr(self, name) for name in self.model_fields_set}
+
+
+def unset() -> Any:
+    """The default of a field of a PATCH that can be left out but not cleared; the document names no default for it."""
+    return Field(default_factory=lambda: None)
 
 
 class QueryModel(BaseModel):

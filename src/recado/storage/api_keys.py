@@ -10,7 +10,7 @@ from typing import Any
 
 from recado.domain.errors import Problem
 from recado.domain.ids import API_KEY, IdSource, created_at
-from recado.domain.tokens import RANDOM_BYTES, mint_token, token_hash, token_prefix
+from recado.domain.tokens import mint_token, token_hash, token_prefix
 from recado.storage.rows import Executor, Page, columns, page, reader
 from recado.storage.sql import load
 
@@ -69,7 +69,7 @@ async def issue_key(
     created_by_id: str | None = None,
 ) -> tuple[ApiKey, str]:
     """Make a key; answers the record and its token, which nothing can show again. Run it in a transaction."""
-    token = mint_token(f"svc_{env}_", random_bytes(RANDOM_BYTES))
+    token = mint_token(f"svc_{env}_", random_bytes)
     row = await connection.fetchrow(
         SQL.insert,
         organization_id,
@@ -138,7 +138,7 @@ async def rotate(
 
     None when the key was revoked meanwhile.
     """
-    token = mint_token(f"svc_{key.env}_", random_bytes(RANDOM_BYTES))
+    token = mint_token(f"svc_{key.env}_", random_bytes)
     until = now + grace
     row = await connection.fetchrow(
         SQL.rotate, key.organization_id, key.env, key.id, token_prefix(token), now, until if grace else None
