@@ -1,7 +1,7 @@
 """A pool of connections that heals: calls wait while the server restarts, and answer 503 only past a deadline.
 
-Connections carry no session state (`set local` only), so that handing one back costs no round trip. A jsonb parameter is a
-Python value; asyncpg takes a list within a list for a second dimension, so arrays of jsonb lists go as text[] and a cast.
+Connections carry no session state (`set local` only), so that handing one back costs no round trip. A jsonb parameter
+is a Python value; asyncpg takes a list in a list for a second dimension: arrays of jsonb lists go as text[] and a cast.
 """
 
 import asyncio

@@ -1,0 +1,210 @@
+"""Gathers rows of many callers into one statement, and answers each caller after the commit that holds its row.
+
+A batch leaves as soon as a flusher is free: alone when traffic is thin, hundreds at a time when it is dense. The
+statement must bear being run twice with the same rows (`on conflict do nothing`): a lost connection hides whether it took
+effect.
+"""
+
+import asyncio
+import contextlib
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Generic, TypeAlias, TypeVar
+
+import structlog
+
+from recado.domain.clock import Clock
+from recado.domain.errors import Unavailable
+from recado.storage.failures import blames_the_statement, worth_repeating
+
+Row = TypeVar("Row")
+Result = TypeVar("Result")
+_Entry: TypeAlias = tuple[Row, asyncio.Future[Result], float]  # the row, its answer, and when it came (monotonic)
+
+log = structlog.get_logger(__name__)
+
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 1.0
+
+
+class Batcher(Generic[Row, Result]):
+    """One kind of statement for many rows; a service (`start`, `stop`)."""
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[Sequence[Row]], Awaitable[Sequence[Result | Exception]]],
+        *,
+        clock: Clock,
+        max_rows: int = 500,
+        max_queue: int = 20_000,
+        concurrency: int = 2,
+        deadline: float = 30.0,
+        repair: Callable[[Exception], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`run` commits the rows and answers one result for each, in order; an exception among them goes to its caller.
+
+        `max_rows`: of one batch; `max_queue`: rows that wait beyond those in flight; `concurrency`: batches in flight,
+        between which there is no order; `deadline`: seconds that a row may wait for a server that is away; `repair`:
+        mends what an error tells is missing, and answers whether the batch should run again.
+        """
+        self.name = name
+        self.rows = 0
+        self.batches = 0
+        self._run = run
+        self._repair = repair
+        self._clock = clock
+        self._monotonic = clock.monotonic
+        self._max_rows = max_rows
+        self._max_queue = max_queue
+        self._concurrency = concurrency
+        self._deadline = deadline
+        self._waiting: deque[_Entry[Row, Result]] = deque()
+        self._idle: list[asyncio.Future[None]] = []
+        self._flushers: list[asyncio.Task[None]] = []
+        self._new_future: Callable[[], asyncio.Future[Result]] | None = None
+
+    @property
+    def queued(self) -> int:
+        """Rows that wait for a flusher."""
+        return len(self._waiting)
+
+    async def start(self) -> None:
+        """Begins to take rows."""
+        if not self._flushers:
+            self._new_future = asyncio.get_running_loop().create_future
+            self._flushers = [
+                asyncio.create_task(self._flush_always(), name=f"batch-{self.name}-{number}")
+                for number in range(self._concurrency)
+            ]
+
+    async def stop(self) -> None:
+        """Takes no more rows, flushes those that it has, and comes back when all are answered. Safe to call twice."""
+        self._new_future = None
+        flushers, self._flushers = self._flushers, []
+        while self._idle:
+            self._idle.pop().set_result(None)
+        try:
+            await asyncio.gather(*flushers)
+        finally:
+            while self._waiting:
+                self._refuse(self._waiting.popleft())
+
+    def put(self, row: Row) -> "asyncio.Future[Result]":
+        """Queues a row; the future has its result after the commit. A row whose future is cancelled in time is dropped.
+
+        Raises Unavailable, also through the future, when the queue is full, the batcher is stopped, or the server stays
+        away past the deadline.
+        """
+        if self._new_future is None or len(self._waiting) >= self._max_queue:
+            raise Unavailable("Too much work is waiting for the database.")
+        future = self._new_future()
+        self._waiting.append((row, future, self._monotonic()))
+        if self._idle:
+            self._idle.pop().set_result(None)
+        return future
+
+    async def _flush_always(self) -> None:
+        while True:
+            batch = self._take()
+            if batch:
+                try:
+                    await self._settle(batch)
+                except BaseException:  # cancelled: nobody may be left without an answer
+                    for entry in batch:
+                        self._refuse(entry)
+                    raise
+            elif self._new_future is None:
+                return
+            else:
+                woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._idle.append(woken)
+                try:
+                    await woken
+                finally:
+                    if woken in self._idle:  # cancelled, and not woken by a row
+                        self._idle.remove(woken)
+
+    def _take(self) -> list[_Entry[Row, Result]]:
+        waiting = self._waiting
+        batch: list[_Entry[Row, Result]] = []
+        while waiting and len(batch) < self._max_rows:
+            entry = waiting.popleft()
+            if not entry[1].done():
+                batch.append(entry)
+        return batch
+
+    async def _settle(self, batch: list[_Entry[Row, Result]]) -> None:
+        """Runs a batch until every row of it has its answer."""
+        rows = [row for row, _, _ in batch]
+        losses = 0
+        repaired = False
+        while True:
+            try:
+                results = await self._run(rows)
+            except Exception as error:  # noqa: BLE001 - each kind is answered below
+                if worth_repeating(error):
+                    if not await self._pause(batch[0][2], losses):
+                        log.warning("batch_given_up", batch=self.name, rows=len(rows), error=type(error).__name__)
+                        self._refuse_overdue(batch)
+                        return
+                    losses += 1
+                elif not repaired and await self._mend(error):
+                    repaired = True
+                elif len(batch) == 1 or blames_the_statement(error):
+                    self._fail(batch, error)
+                    return
+                else:
+                    # Some row is at fault: halves find it in few steps, and the others get their answers.
+                    middle = len(batch) // 2
+                    await self._settle(batch[:middle])
+                    await self._settle(batch[middle:])
+                    return
+            else:
+                self._answer(batch, results)
+                return
+
+    def _answer(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception]) -> None:
+        if len(results) != len(batch):
+            self._fail(batch, RuntimeError(f"the batch {self.name} answered {len(results)} of {len(batch)} rows"))
+            return
+        self.batches += 1
+        self.rows += len(batch)
+        for (_, future, _), result in zip(batch, results, strict=True):
+            if future.done():
+                continue  # the caller left while its row was in flight
+            if isinstance(result, Exception):
+                future.set_exception(result)
+            else:
+                future.set_result(result)
+
+    async def _pause(self, since: float, losses: int) -> bool:
+        """Waits before the next try; False when that would be past the deadline of a row that came at `since`."""
+        seconds = min(FIRST_PAUSE * 2**losses, LONGEST_PAUSE)
+        if self._monotonic() + seconds >= since + self._deadline:
+            return False
+        await self._clock.sleep(seconds)
+        return True
+
+    async def _mend(self, error: Exception) -> bool:
+        if self._repair is not None:
+            with contextlib.suppress(Exception):  # what cannot be mended now shows again when the rows run in halves
+                return await self._repair(error)
+        return False
+
+    def _refuse_overdue(self, batch: list[_Entry[Row, Result]]) -> None:
+        """The server stays away: ends the wait of a batch, and of the rows behind it that have waited as long."""
+        for entry in batch:
+            self._refuse(entry)
+        overdue = self._monotonic() - self._deadline
+        while self._waiting and self._waiting[0][2] <= overdue:
+            self._refuse(self._waiting.popleft())
+
+    def _refuse(self, entry: _Entry[Row, Result]) -> None:
+        if not entry[1].done():
+            entry[1].set_exception(Unavailable("The database is not available at the moment."))
+
+    def _fail(self, batch: list[_Entry[Row, Result]], error: Exception) -> None:
+        for _, future, _ in batch:
+            if not future.done():
+                future.set_exception(error)
