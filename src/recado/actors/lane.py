@@ -1,7 +1,7 @@
 """A lane: the ready messages of one class of one number that are held in memory, owner by owner (C14.5.2).
 
-The rows in the table are the queue; a lane is a bounded window on its head. `more` says that the table may hold ready rows
-that the window does not.
+The rows in the table are the queue; a lane is a bounded window on its head. `more` says that the table may hold ready
+rows that the window does not.
 """
 
 from collections import OrderedDict, deque
@@ -36,7 +36,7 @@ class Lane:
         return True
 
     def fill(self, rows: list[Row], limit: int, known: set[str]) -> None:
-        """Take what a refill read with `limit` rows for each owner, but for those in hand already (`known`, added to)."""
+        """Take what a refill read with `limit` rows for each owner; not what is `known` (added to)."""
         counts: dict[str, int] = {}
         for row in rows:
             counts[row.owner] = counts.get(row.owner, 0) + 1

@@ -1,7 +1,7 @@
 """The queue: claims, their settlement, holds and releases, each one statement for many rows.
 
-A row of `dispatch` is the lock of its message: every move of a queued or sending message touches it first. All moves are
-guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
+A row of `dispatch` is the lock of its message: every move of a queued or sending message touches it first. All moves
+are guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import asyncpg
-
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, affected, columns
 from recado.storage.sql import load
@@ -208,48 +207,46 @@ async def release(
     return len(await executor.fetch(SQL.release, organization_id, number_id, reason, template_id, BLOCK))
 
 
-async def release_due(executor: Executor, now: datetime) -> list[tuple[str, str]]:
-    """Make one block of the rows whose moment has come ready; answers (organization, number) of each."""
-    rows = await executor.fetch(SQL.release_due, now, BLOCK)
-    return [(row["organization_id"], row["number_id"]) for row in rows]
+async def release_due(executor: Executor, now: datetime) -> list[NumberKey]:
+    """Make one block of the rows whose moment has come ready; answers the number of each."""
+    return [_number(row) for row in await executor.fetch(SQL.release_due, now, BLOCK)]
 
 
-async def ready_numbers(executor: Executor) -> list[tuple[str, str]]:
-    """(organization, number) of every number with a row ready."""
-    return [(row["organization_id"], row["number_id"]) for row in await executor.fetch(SQL.ready_numbers)]
+async def ready_numbers(executor: Executor) -> list[NumberKey]:
+    """Every number with a row ready."""
+    return [_number(row) for row in await executor.fetch(SQL.ready_numbers)]
 
 
 async def refill(
     executor: Executor, organization_id: str, number_id: str, klass: int, after_owner: str, limit: int
-) -> list[asyncpg.Record]:
+) -> list[Mapping[str, Any]]:
     """The next ready rows of a class, by owner, due time and id."""
-    rows: list[asyncpg.Record] = await executor.fetch(
+    rows: list[Mapping[str, Any]] = await executor.fetch(
         SQL.refill, organization_id, number_id, klass, after_owner, limit
     )
     return rows
 
 
-async def forced(executor: Executor, organization_id: str, number_id: str) -> list[asyncpg.Record]:
+async def forced(executor: Executor, organization_id: str, number_id: str) -> list[Mapping[str, Any]]:
     """Ready rows that a caller forced."""
-    rows: list[asyncpg.Record] = await executor.fetch(SQL.forced, organization_id, number_id, BLOCK)
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.forced, organization_id, number_id, BLOCK)
     return rows
 
 
-async def rescue(executor: Executor, epoch: int, claimed_before: datetime) -> list[tuple[str, str]]:
-    """Mark uncertain what an older epoch, or a call that never came back, left `sending`."""
-    rows = await executor.fetch(SQL.rescue, epoch, claimed_before)
-    return [(row["organization_id"], row["number_id"]) for row in rows]
+async def rescue(executor: Executor, epoch: int, claimed_before: datetime) -> int:
+    """Mark uncertain what an older epoch, or a call that never came back, left `sending`; answers how many."""
+    return len(await executor.fetch(SQL.rescue, epoch, claimed_before))
 
 
-async def to_give_up(executor: Executor, claimed_before: datetime) -> list[asyncpg.Record]:
+async def to_give_up(executor: Executor, claimed_before: datetime) -> list[Mapping[str, Any]]:
     """One block of messages whose outcome stayed unknown too long."""
-    rows: list[asyncpg.Record] = await executor.fetch(SQL.give_up, claimed_before, BLOCK)
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.give_up, claimed_before, BLOCK)
     return rows
 
 
-async def expiring(executor: Executor, now: datetime) -> list[asyncpg.Record]:
+async def expiring(executor: Executor, now: datetime) -> list[Mapping[str, Any]]:
     """One block of rows whose time to live may have run out."""
-    rows: list[asyncpg.Record] = await executor.fetch(SQL.expiring, now, BLOCK)
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.expiring, now, BLOCK)
     return rows
 
 
@@ -264,9 +261,9 @@ async def crashed(executor: Executor, organization_id: str, message_id: str) -> 
     return row
 
 
-async def state(executor: Executor, organization_id: str, message_id: str) -> asyncpg.Record | None:
+async def state(executor: Executor, organization_id: str, message_id: str) -> Mapping[str, Any] | None:
     """The row of a queued or sending message."""
-    row: asyncpg.Record | None = await executor.fetchrow(SQL.state, organization_id, message_id)
+    row: Mapping[str, Any] | None = await executor.fetchrow(SQL.state, organization_id, message_id)
     return row
 
 
@@ -298,6 +295,10 @@ async def tier_recipients(
     """(recipient hash, last business-initiated message) of the last 24 hours, oldest first."""
     rows = await executor.fetch(SQL.tier_recipients, organization_id, number_id, now - timedelta(hours=24))
     return [(row["recipient_hash"], row["last_at"]) for row in rows]
+
+
+def _number(row: Mapping[str, Any]) -> NumberKey:
+    return (row["organization_id"], row["env"], row["number_id"])
 
 
 def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[list[Any]]:

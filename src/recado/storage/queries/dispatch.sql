@@ -6,17 +6,17 @@ update dispatchers set epoch = epoch + 1, taken_at = $1 where shard = 0 returnin
 -- The numbers that have a row ready, found by skipping through the index: its cost is that of the numbers, not of the rows.
 with recursive found as (
     (
-        select organization_id, number_id
+        select organization_id, env, number_id
         from dispatch
         where not_before is null and claimed_epoch is null
         order by organization_id, number_id
         limit 1
     )
     union all
-    select next.organization_id, next.number_id
+    select next.organization_id, next.env, next.number_id
     from found f
     cross join lateral (
-        select d.organization_id, d.number_id
+        select d.organization_id, d.env, d.number_id
         from dispatch d
         where
             d.not_before is null and d.claimed_epoch is null
@@ -25,7 +25,7 @@ with recursive found as (
         limit 1
     ) next
 )
-select organization_id, number_id from found;
+select organization_id, env, number_id from found;
 
 -- name: refill
 -- The next ready rows of one class of a number: up to $5 of each of up to 16 owners after owner $4, with what a send needs.
@@ -287,7 +287,7 @@ set reason = 'uncertain'
 where
     claimed_epoch is not null and reason is distinct from 'uncertain'
     and (claimed_epoch < $1 or claimed_at < $2)
-returning organization_id, number_id, id;
+returning organization_id, env, number_id;
 
 -- name: give_up
 -- Uncertain for 24 h: failed, outcome unknown (C15.4).
@@ -357,7 +357,7 @@ from (
     for update skip locked
 ) due
 where d.organization_id = due.organization_id and d.id = due.id
-returning d.organization_id, d.number_id, d.id;
+returning d.organization_id, d.env, d.number_id;
 
 -- name: expiring
 -- Rows whose time to live may have run out, with what else decides it.

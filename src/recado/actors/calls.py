@@ -1,0 +1,176 @@
+"""The call to the provider and what its outcome means: one place where each outcome is matched (C29.2).
+
+A call belongs to no actor: when the number's actor fails, its calls go on and are settled all the same.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import structlog
+
+from recado.actors.row import Row
+from recado.actors.sending import Sending
+from recado.channels.provider import (
+    Accepted,
+    Account,
+    ChatAppProvider,
+    Down,
+    Followup,
+    OutboundMessage,
+    Outcome,
+    Refused,
+    Retry,
+    SlowDown,
+    Unknown,
+    event_to_json,
+)
+from recado.domain.clock import Clock
+from recado.domain.message import FailureCode, WaitReason, last_error
+from recado.domain.retry import MAX_ATTEMPTS, retry_delay
+from recado.storage.dispatch import Departed, Failed, PlannedReport, Returned, Uncertain
+from recado.storage.templates import Template
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """One claimed message on its way: to whom it is given, and the moment its token was taken."""
+
+    row: Row
+    sent_at: datetime
+    provider: ChatAppProvider
+    account: Account
+    template: Template | None
+
+
+class Calls:
+    """The provider calls in flight of all numbers."""
+
+    def __init__(self, sending: Sending, *, clock: Clock) -> None:
+        self._sending = sending
+        self._clock = clock
+        self._running: set[asyncio.Task[None]] = set()
+
+    async def start(self) -> None:
+        """Nothing runs until a number has its turn."""
+
+    async def stop(self) -> None:
+        """Waits for the calls in flight: each ends within the provider's time limit."""
+        while self._running:
+            await asyncio.wait(self._running)
+
+    def begin(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
+        """Make the call; `done` is told when its outcome is committed."""
+        task = asyncio.get_running_loop().create_task(self._run(departure, done))
+        self._running.add(task)
+        task.add_done_callback(self._running.discard)
+
+    async def _run(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
+        outcome = await self._call(departure)
+        await self._sending.settle(self._settlement(departure, outcome))
+        done(departure, outcome)
+
+    async def _call(self, departure: Departure) -> Outcome:
+        row = departure.row
+        try:
+            return await departure.provider.send(_message(row, departure.template), departure.account, row.attempts + 1)
+        except Exception as error:  # noqa: BLE001 - an adapter never raises; if one does, the message may have left
+            log.error("provider_raised", provider=departure.provider.name, error=type(error).__name__)
+            return Unknown()
+
+    def _settlement(self, departure: Departure, outcome: Outcome) -> Departed | Failed | Returned | Uncertain:
+        row, now = departure.row, self._clock.now()
+        match outcome:
+            case Accepted():
+                return Departed(
+                    row.organization_id,
+                    row.env,
+                    row.channel,
+                    row.id,
+                    row.number_id,
+                    outcome.provider_message_id,
+                    departure.sent_at,
+                    departure.template.category if departure.template else None,
+                    not departure.provider.always_references,
+                    now,
+                    planned(outcome.followups, now),
+                )
+            case Refused():
+                return _failed(row, _known_code(outcome.code), outcome.text, now)
+            case Retry():
+                return self._try_again(departure, outcome.after, now)
+            case SlowDown():
+                return _unspent(row, now)
+            case Down():
+                return _unspent(row, now)
+            case Unknown():
+                if departure.provider.idempotent and row.attempts + 1 < MAX_ATTEMPTS:
+                    return self._try_again(departure, None, now)
+                return Uncertain(row.organization_id, row.id, row.number_id, planned(outcome.followups, now))
+
+    def _try_again(self, departure: Departure, after: float | None, now: datetime) -> Returned | Failed:
+        row = departure.row
+        delay = retry_delay(row.attempts + 1)
+        if delay is None:
+            return _failed(row, FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times", now)
+        wait = timedelta(seconds=max(delay, after or 0.0))
+        return Returned(
+            row.organization_id,
+            row.env,
+            row.channel,
+            row.id,
+            now + wait,
+            WaitReason.RETRY,
+            last_error(FailureCode.PROVIDER_ERROR, "refused for now"),
+            False,
+            now,
+        )
+
+
+def planned(followups: tuple[Followup, ...], now: datetime) -> tuple[PlannedReport, ...]:
+    """The sandbox's reports as rows that wait for their moment."""
+    return tuple(
+        PlannedReport(
+            step, now + timedelta(seconds=followup.after_seconds), orjson.dumps(event_to_json(followup.event)).decode()
+        )
+        for step, followup in enumerate(followups)
+    )
+
+
+def _message(row: Row, template: Template | None) -> OutboundMessage:
+    payload: Mapping[str, Any] | None = orjson.loads(row.payload) if row.payload else None
+    return OutboundMessage(
+        id=row.id,
+        organization_id=row.organization_id,
+        env=row.env,
+        channel=row.channel,
+        number_id=row.number_id,
+        to=row.recipient,
+        type=row.type,
+        payload=payload,
+        template_name=template.name if template else None,
+        template_language=template.language if template else None,
+        template_components=template.components if template else None,
+        template_vars=orjson.loads(row.template_vars) if row.template_vars else None,
+    )
+
+
+def _known_code(code: str) -> FailureCode:
+    try:
+        return FailureCode(code)
+    except ValueError:
+        return FailureCode.PROVIDER_ERROR
+
+
+def _failed(row: Row, code: FailureCode, text: str, now: datetime) -> Failed:
+    return Failed(row.organization_id, row.env, row.channel, row.id, last_error(code, text), now)
+
+
+def _unspent(row: Row, now: datetime) -> Returned:
+    """Back to the head of its lane: the number waits, not the message."""
+    return Returned(row.organization_id, row.env, row.channel, row.id, None, None, None, True, now)

@@ -1,0 +1,203 @@
+"""What is under way of one number: claims, claimed messages that wait for their token, calls, and the bounds on them.
+
+A row is claimed at most 50 ms before its departure, and its token is taken at the call: a token taken before the claim
+commits would let a late commit push two seconds' sends into one.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+
+from recado.actors.calls import Calls, Departure
+from recado.actors.number_messages import CallDone, ClaimDone
+from recado.actors.number_view import NumberView
+from recado.actors.row import Row
+from recado.actors.sending import Sending
+from recado.channels.provider import Accepted, Down, Outcome, SlowDown, Unknown
+from recado.domain.breaker import Breaker
+from recado.domain.clock import Clock
+from recado.domain.day_usage import DayUsage
+from recado.domain.errors import Unavailable
+from recado.domain.gates import Hold
+from recado.domain.message import WaitReason
+from recado.domain.pacing import Pacer
+from recado.storage.dispatch import CLAIMED, Returned
+from recado.storage.templates import Template
+
+CLAIM_AHEAD = 0.05  # seconds
+CALLS_IN_FLIGHT = 2_000  # C31
+
+
+class Departures:
+    """The pace of one number. `opens_at`: monotonic moment before which a new owner lets nothing leave (C14.5.5)."""
+
+    __slots__ = (
+        "_calls",
+        "_claimed",
+        "_claiming",
+        "_clock",
+        "_day",
+        "_in_flight",
+        "_opens_at",
+        "_pacer",
+        "_sending",
+        "_tell",
+        "breaker",
+    )
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        sending: Sending,
+        calls: Calls,
+        pacer: Pacer,
+        day: DayUsage,
+        opens_at: float,
+        tell: Callable[[object], None],
+    ) -> None:
+        self._clock = clock
+        self._sending = sending
+        self._calls = calls
+        self._pacer = pacer
+        self._day = day
+        self._opens_at = opens_at
+        self._tell = tell
+        self._claiming: set[str] = set()
+        self._claimed: deque[tuple[Row, Template | None]] = deque()
+        self._in_flight: set[str] = set()
+        self.breaker = Breaker()
+
+    @property
+    def in_flight(self) -> int:
+        """Calls whose outcome is not committed yet."""
+        return len(self._in_flight)
+
+    @property
+    def under_way(self) -> set[str]:
+        """Being claimed, or claimed and not departed."""
+        return self._claiming | {row.id for row, _ in self._claimed}
+
+    @property
+    def idle(self) -> bool:
+        return not (self._claiming or self._claimed or self._in_flight)
+
+    def ready_at(self, now: float) -> float:
+        """The moment of the next token."""
+        return max(self._pacer.ready_at(now), self._opens_at)
+
+    def holding(self, per_day: int) -> Hold | None:
+        """What holds everything here: the provider asked for a pause, no connection, the day is used up."""
+        now = self._clock.monotonic()
+        wait = self.breaker.ready_at() - now
+        if wait > 0:
+            paused = self.breaker.paused_until > now
+            reason = WaitReason.NUMBER_PAUSED if paused else WaitReason.NO_CONNECTION
+            return Hold(reason, self._clock.now() + timedelta(seconds=wait))
+        today = self._clock.now()
+        used = self._day.used(today)
+        if used >= per_day:
+            return Hold(WaitReason.DAILY_LIMIT, self._day.frees_at(today, used - per_day + 1))
+        return None
+
+    def may_claim(self, view: NumberView, *, forced: bool) -> bool | float:
+        """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds."""
+        waiting = len(self._claiming) + len(self._claimed)
+        if waiting + len(self._in_flight) >= CALLS_IN_FLIGHT:
+            return False
+        now = self._clock.monotonic()
+        allowed = self.breaker.calls_allowed(now, waiting + len(self._in_flight))
+        if allowed is not None and allowed == 0:
+            return False
+        if self._day.used(self._clock.now()) + waiting >= view.number.per_day:
+            return False
+        if forced:
+            return True
+        if waiting >= max(1, int(view.per_second * CLAIM_AHEAD)):
+            return False
+        ahead = self.ready_at(now) - now - CLAIM_AHEAD
+        return True if ahead <= 0 else ahead
+
+    def claim(self, row: Row, template: Template | None) -> bool:
+        """Begin to claim the row; False when the queue of claims is full."""
+        try:
+            answer = self._sending.claim(row, business_initiated=not row.free_form)
+        except Unavailable:
+            return False
+        self._claiming.add(row.id)
+        answer.add_done_callback(partial(self._answered, row, template))
+        return True
+
+    def _answered(self, row: Row, template: Template | None, answer: "asyncio.Future[str]") -> None:
+        verdict = None if answer.cancelled() or answer.exception() is not None else answer.result()
+        self._tell(ClaimDone(row, template, verdict))
+
+    def claim_done(self, done: ClaimDone) -> bool:
+        """Note the verdict; False when the claim was made before this actor's last failure."""
+        if done.row.id not in self._claiming:
+            return False
+        self._claiming.discard(done.row.id)
+        if done.verdict == CLAIMED:
+            if done.row.force:
+                self._claimed.appendleft((done.row, done.template))
+            else:
+                self._claimed.append((done.row, done.template))
+        return True
+
+    def depart(self, view: NumberView, gone: Callable[[str], None]) -> float | None:
+        """Call the provider for every claimed message whose token is there; answers the seconds until the next one."""
+        provider = view.provider
+        assert provider is not None  # noqa: S101 - a number without one is held
+        while self._claimed and len(self._in_flight) < CALLS_IN_FLIGHT:
+            row, template = self._claimed[0]
+            now = self._clock.monotonic()
+            if not row.force:
+                ready_at = self.ready_at(now)
+                if ready_at > now:
+                    return ready_at - now
+            self._claimed.popleft()
+            self._pacer.take(now, forced=row.force)
+            sent_at = self._clock.now()
+            gone(row.id)
+            self._in_flight.add(row.id)
+            self.breaker.began()
+            self._day.add(sent_at)
+            self._calls.begin(Departure(row, sent_at, provider, view.account, template), self._ended)
+        return None
+
+    def _ended(self, departure: Departure, outcome: Outcome) -> None:
+        self._tell(CallDone(departure, outcome))
+
+    def call_done(self, departure: Departure, outcome: Outcome) -> None:
+        """Learn from an outcome that is committed now."""
+        if departure.row.id not in self._in_flight:
+            return  # of an incarnation that failed
+        self._in_flight.discard(departure.row.id)
+        if not isinstance(outcome, Accepted | Unknown):
+            self._day.take_back(departure.sent_at)
+        now = self._clock.monotonic()
+        match outcome:
+            case SlowDown():
+                self.breaker.slow_down(now, outcome.after)
+            case Down():
+                self.breaker.down(now)
+            case Unknown():
+                pass  # says nothing of the provider's health
+            case _:
+                self.breaker.answered()
+
+    async def give_back(self) -> list[Row]:
+        """Return to the queue what was claimed and has not left."""
+        rows = [row for row, _ in self._claimed]
+        self._claimed.clear()
+        await asyncio.gather(*(self.put_back(row) for row in rows))
+        return rows
+
+    async def put_back(self, row: Row) -> None:
+        """sending → queued: the call never began."""
+        now: datetime = self._clock.now()
+        await self._sending.settle(
+            Returned(row.organization_id, row.env, row.channel, row.id, None, None, None, True, now)
+        )

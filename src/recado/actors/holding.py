@@ -1,0 +1,80 @@
+"""Holding back and letting go the messages of one number, and ending those that can leave no more.
+
+Each gate of a message's own writes its reason and moment into the row, which takes it out of the ready index: what
+waits costs no memory and delays nobody (C14.5.2).
+"""
+
+import asyncio
+from datetime import datetime
+
+import structlog
+
+from recado.actors.row import Row
+from recado.actors.sending import Sending
+from recado.domain.errors import Unavailable
+from recado.domain.gates import Fail, Hold
+from recado.domain.message import FailureCode, WaitReason, last_error
+from recado.storage import dispatch
+from recado.storage.numbers import NumberKey
+from recado.storage.postgres import Database
+
+log = structlog.get_logger()
+
+CRASHES_TO_SET_ASIDE = 3
+CHANGEABLE = (WaitReason.NUMBER_STATE, WaitReason.TIER_LIMIT, WaitReason.QUIET_HOURS)
+"""What a change of the number or of its organization may let go."""
+
+
+class Holding:
+    """The holds of one number. A write that fails loses nothing: the row stays ready and meets its gate again."""
+
+    __slots__ = ("_db", "_number_id", "_organization_id", "_sending", "_templates")
+
+    def __init__(self, key: NumberKey, *, db: Database, sending: Sending) -> None:
+        self._organization_id, _, self._number_id = key
+        self._db = db
+        self._sending = sending
+        self._templates: set[str] = set()
+
+    def hold(self, row: Row, hold: Hold) -> bool:
+        """Take the row out of the ready index; False when the queue of holds is full."""
+        try:
+            self._sending.hold(row, hold.until, hold.reason).add_done_callback(_seen)
+        except Unavailable:
+            return False
+        return True
+
+    def fail(self, row: Row, verdict: Fail, at: datetime) -> bool:
+        """queued → failed; False when the queue of failures is full."""
+        try:
+            self._sending.fail(row, last_error(verdict.code, verdict.text), at).add_done_callback(_seen)
+        except Unavailable:
+            return False
+        return True
+
+    async def hold_template(self, template_id: str) -> None:
+        """Hold every message that waits for the same template, block by block."""
+        if template_id in self._templates:
+            return
+        self._templates.add(template_id)
+        try:
+            while await dispatch.hold_template(self._db, self._organization_id, self._number_id, template_id):
+                pass
+        finally:
+            self._templates.discard(template_id)
+
+    async def release(self, reason: WaitReason, template_id: str | None = None) -> bool:
+        """Let go one block of the messages that wait for this reason; False when there was none."""
+        return bool(await dispatch.release(self._db, self._organization_id, self._number_id, reason, template_id))
+
+    async def count_crash(self, row: Row, at: datetime) -> None:
+        """A message that was in hand at the third failure is set aside, so that it cannot stop the number."""
+        found = await dispatch.crashed(self._db, row.organization_id, row.id)
+        if found is not None and found["crashes"] >= CRASHES_TO_SET_ASIDE:
+            log.error("message_set_aside", message_id=row.id)
+            self.fail(row, Fail(FailureCode.PROVIDER_ERROR, "it could not be processed"), at)
+
+
+def _seen(answer: "asyncio.Future[None] | asyncio.Future[bool]") -> None:
+    if not answer.cancelled():
+        answer.exception()

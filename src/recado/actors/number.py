@@ -1,0 +1,363 @@
+"""The dispatcher of one number: whose turn it is, when, and what holds it (C14.5).
+
+Live in one process only. The rows are the truth and every message here is a hint: whatever it forgets, it reads again.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+
+from recado.actors.calls import Calls
+from recado.actors.departures import Departures
+from recado.actors.holding import CHANGEABLE, Holding
+from recado.actors.number_messages import (
+    AskSituation,
+    CallDone,
+    Changed,
+    ClaimDone,
+    Look,
+    NumberSituation,
+    Refilled,
+    TemplateMoved,
+    Wake,
+)
+from recado.actors.number_view import NumberView, Records, read_view
+from recado.actors.ready_rows import ReadyRows, Wanted
+from recado.actors.row import Row, row_from
+from recado.actors.sending import Arrived, Forced, Sending
+from recado.channels.provider import Down, SlowDown
+from recado.domain.day_usage import DayUsage
+from recado.domain.gates import FOREVER, Fail, Hold, TemplateFacts, expires_at, message_gate, number_hold
+from recado.domain.message import BULK, FailureCode, WaitReason
+from recado.domain.pacing import Pacer
+from recado.domain.template import TemplateCategory
+from recado.engine.actor import Actor
+from recado.engine.errors import ActorDeadError, MailboxFull
+from recado.engine.timers import Timer
+from recado.storage import dispatch
+from recado.storage.dispatch import CLAIMED, WINDOW_CLOSED
+from recado.storage.numbers import NumberKey
+from recado.storage.templates import Template
+
+log = structlog.get_logger()
+
+OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
+PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
+READ_AGAIN_AFTER = 1.0  # seconds after the database was away
+LONGEST_NAP = 60.0  # seconds
+FULL_MAILBOX_PAUSE = 0.05  # seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What all number actors share. `pacers` outlive the actors, so that a restarted one remembers its last second.
+
+    `owner_since`: monotonic moment at which this process became the owner of its numbers.
+    """
+
+    records: Records
+    sending: Sending
+    calls: Calls
+    pacers: dict[str, Pacer]
+    owner_since: float
+
+
+class NumberActor(Actor):
+    """One sending number."""
+
+    _departures: Departures
+
+    def __init__(self, key: NumberKey, desk: Desk) -> None:
+        super().__init__()
+        self._key = key
+        self._desk = desk
+        self._clock = desk.records.clock
+        self._view: NumberView | None = None
+        self._rows = ReadyRows()
+        self._holding = Holding(key, db=desk.records.db, sending=desk.sending)
+        self._background: set[asyncio.Task[None]] = set()
+        self._timer: Timer | None = None
+        self._timer_at = float("inf")
+        self._in_hand: Row | None = None
+        self._since_pump = 0
+
+    # Its life ---------------------------------------------------------------------------------------------------------
+
+    async def started(self) -> None:
+        self._view = await read_view(self._desk.records, self._key, None)
+        organization_id, _, number_id = self._key
+        db, now = self._desk.records.db, self._clock.now()
+        day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
+        for _ in range(await dispatch.in_flight(db, organization_id, number_id, now - timedelta(days=1))):
+            day.add(now)  # may have left under an earlier owner
+        per_second = self._view.per_second if self._view else 1.0
+        pacer = self._desk.pacers.setdefault(number_id, Pacer(per_second))
+        pacer.set_rate(per_second)
+        self._departures = Departures(
+            clock=self._clock,
+            sending=self._desk.sending,
+            calls=self._desk.calls,
+            pacer=pacer,
+            day=day,
+            opens_at=self._desk.owner_since + OWNERSHIP_PAUSE,
+            tell=self._tell_self,
+        )
+        self.context.tell_later(0.0, Look())
+
+    async def stopping(self) -> None:
+        await self._departures.give_back()
+        pacer = self._desk.pacers[self._key[2]]
+        if pacer.sent_within(self._clock.monotonic(), 1.0) == 0:
+            del self._desk.pacers[self._key[2]]
+
+    async def failed(self, error: BaseException) -> None:
+        if self._in_hand is not None:
+            await self._holding.count_crash(self._in_hand, self._clock.now())
+        await self._departures.give_back()
+
+    def may_passivate(self) -> bool:
+        """Nothing in memory, in the table or under way."""
+        return self._rows.idle and self._departures.idle and not self._background
+
+    async def handle(self, message: object) -> NumberSituation | None:
+        match message:
+            case Arrived():
+                self._rows.arrive(message.rows)
+            case Wake():
+                self._timer, self._timer_at = None, float("inf")
+            case ClaimDone():
+                self._claim_done(message)
+            case CallDone():
+                self._call_done(message)
+            case Refilled():
+                self._refilled(message)
+            case Look():
+                self._rows.look()
+            case Forced():
+                self._rows.start_over(self._departures.under_way)  # it may lie in a lane as one that is not
+            case Changed():
+                await self._changed()
+            case TemplateMoved():
+                self._in_background(self._release(WaitReason.TEMPLATE_STATE, message.template_id))
+            case AskSituation():
+                return self._situation()
+        self._since_pump += 1
+        if self.actor_inbox.empty() or self._since_pump >= PUMP_AT_LEAST_EVERY:
+            self._since_pump = 0
+            await self._pump()
+        return None
+
+    # Its turns --------------------------------------------------------------------------------------------------------
+
+    async def _pump(self) -> None:
+        """Let claimed messages depart, claim those whose moment is near, and read on when a lane runs low."""
+        holding = self._held_by()
+        if holding is not None:
+            for row in await self._departures.give_back():
+                self._rows.forget(row)
+            self._wake_at(holding.until)
+            return
+        view = self._view
+        assert view is not None  # noqa: S101 - a number without one is held
+        self._depart(view)
+        if self._rows.look_for_forced:
+            await self._read_forced()
+        while len(self._rows) and self._may_claim(view):
+            taken = self._rows.take(view.standing, self._clock.now())
+            if not isinstance(taken, Row):
+                if taken is not None:
+                    self._wake_at(taken.until)
+                break
+            self._in_hand = taken
+            await self._pass_gates(taken, view)
+            self._in_hand = None
+        for wanted in self._rows.wanted(view.standing, self._clock.now()):
+            self._in_background(self._refill(wanted))
+
+    def _held_by(self) -> Hold | None:
+        """What holds everything of the number now."""
+        if self._view is None or self._view.provider is None:
+            return Hold(WaitReason.NUMBER_STATE)
+        return number_hold(self._view.standing) or self._departures.holding(self._view.number.per_day)
+
+    def _may_claim(self, view: NumberView) -> bool:
+        answer = self._departures.may_claim(view, forced=self._rows.has_forced)
+        if isinstance(answer, bool):
+            return answer
+        self._wake_in(answer)
+        return False
+
+    async def _pass_gates(self, row: Row, view: NumberView) -> None:
+        """Claim the row, or hold it back or end it as its own gates say."""
+        template = None
+        if row.template_id is not None:
+            organization_id, env, _ = self._key
+            template_key, templates = (organization_id, env, row.template_id), self._desk.records.templates
+            template = templates.peek(template_key) or await templates.get(template_key)
+        now = self._clock.now()
+        verdict = _expiry(row, template, view, now) or message_gate(
+            view.standing,
+            now,
+            klass=row.klass,
+            free_form=row.free_form,
+            force=row.force,
+            template=None if template is None else TemplateFacts(template.status, template.category),
+        )
+        if verdict is None and view.tier is not None and not row.free_form:
+            if view.tier.admits(row.recipient_hash, now):
+                view.tier.count(row.recipient_hash, now)
+            else:
+                verdict = Hold(WaitReason.TIER_LIMIT, view.tier.frees_at(now))
+        match verdict:
+            case None:
+                if not self._departures.claim(row, template):
+                    self._later(row)
+            case Hold():
+                self._hold(row, verdict)
+            case Fail():
+                self._fail(row, verdict)
+
+    def _claim_done(self, done: ClaimDone) -> None:
+        if not self._departures.claim_done(done):
+            if done.verdict == CLAIMED:  # claimed for an incarnation that failed: the call never began
+                self._in_background(self._departures.put_back(done.row))
+        elif done.verdict == WINDOW_CLOSED:
+            self._fail(done.row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
+        elif done.verdict is None:
+            self._later(done.row)
+        elif done.verdict != CLAIMED:
+            self._rows.gone(done.row.id)  # withdrawn or held meanwhile
+
+    def _depart(self, view: NumberView) -> None:
+        wait = self._departures.depart(view, self._rows.gone)
+        if wait is not None:
+            self._wake_in(wait)
+
+    def _call_done(self, done: CallDone) -> None:
+        self._departures.call_done(done.departure, done.outcome)
+        if isinstance(done.outcome, SlowDown | Down):
+            self._rows.forget(done.departure.row)  # it went back to the queue
+
+    # Holds ------------------------------------------------------------------------------------------------------------
+
+    def _hold(self, row: Row, hold: Hold) -> None:
+        if not self._holding.hold(row, hold):
+            self._later(row)
+            return
+        self._rows.gone(row.id)
+        if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
+            self._in_background(self._holding.hold_template(row.template_id))
+
+    def _fail(self, row: Row, verdict: Fail) -> None:
+        if self._holding.fail(row, verdict, self._clock.now()):
+            self._rows.gone(row.id)
+        else:
+            self._later(row)
+
+    def _later(self, row: Row) -> None:
+        """The database has no room or is away: read the row again in a moment."""
+        self._rows.forget(row)
+        self._wake_in(READ_AGAIN_AFTER)
+
+    async def _release(self, reason: WaitReason, template_id: str | None = None) -> None:
+        while await self._holding.release(reason, template_id):
+            self._tell_self(Look())
+
+    async def _changed(self) -> None:
+        self._view = await read_view(self._desk.records, self._key, self._view)
+        if self._view is not None:
+            self._desk.pacers[self._key[2]].set_rate(self._view.per_second)
+        for reason in CHANGEABLE:
+            self._in_background(self._release(reason))
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    async def _read_forced(self) -> None:
+        self._rows.look_for_forced = False
+        organization_id, _, number_id = self._key
+        records = await dispatch.forced(self._desk.records.db, organization_id, number_id)
+        self._rows.arrive_forced([row_from(record) for record in records])
+
+    async def _refill(self, wanted: Wanted) -> None:
+        organization_id, _, number_id = self._key
+        rows = None
+        try:
+            records = await dispatch.refill(
+                self._desk.records.db, organization_id, number_id, wanted.klass, wanted.after_owner, wanted.limit
+            )
+            rows = [row_from(record) for record in records]
+        finally:
+            self._tell_self(Refilled(wanted.klass, wanted.limit, rows))
+
+    def _refilled(self, message: Refilled) -> None:
+        if message.rows is None:
+            self._rows.refill_failed(message.klass)
+            self._wake_in(READ_AGAIN_AFTER)
+        else:
+            self._rows.fill(message.klass, list(message.rows), message.limit)
+
+    def _situation(self) -> NumberSituation:
+        monotonic = self._clock.monotonic()
+        ready_in = self._departures.ready_at(monotonic) - monotonic
+        return NumberSituation(
+            self._view,
+            self._held_by(),
+            self._clock.now() + timedelta(seconds=max(0.0, ready_in)),
+            self._view.per_second if self._view else 0.0,
+            self._departures.in_flight,
+        )
+
+    # Timers and tasks -------------------------------------------------------------------------------------------------
+
+    def _wake_at(self, at: datetime) -> None:
+        if at is not FOREVER:
+            self._wake_in((at - self._clock.now()).total_seconds())
+
+    def _wake_in(self, seconds: float) -> None:
+        seconds = min(max(seconds, 0.0), LONGEST_NAP)
+        at = self._clock.monotonic() + seconds
+        if at >= self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._timer_at = self.context.tell_later(seconds, Wake()), at
+
+    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background_ended)
+
+    def _background_ended(self, task: "asyncio.Task[None]") -> None:
+        self._background.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.warning("number_work_failed", number_id=self._key[2], error=type(error).__name__)
+
+    def _tell_self(self, message: object) -> None:
+        """What this actor owes itself: a full mailbox is asked again until it has room."""
+        try:
+            self.actor_ref.tell(message)
+        except MailboxFull:
+            self._clock.call_at(self._clock.monotonic() + FULL_MAILBOX_PAUSE, partial(self._tell_self, message))
+        except ActorDeadError:
+            log.debug("number_stopped_before", number_id=self._key[2], told=type(message).__name__)
+
+
+def _expiry(row: Row, template: Template | None, view: NumberView, now: datetime) -> Fail | None:
+    """The time to live, counted exactly only when it may have run out."""
+    if now < row.expires_at:
+        return None
+    marketing = template is not None and template.category is TemplateCategory.MARKETING
+    ends = expires_at(
+        view.standing,
+        now,
+        due_at=row.due_at,
+        ttl=timedelta(milliseconds=row.ttl_ms),
+        held_base_ms=row.held_base_ms,
+        obeys_quiet_hours=marketing or row.klass == BULK,
+    )
+    return Fail(FailureCode.EXPIRED, "its time to live ran out") if now >= ends else None

@@ -1,0 +1,76 @@
+"""What is told to a number's actor, and what it answers. `Arrived` and `Forced` come from `sending.py`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recado.actors.calls import Departure
+from recado.actors.number_view import NumberView
+from recado.actors.row import Row
+from recado.channels.provider import Outcome
+from recado.domain.gates import Hold
+from recado.storage.templates import Template
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """There may be rows to send that the actor has not seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The number or its organization was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateMoved:
+    """A template of the number was changed: messages that waited for it may leave, or fail."""
+
+    template_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class AskSituation:
+    """Asks what holds the number now."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumberSituation:
+    """`holding`: what holds all of its messages. `ready_at`: the next token. `per_second`: the rate in force."""
+
+    view: NumberView | None
+    holding: Hold | None
+    ready_at: datetime
+    per_second: float
+    in_flight: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """A timer: a token is due, or a pause ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refilled:
+    """What a refill of a class read; None: it failed."""
+
+    klass: int
+    limit: int
+    rows: Sequence[Row] | None
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimDone:
+    """A claim is committed, or could not be (None: the database was away)."""
+
+    row: Row
+    template: Template | None
+    verdict: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class CallDone:
+    """The outcome of a call is committed."""
+
+    departure: Departure
+    outcome: Outcome

@@ -1,0 +1,86 @@
+"""What a number's actor knows of its number, read from the rows at its start and whenever they change."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from zoneinfo import ZoneInfo
+
+from recado.actors.accounts import account_of
+from recado.channels.provider import Account, ChatAppProvider
+from recado.domain.clock import Clock
+from recado.domain.gates import Standing
+from recado.domain.number import TIER_LIMITS, effective_per_second
+from recado.domain.quiet_hours import QuietHours
+from recado.domain.tier_usage import TierUsage
+from recado.storage import dispatch
+from recado.storage.crypto import KeyRing
+from recado.storage.numbers import Number, NumberDirectory, NumberKey
+from recado.storage.organizations import Organization, OrganizationDirectory
+from recado.storage.postgres import Database
+from recado.storage.templates import TemplateDirectory
+
+ProviderFor = Callable[[str], ChatAppProvider | None]
+"""The chat-app adapter of an environment; None when live has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where the rows come from."""
+
+    db: Database
+    numbers: NumberDirectory
+    organizations: OrganizationDirectory
+    templates: TemplateDirectory
+    keys: KeyRing
+    provider_for: ProviderFor
+    clock: Clock
+
+
+@dataclass(frozen=True, slots=True)
+class NumberView:
+    """A number ready to send: its standing at the gates, its pace, its provider. `tier`: None without a limit."""
+
+    number: Number
+    standing: Standing
+    per_second: float
+    tier: TierUsage | None
+    provider: ChatAppProvider | None
+    account: Account
+
+
+async def read_view(records: Records, key: NumberKey, before: NumberView | None) -> NumberView | None:
+    """The number as it is now; None when it does not exist (any more). `before` keeps the recipients counted so far."""
+    organization_id, env, number_id = key
+    number = await records.numbers.get(key)
+    organization = await records.organizations.get(organization_id)
+    if number is None or organization is None:
+        return None
+    tier = before.tier if before and before.number.messaging_tier == number.messaging_tier else None
+    limit = TIER_LIMITS[number.messaging_tier]
+    if tier is None and limit is not None:
+        now = records.clock.now()
+        tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization_id, number_id, now))
+    return NumberView(
+        number,
+        standing_of(number, organization),
+        effective_per_second(number.per_second, number.quality_rating),
+        tier,
+        records.provider_for(env),
+        account_of(number, records.keys),
+    )
+
+
+def standing_of(number: Number, organization: Organization) -> Standing:
+    """What the gates ask of the two records."""
+    quiet = None
+    if organization.quiet_start is not None and organization.quiet_end is not None:
+        quiet = QuietHours(organization.quiet_start, organization.quiet_end)
+    return Standing(
+        number.status,
+        number.quality_rating,
+        number.operator_paused_at,
+        organization.suspended,
+        organization.held_since,
+        number.held_ms + organization.held_ms,
+        quiet,
+        ZoneInfo(organization.time_zone),
+    )

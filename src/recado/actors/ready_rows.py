@@ -1,0 +1,134 @@
+"""The ready messages of one number that are held in memory: a lane for each class, and the forced ones ahead of them.
+
+A bounded window on the table. Whatever is forgotten here is read again, so forgetting is always safe.
+"""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from recado.actors.lane import Lane
+from recado.actors.row import Row
+from recado.domain.fairness import SmoothRoundRobin
+from recado.domain.gates import Hold, Standing, class_hold
+from recado.domain.message import CLASSES
+
+WEIGHTS = (16, 4, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to read next: `limit` rows of each owner of the class after `after_owner`."""
+
+    klass: int
+    after_owner: str
+    limit: int
+
+
+class ReadyRows:
+    """Whose turn it is among what has arrived or was read."""
+
+    __slots__ = ("_forced", "_known", "_lanes", "_turns", "look_for_forced")
+
+    def __init__(self) -> None:
+        self._lanes = [Lane() for _ in CLASSES]
+        self._forced: deque[Row] = deque()
+        self._turns = SmoothRoundRobin(WEIGHTS)
+        # In memory, or claimed and not yet gone: a refill may read their rows once more.
+        self._known: set[str] = set()
+        self.look_for_forced = True
+
+    def __len__(self) -> int:
+        return len(self._forced) + sum(lane.size for lane in self._lanes)
+
+    @property
+    def idle(self) -> bool:
+        """Nothing in memory, and nothing more in the table as far as is known."""
+        return not self._known and not any(lane.more or lane.refilling for lane in self._lanes)
+
+    @property
+    def has_forced(self) -> bool:
+        return bool(self._forced)
+
+    def arrive(self, rows: tuple[Row, ...]) -> None:
+        """Take messages that were just accepted, as far as the window reaches."""
+        known = self._known
+        for row in rows:
+            if row.id in known:
+                continue
+            if row.force:
+                known.add(row.id)
+                self._forced.append(row)
+            elif self._lanes[row.klass].arrive(row):
+                known.add(row.id)
+
+    def arrive_forced(self, rows: list[Row]) -> None:
+        """Take the forced rows that were read."""
+        for row in rows:
+            if row.id not in self._known:
+                self._known.add(row.id)
+                self._forced.append(row)
+
+    def fill(self, klass: int, rows: list[Row], limit: int) -> None:
+        """Take what a refill read."""
+        self._lanes[klass].fill(rows, limit, self._known)
+
+    def refill_failed(self, klass: int) -> None:
+        self._lanes[klass].refilling = False
+
+    def wanted(self, standing: Standing, now: datetime) -> Iterator[Wanted]:
+        """The lanes that run low and may send; each is then being read."""
+        for klass, lane in enumerate(self._lanes):
+            if lane.low and class_hold(standing, klass, now) is None:
+                lane.refilling = True
+                lane.missed = False
+                yield Wanted(klass, lane.after_owner, lane.limit_per_owner())
+
+    def take(self, standing: Standing, now: datetime) -> Row | Hold | None:
+        """The next row: forced ones first, then 16:4:1 by class, in a class owner by owner.
+
+        None: there is none in memory. A hold: there are some, but their class must wait.
+        """
+        if self._forced:
+            return self._forced.popleft()
+        held: Hold | None = None
+        open_lanes = []
+        for klass, lane in enumerate(self._lanes):
+            if lane.size == 0:
+                continue
+            hold = class_hold(standing, klass, now)
+            if hold is None:
+                open_lanes.append(klass)
+            else:
+                held = hold
+        if not open_lanes:
+            return held
+        return self._lanes[self._turns.pick(open_lanes)].take()
+
+    def gone(self, message_id: str) -> None:
+        """The row left the queue: claimed and on its way, held, or ended."""
+        self._known.discard(message_id)
+
+    def forget(self, row: Row) -> None:
+        """The row is in the queue still: it is read again."""
+        self._known.discard(row.id)
+        if row.force:
+            self.look_for_forced = True
+        else:
+            self.look(row.klass)
+
+    def look(self, klass: int | None = None) -> None:
+        """There may be more in the table than is known here."""
+        for lane in self._lanes if klass is None else (self._lanes[klass],):
+            lane.more = True
+            lane.missed = lane.refilling
+
+    def start_over(self, under_way: set[str]) -> None:
+        """Forget everything that is not under way, and read it again: rows may have become forced ones."""
+        self._forced.clear()
+        for lane in self._lanes:
+            lane.clear()
+            lane.missed = lane.refilling
+        self._known = under_way
+        self.look_for_forced = True

@@ -1,0 +1,180 @@
+"""One message's way out, as named steps: accept, its number's turn, claim, call, settle.
+
+The number's actor (`number.py`) decides whose turn it is; everything here is one batched commit a step. Answers come
+after the commit, always.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from recado.actors.row import Row, row_of
+from recado.domain.clock import Clock
+from recado.domain.errors import Unavailable
+from recado.engine.service import ServiceGroup
+from recado.storage import dispatch, messages
+from recado.storage.batch import Batcher
+from recado.storage.dispatch import Claim, Departed, Failed, Held, Returned, Uncertain
+from recado.storage.messages import AcceptResult, NewMessage, Stored
+from recado.storage.numbers import NumberKey
+from recado.storage.partitions import partition_repair
+from recado.storage.postgres import Database
+
+log = structlog.get_logger()
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """Messages of a number that were just committed, told to its actor."""
+
+    rows: tuple[Row, ...]
+
+
+Tell = Callable[[NumberKey, object], None]
+"""A hint to the actor of a number, which is started when need be."""
+
+
+class Sending:
+    """The batched commits of a message's way out."""
+
+    def __init__(self, db: Database, *, clock: Clock, tell: Tell) -> None:
+        self._db = db
+        self._clock = clock
+        self._tell = tell
+        self._epoch = 0
+        self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
+            "accept", self._accept, clock=clock, repair=partition_repair(db, clock), max_rows=500, concurrency=2
+        )
+        self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, concurrency=2)
+        self._departed: Batcher[Departed, None] = Batcher(
+            "departed", nothing_to_answer(partial(dispatch.departed, db)), clock=clock, concurrency=2
+        )
+        self._failed: Batcher[Failed, bool] = Batcher("failed", self._fail, clock=clock, concurrency=1)
+        self._returned: Batcher[Returned, None] = Batcher(
+            "returned", nothing_to_answer(self._return), clock=clock, concurrency=1
+        )
+        self._uncertain: Batcher[Uncertain, None] = Batcher(
+            "uncertain", nothing_to_answer(partial(dispatch.uncertain, db)), clock=clock, concurrency=1
+        )
+        self._held: Batcher[Held, None] = Batcher(
+            "held", nothing_to_answer(partial(dispatch.hold, db)), clock=clock, concurrency=1
+        )
+        self._batchers = ServiceGroup(
+            [
+                self._accepts,
+                self._claims,
+                self._departed,
+                self._failed,
+                self._returned,
+                self._uncertain,
+                self._held,
+            ],
+        )
+
+    @property
+    def epoch(self) -> int:
+        """Of this process's ownership; every claim carries it."""
+        return self._epoch
+
+    async def start(self) -> None:
+        self._epoch = await dispatch.take_epoch(self._db, self._clock.now())
+        await self._batchers.start()
+
+    async def stop(self) -> None:
+        """Flushes what was given."""
+        await self._batchers.stop()
+
+    # Step 1: accept ------------------------------------------------------------------------------------------------
+
+    def store(self, new: NewMessage) -> "asyncio.Future[AcceptResult]":
+        """Commit the message; then its number's actor knows it. Raises `Unavailable` when the queue is full."""
+        return self._accepts.put(new)
+
+    async def rebind(self, new: NewMessage, old_message_id: str) -> AcceptResult:
+        """Commit the message in the place of one that was refused for good under the same key (C6.2)."""
+        await messages.unbind(self._db, new, old_message_id)
+        return await self.store(new)
+
+    def forced(self, number: NumberKey) -> None:
+        """A queued message of this number was forced: it goes first."""
+        self._tell(number, Forced())
+
+    async def _accept(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
+        results = await messages.accept(self._db, batch)
+        arrivals: dict[NumberKey, list[Row]] = {}
+        for new, result in zip(batch, results, strict=True):
+            if type(result) is Stored and new.due_at <= new.accepted_at:
+                arrivals.setdefault((new.organization_id, new.env, new.number_id), []).append(row_of(new))
+        for number, rows in arrivals.items():
+            self._tell(number, Arrived(tuple(rows)))
+        return results
+
+    # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
+
+    def claim(self, row: Row, *, business_initiated: bool) -> "asyncio.Future[str]":
+        """queued → sending, committed before any call: `claimed`, `lost` or `window_closed`."""
+        return self._claims.put(
+            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, business_initiated)
+        )
+
+    async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:
+        return await dispatch.claim(self._db, rows, self._epoch, self._clock.now())
+
+    # Step 4 is the provider's call (`calls.py`). Step 5: settle -----------------------------------------------------
+
+    async def settle(self, settled: Departed | Failed | Returned | Uncertain) -> None:
+        """Record what became of a call. While the database is away this waits: an outcome is not lost for a restart."""
+        while True:
+            try:
+                match settled:
+                    case Departed():
+                        await self._departed.put(settled)
+                    case Failed():
+                        await self._failed.put(settled)
+                    case Returned():
+                        await self._returned.put(settled)
+                    case Uncertain():
+                        await self._uncertain.put(settled)
+                return
+            except Unavailable:
+                log.warning("settlement_waits", kind=type(settled).__name__)
+                await self._clock.sleep(1.0)
+
+    def fail(self, row: Row, last_error: str, at: datetime) -> "asyncio.Future[bool]":
+        """queued → failed; whether it did."""
+        return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, last_error, at))
+
+    def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
+        """Take the row out of the ready index."""
+        return self._held.put(Held(row.organization_id, row.id, until, reason))
+
+    async def _return(self, rows: Sequence[Returned]) -> None:
+        await dispatch.returned(self._db, rows, self._epoch)
+
+    async def _fail(self, rows: Sequence[Failed]) -> Sequence[bool]:
+        moved = set(await dispatch.failed(self._db, rows))
+        return [row.id in moved for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Forced:
+    """The number has a forced row."""
+
+
+def nothing_to_answer(
+    run: Callable[[Sequence[R]], Awaitable[None]],
+) -> Callable[[Sequence[R]], Awaitable[Sequence[None]]]:
+    """A batch whose rows have no answer but that they are committed."""
+
+    async def answered(rows: Sequence[R]) -> Sequence[None]:
+        await run(rows)
+        return [None] * len(rows)
+
+    return answered
