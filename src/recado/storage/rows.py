@@ -50,7 +50,7 @@ def reader(record: type[T], **convert: Callable[[Any], Any]) -> Callable[[Mappin
         for position, function in positions:
             if values[position] is not None:
                 values[position] = function(values[position])
-        return record(*values)
+        return record(**dict(zip(names, values, strict=True)))
 
     return read
 
