@@ -133,6 +133,11 @@ def variable_count(components: Sequence[Component]) -> int:
     return 0
 
 
+def header_takes_text(components: Sequence[Component]) -> bool:
+    """Whether the HEADER holds a variable, so that a message of the template gives its text."""
+    return any(_kind(component) == "HEADER" and bool(_variables(_text_of(_payload(component)))) for component in components)
+
+
 def submission_errors(
     name: str,
     category: TemplateCategory,

@@ -14,7 +14,7 @@ from recado.domain.errors import Unavailable
 from recado.domain.ids import MESSAGE, created_at, lowest_id
 from recado.domain.message import MessageStatus
 from recado.storage.compose import compose
-from recado.storage.rows import Executor, Page, page, reader
+from recado.storage.rows import COUNTED_TO, Executor, reader
 from recado.storage.sql import load
 
 SQL = load("message_reads")
@@ -85,6 +85,16 @@ class MessageFilter:
     end: datetime | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class MessagePage:
+    """`estimated`: there are more than 10,000 matches, and `total` says no more (C5.1). `more`: older ones follow."""
+
+    items: list[Message]
+    total: int
+    estimated: bool
+    more: bool
+
+
 read = reader(Message)
 
 _WAITING = {MessageStatus.QUEUED: SQL.if_waiting_queued, MessageStatus.SENDING: SQL.if_waiting_sending}
@@ -101,23 +111,24 @@ async def get(
 
 async def list_page(
     executor: Executor, wanted: MessageFilter, *, limit: int, skip: int = 0, before_id: str | None = None
-) -> Page[Message]:
+) -> MessagePage:
     """One page, newest first; `before_id`: only what is older than this message. The total is that of the whole list.
 
     Raises `Unavailable` when the database does not find it in five seconds.
     """
-    page_sql, page_arguments = page_query(wanted, limit=limit, skip=skip, before_id=before_id)
+    page_sql, page_arguments = page_query(wanted, limit=limit + 1, skip=skip, before_id=before_id)
     count_sql, count_arguments = count_query(wanted)
     try:
         async with asyncio.timeout(READ_LIMIT):
             rows = await executor.fetch(page_sql, *page_arguments)
-            if before_id is None and 0 < len(rows) < limit:
+            if before_id is None and 0 < len(rows) <= limit:
                 counted = skip + len(rows)
             else:
                 counted = await executor.fetchval(count_sql, *count_arguments)
     except TimeoutError:
         raise Unavailable("The list takes too long to find; narrow it by a period or another filter.") from None
-    return page([read(row) for row in rows], counted)
+    items = [read(row) for row in rows[:limit]]
+    return MessagePage(items, counted, estimated=counted > COUNTED_TO, more=len(rows) > limit)
 
 
 def page_query(

@@ -1,11 +1,15 @@
-"""Messages as rows: accepting them in batches, and the guarded moves that a caller asks for (archive, force).
+"""Messages as rows: accepting them in batches, each with its idempotency binding and its place in the queue.
 
-What happens to a message on its way out is in `dispatch.py`; lists and reads for callers are in `message_reads.py`.
+What happens to a message on its way out is in `dispatch.py`; lists and reads for callers are in `message_reads.py`, what
+callers may do to a message in `message_moves.py`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from recado.domain.errors import Unavailable
+from recado.storage.postgres import Database
 from recado.storage.sql import load
 
 SQL = load("messages")
@@ -68,8 +72,7 @@ async def accept(db: Database, batch: Sequence[NewMessage]) -> list[AcceptResult
         return [STORED] * len(batch)
     bindings = await bindings_of(db, missing)
     return [
-        STORED if new.key_hash is None or new.id in stored else _bound(new, bindings.get(_key(new)))
-        for new in batch
+        STORED if new.key_hash is None or new.id in stored else _bound(new, bindings.get(_key(new))) for new in batch
     ]
 
 
@@ -89,6 +92,12 @@ async def bindings_of(db: Database, batch: Sequence[NewMessage]) -> dict[tuple[s
     }
 
 
+async def binding(db: Database, organization_id: str, env: str, key_hash: bytes) -> Bound | None:
+    """What one idempotency key is bound to."""
+    row = await db.fetchrow(SQL.bindings, [organization_id], [env], [key_hash])
+    return None if row is None else Bound(row["message_id"], row["fingerprint"], row["created_at"])
+
+
 async def unbind(db: Database, new: NewMessage, message_id: str) -> None:
     """Free the key of `new` from an earlier message, if it is still bound to that one."""
     await db.execute(SQL.unbind, new.organization_id, new.env, new.key_hash, message_id)
@@ -103,7 +112,7 @@ def _bound(new: NewMessage, found: Bound | None) -> AcceptResult | Exception:
 
 
 def _key(new: NewMessage) -> tuple[str, str, bytes]:
-    assert new.key_hash is not None
+    assert new.key_hash is not None  # noqa: S101 - only rows with a key come here
     return (new.organization_id, new.env, new.key_hash)
 
 

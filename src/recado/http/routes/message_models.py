@@ -7,21 +7,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PlainValidator, ValidationInfo
 from pydantic_core import PydanticCustomError
 
-from recado.domain.message import MAX_TTL, MIN_TTL
-from recado.http.models import ApiModel, QueryInt, QueryModel, Timestamp
+from recado.domain.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
+from recado.http.models import ApiModel, Timestamp
+from recado.http.paging import MessagePageQuery, Page
 from recado.http.routes.message_payloads import SHAPES, AnyPayload
 
 Channel = Literal["chatapp", "social", "sms", "email"]
 Direction = Literal["outbound", "inbound"]
 MessageType = Literal["text", "template", "media", "interactive"]
-PriorityName = Literal["critical", "normal", "bulk"]
-Status = Literal["queued", "sending", "sent", "delivered", "read", "failed", "archived"]
-WaitReasonName = Literal[
-    "scheduled", "quiet_hours", "rate", "pair_limit", "daily_limit", "tier_limit", "number_paused", "number_state",
-    "template_state", "operator_paused", "organization_suspended", "quality", "owner_paused", "no_connection", "retry",
-    "behind", "uncertain",
-]  # fmt: skip
-MOST_SKIPPED = 10_000  # C5.1
 
 _Id = Annotated[str, Field(min_length=1, max_length=64)]
 
@@ -52,7 +45,7 @@ class CreateMessage(ApiModel):
     payload: Annotated[
         Any, PlainValidator(_payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
     ] = None
-    priority: PriorityName = "normal"
+    priority: Priority = Priority.NORMAL
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
     metadata: Annotated[
         Any,
@@ -69,10 +62,10 @@ class CreateMessage(ApiModel):
     force: bool = False
 
 
-class MessageQuery(QueryModel):
+class MessageQuery(MessagePageQuery):
     """Filters of GET /messages. A period holds what was created in [from, to)."""
 
-    status: Status | None = None
+    status: MessageStatus | None = None
     number_id: str | None = None
     contact_id: str | None = None
     campaign_id: str | None = None
@@ -82,15 +75,12 @@ class MessageQuery(QueryModel):
     direction: Direction | None = None
     from_: Annotated[Timestamp | None, Field(alias="from")] = None
     to: Timestamp | None = None
-    limit: Annotated[QueryInt, Field(ge=1, le=200)] = 50
-    skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED)] = 0
-    cursor: Annotated[str, Field(max_length=1024)] | None = None
 
 
 class Waiting(ApiModel):
     """Why a message has not left yet, and when it is expected to (C14.6)."""
 
-    reason: WaitReasonName
+    reason: WaitReason
     until: datetime | None = None
     ahead: int | None = None
     detail: str | None = None
@@ -111,8 +101,8 @@ class MessageModel(ApiModel):
     to: str
     type: MessageType
     direction: Direction
-    priority: PriorityName
-    status: Status
+    priority: Priority
+    status: MessageStatus
     force: bool
     reprocessed: bool
     replaced_by: str | None = None
@@ -145,10 +135,5 @@ class CreatedMessage(MessageModel):
     replayed: bool
 
 
-class MessageList(ApiModel):
-    """One page. `total_estimated`: there are more than 10,000 matches, and `total` says no more (C5.1)."""
-
-    items: list[MessageModel]
-    total: int
-    total_estimated: bool | None = None
-    next_cursor: str | None = None
+class MessageList(Page[MessageModel]):
+    """Messages, newest first."""

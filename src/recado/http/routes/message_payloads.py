@@ -1,6 +1,6 @@
 """What a message may contain, by type (C15.3): the shapes of `payload`, read into plain dicts and stored as they are.
 
-Typed dicts and no models: a payload is checked, trimmed and freed of unknown fields in one pass, and dumped with no other.
+Typed dicts and no models: a payload is checked, trimmed and freed of unknown fields in one pass, then dumped as it is.
 """
 
 from typing import Annotated, Any, Final, Literal, NotRequired

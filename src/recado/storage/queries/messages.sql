@@ -60,3 +60,50 @@ join idempotency i
 -- Frees a key that still points to this message: it was refused for good, or its day has passed (C6.2).
 delete from idempotency
 where organization_id = $1 and env = $2 and key_hash = $3 and message_id = $4;
+
+
+-- name: force
+-- A queued message goes ahead of its time, of quiet hours and of the token bucket. The row in dispatch is the lock: a claim
+-- in progress wins or loses there. What other gates hold stays held.
+with forced as (
+    update dispatch
+    set
+        force = true,
+        not_before = case when reason in ('scheduled', 'quiet_hours', 'rate') then null else not_before end,
+        reason = case when reason in ('scheduled', 'quiet_hours', 'rate') then null else reason end,
+        expires_at = case when due_at > $4 then $4 + ttl_ms * interval '1 millisecond' else expires_at end,
+        due_at = least(due_at, $4)
+    where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null
+    returning organization_id, env, channel, id
+)
+update messages m
+set
+    force = true,
+    scheduled_at = case when m.scheduled_at > $4 then $4 else m.scheduled_at end,
+    updated_at = $4
+from forced f
+where
+    m.organization_id = f.organization_id and m.env = f.env and m.channel = f.channel and m.id = f.id
+    and m.status = $5
+returning m.channel;
+
+-- name: archive_queued
+-- queued → archived: withdrawn before it left ($6: the states that it may leave so).
+with withdrawn as (
+    delete from dispatch
+    where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null
+    returning organization_id, env, channel, id
+)
+update messages m
+set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
+from withdrawn w
+where
+    m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
+    and m.status = any($6::text[])
+returning m.channel;
+
+-- name: archive_failed
+update messages
+set status = 'archived', archived_at = $5, updated_at = $5
+where organization_id = $1 and env = $2 and channel = any($3::text[]) and id = $4 and status = any($6::text[])
+returning channel;

@@ -1,0 +1,228 @@
+"""Accepting a message: every rule of C15.2, then one durable commit, and what a repeat with the same key gets (C6.2).
+
+The hot path of the service: with number, organization and template at hand, a template message waits for nothing but
+the commit, a free-form one also for the look-up of its window.
+"""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from recado.actors.acceptance_rules import (
+    TEMPLATE,
+    MessageDraft,
+    TemplateShapes,
+    check_existing,
+    check_priority,
+    check_references,
+    check_state,
+    check_variables,
+    due_time,
+    new_message,
+)
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem, Unavailable
+from recado.domain.ids import MESSAGE, IdSource, created_at
+from recado.domain.message import MessageStatus, is_uncertain
+from recado.storage import audit, message_reads, messages
+from recado.storage.chat_windows import WINDOW, ChatWindows
+from recado.storage.idempotency import RETENTION
+from recado.storage.message_reads import Message
+from recado.storage.messages import AcceptResult, Bound, NewMessage, Stored
+from recado.storage.numbers import Number, NumberDirectory
+from recado.storage.organizations import Organization, OrganizationDirectory
+from recado.storage.postgres import Database
+from recado.storage.templates import Template, TemplateDirectory
+
+_REBINDS = 3  # a key that is taken anew this often while we look is left to the caller's next try
+
+
+class Store(Protocol):
+    """Where accepted messages go (`sending.py`)."""
+
+    def store(self, new: NewMessage) -> "asyncio.Future[AcceptResult]": ...
+
+    async def rebind(self, new: NewMessage, old_message_id: str) -> AcceptResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Committed by this request."""
+
+    message: NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The key had made this message before; it is shown as it is now."""
+
+    message: Message
+
+
+class Acceptance:
+    """`sends_in`: the environments that have a chat-app provider; a send in another answers 502 (C33)."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        numbers: NumberDirectory,
+        organizations: OrganizationDirectory,
+        templates: TemplateDirectory,
+        windows: ChatWindows,
+        sending: Store,
+        ids: IdSource,
+        clock: Clock,
+        sends_in: Collection[str],
+    ) -> None:
+        self._db = db
+        self._numbers = numbers
+        self._organizations = organizations
+        self._templates = templates
+        self._windows = windows
+        self._sending = sending
+        self._ids = ids
+        self._clock = clock
+        self._sends_in = frozenset(sends_in)
+        self._shapes = TemplateShapes()
+        self._instant = ""
+        self._now = datetime.fromtimestamp(0, UTC)
+
+    async def accept(self, draft: MessageDraft) -> Accepted | Replayed:
+        """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
+        try:
+            new = self._prepared_at_once(draft) or await self._prepared(draft)
+            if draft.type != TEMPLATE:
+                await self._check_window(new)
+            if draft.env not in self._sends_in:
+                raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
+        except Problem as refusal:
+            # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
+            replayed = await self._replay(draft)
+            if replayed is None:
+                raise refusal from None
+            return replayed
+        if draft.forced_by is not None:
+            replayed = await self._replay(draft)
+            if replayed is not None:
+                return replayed
+            await self._record_force(draft.forced_by, new)
+        result = await self._sending.store(new)
+        if type(result) is Stored:
+            return Accepted(new)
+        return await self._bound(new, result)
+
+    # The rules -----------------------------------------------------------------------------------------------------
+
+    def _prepared_at_once(self, draft: MessageDraft) -> NewMessage | None:
+        """The row, from records at hand; None when one must be read first."""
+        key = (draft.organization_id, draft.env)
+        number = self._numbers.peek((*key, draft.number_id))
+        organization = self._organizations.peek(draft.organization_id)
+        template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
+        if number is None or organization is None or (template is None and draft.template_id is not None):
+            return None
+        return self._checked(draft, number, organization, template)
+
+    async def _prepared(self, draft: MessageDraft) -> NewMessage:
+        key = (draft.organization_id, draft.env)
+        number = await self._numbers.get((*key, draft.number_id))
+        organization = await self._organizations.get(draft.organization_id)
+        template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        return self._checked(draft, number, organization, template)
+
+    def _checked(
+        self, draft: MessageDraft, number: Number | None, organization: Organization, template: Template | None
+    ) -> NewMessage:
+        check_existing(draft)
+        check_references(draft, number, template)
+        assert number is not None  # noqa: S101 - what check_references has just made sure
+        category = None
+        if template is not None:
+            category = template.category
+            check_variables(draft, template, self._shapes)
+        check_priority(draft, category)
+        message_id = self._ids.new(MESSAGE)
+        now = self._instant_of(message_id)
+        due_at = due_time(draft, now)
+        check_state(number, template)
+        return new_message(draft, number, organization, category, message_id=message_id, due_at=due_at, now=now)
+
+    def _instant_of(self, message_id: str) -> datetime:
+        """`created_at`, once for the ids of one millisecond."""
+        instant = message_id[4:12]
+        if instant != self._instant:
+            self._instant = instant
+            self._now = created_at(message_id)
+        return self._now
+
+    async def _check_window(self, new: NewMessage) -> None:
+        last = await self._windows.last_inbound(new.organization_id, new.number_id, new.recipient_hash)
+        if last is None or new.accepted_at - last >= WINDOW:
+            raise Problem(
+                "WINDOW_CLOSED",
+                "The recipient has not written to this number in the last 24 hours: only a template can be sent.",
+            )
+
+    async def _record_force(self, actor: audit.Actor, new: NewMessage) -> None:
+        """Before the commit: nothing jumps the queue unrecorded (C24.5)."""
+        await audit.write(
+            self._db,
+            self._ids,
+            actor,
+            "message.force",
+            organization_id=new.organization_id,
+            env=new.env,
+            target_id=new.id,
+            details={"numberId": new.number_id, "at": "create"},
+        )
+
+    # Repeats -------------------------------------------------------------------------------------------------------
+
+    async def _replay(self, draft: MessageDraft) -> Replayed | None:
+        """What the draft's key made before, unless it is free to be used again."""
+        if draft.key_hash is None:
+            return None
+        bound = await messages.binding(self._db, draft.organization_id, draft.env, draft.key_hash)
+        if bound is None:
+            return None
+        assert draft.fingerprint is not None  # noqa: S101 - key and fingerprint come together
+        return await self._made_by(bound, draft.organization_id, draft.env, draft.fingerprint)
+
+    async def _bound(self, new: NewMessage, result: AcceptResult) -> Accepted | Replayed:
+        for _ in range(_REBINDS):
+            if not isinstance(result, Bound):
+                return Accepted(new)
+            assert new.fingerprint is not None  # noqa: S101 - key and fingerprint come together
+            replayed = await self._made_by(result, new.organization_id, new.env, new.fingerprint)
+            if replayed is not None:
+                return replayed
+            result = await self._sending.rebind(new, result.message_id)
+        raise Unavailable("The Idempotency-Key is in use by several requests at once.")
+
+    async def _made_by(self, bound: Bound, organization_id: str, env: str, fingerprint: bytes) -> Replayed | None:
+        """The message that holds the key; None when the key is free: too old, or its message was refused for good."""
+        if self._clock.now() - bound.created_at >= RETENTION:
+            return None
+        if bound.fingerprint != fingerprint:
+            raise Problem("IDEMPOTENCY_KEY_REUSED", "The Idempotency-Key was used with another request.")
+        message = await message_reads.get(self._db, organization_id, env, bound.message_id)
+        if message is None or refused_for_good(message):
+            return None
+        return Replayed(message)
+
+
+def refused_for_good(message: Message) -> bool:
+    """Whether a message certainly never left and never will (C6.2): a repeat of its request may send a new one.
+
+    A failure that was reported after the send, or an unknown outcome, is none: a second message could arrive twice.
+    """
+    return (
+        message.status == MessageStatus.FAILED
+        and message.sent_at is None
+        and not is_uncertain(message.last_error, message.original_error)
+    )

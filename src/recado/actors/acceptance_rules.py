@@ -1,0 +1,211 @@
+"""What makes a message acceptable, as pure rules of C15.2 over the records that it names.
+
+Everything here decides without waiting; the one rule that asks the database, the open window, is in `acceptance.py`.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import orjson
+
+from recado.domain.errors import FieldError, Problem, reference_not_found
+from recado.domain.message import CLASS_OF, Priority, default_ttl
+from recado.domain.number import NumberStatus
+from recado.domain.phones import recipient_hash
+from recado.domain.template import TemplateCategory, TemplateStatus, header_takes_text, variable_count
+from recado.storage.audit import Actor
+from recado.storage.messages import NewMessage
+from recado.storage.numbers import Number
+from recado.storage.organizations import Organization
+from recado.storage.templates import Template
+
+LONGEST_SCHEDULE: Final = timedelta(days=90)
+CHATAPP: Final = "chatapp"
+TEMPLATE: Final = "template"
+
+_SENDING_STATES: Final = frozenset({NumberStatus.CONNECTED, NumberStatus.FLAGGED})
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+@dataclass(slots=True, kw_only=True)
+class MessageDraft:
+    """A well-formed message as a caller gave it; `to` is canonical. `forced_by`: who, when it is to jump the queue."""
+
+    organization_id: str
+    env: str
+    channel: str
+    number_id: str
+    to: str
+    type: str
+    priority: Priority
+    template_id: str | None = None
+    template_vars: Sequence[str] | None = None
+    payload: Mapping[str, Any] | None = None
+    contact_id: str | None = None
+    campaign_id: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    scheduled_at: datetime | None = None
+    ttl_seconds: int | None = None
+    forced_by: Actor | None = None
+    key_hash: bytes | None = None
+    fingerprint: bytes | None = None
+
+
+class TemplateShapes:
+    """What templates ask of a message, worked out once for each version in memory."""
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        self._capacity = capacity
+        self._known: dict[str, tuple[int, int, bool]] = {}
+
+    def of(self, template: Template) -> tuple[int, bool]:
+        """The number of body variables, and whether the header takes a text."""
+        known = self._known.get(template.id)
+        if known is not None and known[0] == template.revision:
+            return known[1], known[2]
+        if len(self._known) >= self._capacity:
+            self._known.clear()
+        count, header = variable_count(template.components), header_takes_text(template.components)
+        self._known[template.id] = (template.revision, count, header)
+        return count, header
+
+
+def check_existing(draft: MessageDraft) -> None:
+    """Refuse what names records of kinds that this release does not hold: contacts, media, flows, social accounts."""
+    if draft.channel != CHATAPP:
+        raise Problem("ROUTE_NOT_AVAILABLE", f"Sending on the channel {draft.channel} is not available yet.")
+    if draft.contact_id is not None:
+        raise reference_not_found("contactId")
+    payload = draft.payload
+    if payload is None or draft.type == "text":
+        return
+    if draft.type == "media":
+        raise _media_not_found("/payload/media/id")
+    content = payload if draft.type == TEMPLATE else payload["interactive"]
+    if "media" in content.get("header", ()):
+        where = "/payload/header/media/id" if content is payload else "/payload/interactive/header/media/id"
+        raise _media_not_found(where)
+    if draft.type == "interactive" and content["type"] == "flow":
+        raise reference_not_found("payload.interactive.action.flowId")
+
+
+def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:
+    """Number and template exist here, and the template is one of this number."""
+    if number is None:
+        raise reference_not_found("numberId")
+    if draft.template_id is not None and (template is None or template.number_id != number.id):
+        raise reference_not_found("templateId")
+
+
+def check_variables(draft: MessageDraft, template: Template, shapes: TemplateShapes) -> None:
+    """The variables are exactly those that the template declares, none of them empty (C15.2.1)."""
+    given = draft.template_vars or ()
+    count, header = shapes.of(template)
+    if len(given) != count:
+        raise _mismatch("/templateVars", f"The template takes {count} variables; {len(given)} were given.")
+    for position, text in enumerate(given):
+        if not text:
+            raise _mismatch(f"/templateVars/{position}", "A variable of a template must not be empty.")
+    if header != ("text" in ((draft.payload or {}).get("header") or ())):
+        declared = "takes" if header else "does not take"
+        raise _mismatch("/payload/header/text", f"The header of the template {declared} a text.")
+
+
+def check_priority(draft: MessageDraft, category: TemplateCategory | None) -> None:
+    """`critical` is for authentication, utility and replies in the window (C15.2.4)."""
+    if draft.priority is Priority.CRITICAL and category is TemplateCategory.MARKETING:
+        raise Problem(
+            "PRIORITY_NOT_ALLOWED",
+            "Priority critical is only for authentication and utility templates and for replies in the window.",
+        )
+
+
+def due_time(draft: MessageDraft, now: datetime) -> datetime:
+    """When the message may leave; a schedule in the past means now (C15.2)."""
+    scheduled = draft.scheduled_at
+    if scheduled is None or scheduled <= now:
+        return now
+    if scheduled - now > LONGEST_SCHEDULE:
+        raise Problem("SCHEDULE_TOO_FAR", f"A message is scheduled at most {LONGEST_SCHEDULE.days} days ahead.")
+    return scheduled
+
+
+def check_state(number: Number, template: Template | None) -> None:
+    """The number sends and the template is approved, now."""
+    if number.status not in _SENDING_STATES:
+        raise Problem(
+            "NUMBER_UNAVAILABLE",
+            f"The number is {number.status.value}; only a connected or flagged number sends.",
+            meta={"status": number.status.value},
+        )
+    if template is not None and template.status is not TemplateStatus.APPROVED:
+        raise Problem(
+            "TEMPLATE_NOT_APPROVED",
+            f"The template is {template.status.value}; only an approved one is sent.",
+            meta={"status": template.status.value},
+        )
+
+
+def new_message(
+    draft: MessageDraft,
+    number: Number,
+    organization: Organization,
+    category: TemplateCategory | None,
+    *,
+    message_id: str,
+    due_at: datetime,
+    now: datetime,
+) -> NewMessage:
+    """The row of an acceptable draft."""
+    seconds = draft.ttl_seconds
+    return NewMessage(
+        draft.organization_id,
+        draft.env,
+        draft.channel,
+        message_id,
+        number.id,
+        draft.type,
+        draft.to,
+        recipient_hash(draft.organization_id, draft.to),
+        CLASS_OF[draft.priority],
+        draft.forced_by is not None,
+        draft.template_id,
+        _json(draft.payload),
+        _json(draft.template_vars),
+        _json(draft.metadata),
+        draft.campaign_id,
+        due_at if draft.scheduled_at is not None else None,
+        due_at,
+        default_ttl(category, draft.priority) if seconds is None else timedelta(seconds=seconds),
+        held_ms(number, organization, now),
+        now,
+        draft.key_hash,
+        draft.fingerprint,
+    )
+
+
+def held_ms(number: Number, organization: Organization, now: datetime) -> int:
+    """Time that the number's queue stood still until now: what comes on top later does not count towards the TTL."""
+    held = number.held_ms + organization.held_ms
+    for since in (number.operator_paused_at, organization.held_since):
+        if since is not None and since < now:
+            held += (now - since) // _MILLISECOND
+    return held
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()
+
+
+def _mismatch(path: str, message: str) -> Problem:
+    return Problem("TEMPLATE_VARS_MISMATCH", message, errors=[FieldError(path, "TEMPLATE_VARS_MISMATCH", message)])
+
+
+def _media_not_found(path: str) -> Problem:
+    return Problem(
+        "MEDIA_NOT_FOUND",
+        "No media can be sent yet: this release stores none.",
+        meta={"field": path},
+    )

@@ -1,0 +1,72 @@
+"""From the body of POST /messages to a draft: what concerns several fields at once, each refusal with its place."""
+
+from typing import Final
+
+from recado.actors.acceptance_rules import CHATAPP, TEMPLATE, MessageDraft
+from recado.domain.errors import FieldError, Problem, validation_error
+from recado.domain.metadata import metadata_errors
+from recado.domain.phones import canonical_phone
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.operation import missing_scope
+from recado.http.routes.message_models import CreateMessage
+
+FORCE: Final = "messages:force"
+
+
+def draft_of(call: Call) -> MessageDraft:
+    """The draft in the body of `call`, its recipient canonical (C2.4); raises `Problem` 403 or 422."""
+    body: CreateMessage = call.body
+    if body.force and not call.can(FORCE):
+        raise missing_scope(FORCE)
+    if body.to is None and body.contact_id is None:
+        raise Problem("RECIPIENT_MISSING", "A message needs `to` or `contactId`.")
+    if wrong := _misfits(body):
+        raise validation_error(wrong)
+    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
+        raise validation_error(wrong, code="METADATA_INVALID")
+    principal, key = call.principal, call.idempotency
+    return MessageDraft(
+        organization_id=principal.organization_id,
+        env=principal.env,
+        channel=body.channel,
+        number_id=body.number_id or "",
+        to="" if body.to is None else _recipient(body.channel, body.to),
+        type=body.type,
+        priority=body.priority,
+        template_id=body.template_id,
+        template_vars=body.template_vars,
+        payload=body.payload,
+        contact_id=body.contact_id,
+        campaign_id=body.campaign_id,
+        metadata=body.metadata,
+        scheduled_at=body.scheduled_at,
+        ttl_seconds=body.ttl_seconds,
+        forced_by=actor_of(call) if body.force else None,
+        key_hash=None if key is None else key.key_hash,
+        fingerprint=None if key is None else key.fingerprint,
+    )
+
+
+def _misfits(body: CreateMessage) -> list[FieldError]:
+    """Fields that the channel or the type requires, or does not take."""
+    wrong: list[FieldError] = []
+    if body.channel == CHATAPP and body.number_id is None:
+        wrong.append(FieldError("/numberId", "REQUIRED", "A chat-app message names the number that sends it."))
+    if body.type == TEMPLATE:
+        if body.template_id is None:
+            wrong.append(FieldError("/templateId", "REQUIRED", "A message of type template names its template."))
+        return wrong
+    for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
+        if value:
+            wrong.append(FieldError(path, "NOT_ALLOWED", "Only a message of type template takes it."))
+    return wrong
+
+
+def _recipient(channel: str, to: str) -> str:
+    if channel != CHATAPP:
+        return to
+    try:
+        return canonical_phone(to)
+    except Problem as problem:
+        raise Problem(problem.code, problem.detail, errors=[FieldError("/to", problem.code, problem.detail)]) from None

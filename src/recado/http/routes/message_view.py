@@ -1,0 +1,132 @@
+"""A message as callers see it: hand-made dicts, because this runs once for each accepted message.
+
+JSON columns are passed on as the texts that they are; recipients are masked without `pii:full` (C2.5).
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from recado.domain.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.message import CLASSES
+from recado.domain.timestamps import format_timestamp
+from recado.storage.message_reads import Message
+from recado.storage.messages import NewMessage
+
+_PRIORITIES = tuple(priority.value for priority in CLASSES)
+_MASKS: dict[str, Callable[[str], str]] = {
+    "chatapp": mask_phone,
+    "sms": mask_phone,
+    "email": mask_email,
+    "social": mask_social_id,
+}
+_TIMES = ("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
+_TEXTS = (
+    "number_id",
+    "contact_id",
+    "campaign_id",
+    "template_id",
+    "batch_id",
+    "replaced_by",
+    "last_error",
+    "original_error",
+    "provider_message_id",
+    "sent_by_account_id",
+    "sent_by_name",
+)
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.capitalize() for part in rest)
+
+
+_TEXT_MEMBERS = tuple((name, _camel(name)) for name in _TEXTS)
+_TIME_MEMBERS = tuple((name, _camel(name)) for name in _TIMES)
+_JSON_MEMBERS = (("metadata", "metadata"), ("payload", "payload"), ("template_vars", "templateVars"))
+
+
+def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
+    """The generic record (interface.md, "Message"); fields without value are absent."""
+    view: dict[str, Any] = {
+        "id": message.id,
+        "organizationId": message.organization_id,
+        "channel": message.channel,
+        "to": message.recipient if unmasked else _MASKS[message.channel](message.recipient),
+        "type": message.type,
+        "direction": message.direction,
+        "priority": _PRIORITIES[message.klass],
+        "status": message.status,
+        "force": message.force,
+        "reprocessed": message.reprocessed,
+        "attempts": message.attempts,
+        "createdAt": format_timestamp(message.created_at),
+        "updatedAt": format_timestamp(message.updated_at),
+    }
+    for attribute, name in _TEXT_MEMBERS:
+        value = getattr(message, attribute)
+        if value is not None:
+            view[name] = value
+    for attribute, name in _JSON_MEMBERS:
+        value = getattr(message, attribute)
+        if value is not None:
+            view[name] = orjson.Fragment(value)
+    for attribute, name in _TIME_MEMBERS:
+        at: datetime | None = getattr(message, attribute)
+        if at is not None:
+            view[name] = format_timestamp(at)
+    return view
+
+
+def masked(view: dict[str, Any]) -> dict[str, Any]:
+    """An unmasked view as a caller without `pii:full` sees it."""
+    return {**view, "to": _MASKS[view["channel"]](view["to"])}
+
+
+class AcceptedView:
+    """Renders the answer to a message that was just accepted; what messages of one millisecond share is kept."""
+
+    __slots__ = ("_at", "_at_text")
+
+    def __init__(self) -> None:
+        self._at: datetime | None = None
+        self._at_text = ""
+
+    def render(self, new: NewMessage, *, unmasked: bool) -> bytes:
+        """The JSON of the record as it was committed, with `replayed: false`."""
+        at = new.accepted_at
+        if at is not self._at:
+            self._at = at
+            self._at_text = format_timestamp(at)
+        view: dict[str, Any] = {
+            "id": new.id,
+            "organizationId": new.organization_id,
+            "channel": new.channel,
+            "to": new.recipient if unmasked else _MASKS[new.channel](new.recipient),
+            "type": new.type,
+            "direction": "outbound",
+            "priority": _PRIORITIES[new.klass],
+            "status": "queued",
+            "force": new.force,
+            "reprocessed": False,
+            "attempts": 0,
+            "createdAt": self._at_text,
+            "updatedAt": self._at_text,
+            "numberId": new.number_id,
+        }
+        if new.campaign_id is not None:
+            view["campaignId"] = new.campaign_id
+        if new.template_id is not None:
+            view["templateId"] = new.template_id
+        if new.metadata is not None:
+            view["metadata"] = orjson.Fragment(new.metadata)
+        if new.payload is not None:
+            view["payload"] = orjson.Fragment(new.payload)
+        if new.template_vars is not None:
+            view["templateVars"] = orjson.Fragment(new.template_vars)
+        if new.scheduled_at is not None:
+            view["scheduledAt"] = format_timestamp(new.scheduled_at)
+        view["replayed"] = False
+        return orjson.dumps(view)

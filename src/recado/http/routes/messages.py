@@ -1,0 +1,250 @@
+"""Messages: send one, list and read, force and archive (C15.1)."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from recado.actors.acceptance import Acceptance, Accepted
+from recado.domain.errors import Problem, conflict, not_found
+from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.message import MessageStatus
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.paging import Cursors, envelope
+from recado.http.reply import Reply
+from recado.http.route import Idempotency, Route
+from recado.http.routes.message_draft import FORCE, draft_of
+from recado.http.routes.message_models import (
+    CreatedMessage,
+    CreateMessage,
+    MessageDetail,
+    MessageList,
+    MessageModel,
+    MessageQuery,
+)
+from recado.http.routes.message_view import AcceptedView, masked, message_view
+from recado.storage import message_moves, message_reads
+from recado.storage.message_reads import GENERIC_CHANNELS, Message, MessageFilter
+from recado.storage.postgres import Database
+
+PII: Final = "pii:full"
+REPLAYED: Final = {"Idempotency-Replayed": "true"}
+
+_WAITING = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})
+
+Forced = Callable[[str, str], None]
+"""(organization, number): a queued message of this number was forced."""
+
+
+class Explainer(Protocol):
+    """Says why a message waits (C14.6)."""
+
+    async def explain(self, organization_id: str, env: str, message: Message) -> Mapping[str, Any] | None: ...
+
+
+class MessageOperations:
+    """The handlers."""
+
+    def __init__(
+        self,
+        database: Database,
+        ids: IdSource,
+        acceptance: Acceptance,
+        explainer: Explainer,
+        forced: Forced,
+        cursors: Cursors,
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._acceptance = acceptance
+        self._explainer = explainer
+        self._forced = forced
+        self._cursors = cursors
+        self._accepted = AcceptedView()
+
+    async def create(self, call: Call) -> Reply:
+        outcome = await self._acceptance.accept(draft_of(call))
+        unmasked = call.can(PII)
+        if isinstance(outcome, Accepted):
+            return Reply(201, self._accepted.render(outcome.message, unmasked=unmasked))
+        view = message_view(outcome.message, unmasked=unmasked)
+        return Reply(201, {**view, "replayed": True}, headers=REPLAYED)
+
+    async def list(self, call: Call) -> Reply:
+        query: MessageQuery = call.query
+        if query.from_ is not None and query.to is not None and query.from_ > query.to:
+            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
+        after = self._cursors.read(call, "messages")
+        page = await message_reads.list_page(
+            self._database,
+            _filter(call, query),
+            limit=query.limit,
+            skip=query.skip if after is None else 0,
+            before_id=None if after is None else after[0],
+        )
+        unmasked = call.can(PII)
+        items = [message_view(message, unmasked=unmasked) for message in page.items]
+        cursor = self._cursors.write(call, "messages", [page.items[-1].id]) if page.more else None
+        return Reply(200, envelope(items, page.total, estimated=page.estimated, next_cursor=cursor))
+
+    async def read(self, call: Call) -> Reply:
+        message: Message = call.resource
+        view = message_view(message, unmasked=call.can(PII))
+        if message.status in _WAITING:
+            waiting = await self._explainer.explain(message.organization_id, message.env, message)
+            if waiting is not None:
+                view["waiting"] = waiting
+        return Reply(200, view)
+
+    async def force(self, call: Call) -> Reply:
+        message: Message = call.resource
+        moved = await message_moves.force(
+            self._database, self._ids, actor_of(call), message.organization_id, message.env, message.id, call.now
+        )
+        if not moved:
+            raise await self._refused(call, "Only a queued message can be forced.")
+        if message.number_id is not None:
+            self._forced(message.organization_id, message.number_id)
+        return await self._changed(call)
+
+    async def archive(self, call: Call) -> Reply:
+        message: Message = call.resource
+        moved = await message_moves.archive(
+            self._database, self._ids, actor_of(call), message.organization_id, message.env, message.id, call.now
+        )
+        if not moved:
+            raise await self._refused(call, "Only a queued or failed message can be archived.")
+        return await self._changed(call)
+
+    async def replay(self, call: Call, status: int, body: Any) -> Reply:
+        """A kept answer, its recipient masked for this caller."""
+        return Reply(status, body if call.can(PII) else masked(body))
+
+    async def find(self, call: Call) -> Message:
+        """The message of the path; 404."""
+        principal = call.principal
+        message = await message_reads.get(self._database, principal.organization_id, principal.env, call.path["id"])
+        if message is None:
+            raise not_found()
+        return message
+
+    async def _changed(self, call: Call) -> Reply:
+        view = message_view(await self.find(call), unmasked=True)
+        return Reply(200, view if call.can(PII) else masked(view), stored=view)
+
+    async def _refused(self, call: Call, detail: str) -> Problem:
+        return conflict("INVALID_STATE", detail, status=(await self.find(call)).status)
+
+
+def _filter(call: Call, query: MessageQuery) -> MessageFilter:
+    return MessageFilter(
+        organization_id=call.principal.organization_id,
+        env=call.principal.env,
+        channels=GENERIC_CHANNELS if query.channel is None else tuple(dict.fromkeys(query.channel)),
+        status=query.status,
+        direction=query.direction,
+        number_id=query.number_id,
+        contact_id=query.contact_id,
+        campaign_id=query.campaign_id,
+        batch_id=query.batch_id,
+        sent_by_account_id=query.sent_by_account_id,
+        start=query.from_,
+        end=query.to,
+    )
+
+
+def message_routes(
+    *,
+    database: Database,
+    ids: IdSource,
+    acceptance: Acceptance,
+    explainer: Explainer,
+    forced: Forced,
+    cursors: Cursors,
+) -> tuple[Route, ...]:
+    """The operations on messages. `forced` tells the number's dispatcher."""
+    operations = MessageOperations(database, ids, acceptance, explainer, forced, cursors)
+    one = {"id": MESSAGE}
+    return (
+        Route(
+            method="POST",
+            path="/messages",
+            handler=operations.create,
+            operation_id="createMessage",
+            summary="Send a message",
+            description=(
+                "The message is stored before the answer: 201 means that it will leave, at the pace of its number. "
+                "A repeat with the same `Idempotency-Key` answers the message as it is now, with `replayed: true`."
+            ),
+            tag="Messages",
+            scope="messages:send",
+            rate_class="send",
+            body=CreateMessage,
+            responses={201: CreatedMessage},
+            errors=(412, 422, 502, 503),
+            idempotency=Idempotency.BOUND,
+            creates=True,
+        ),
+        Route(
+            method="GET",
+            path="/messages",
+            handler=operations.list,
+            operation_id="listMessages",
+            summary="List messages, newest first",
+            tag="Messages",
+            scope="messages:read",
+            rate_class="read",
+            query=MessageQuery,
+            responses={200: MessageList},
+            errors=(400, 503),
+        ),
+        Route(
+            method="GET",
+            path="/messages/{id}",
+            handler=operations.read,
+            operation_id="getMessage",
+            summary="Read a message, and why it has not left yet",
+            tag="Messages",
+            scope="messages:read",
+            rate_class="read",
+            responses={200: MessageDetail},
+            errors=(404,),
+            path_ids=one,
+            load=operations.find,
+        ),
+        Route(
+            method="POST",
+            path="/messages/{id}/force",
+            handler=operations.force,
+            operation_id="forceMessage",
+            summary="Let a queued message go before its turn",
+            description=(
+                "Passes the schedule, quiet hours and the token bucket; every other gate holds. The number pays the "
+                "token back with the messages that follow. Audited."
+            ),
+            tag="Messages",
+            scope=FORCE,
+            rate_class="write",
+            responses={200: MessageModel},
+            errors=(404, 409),
+            idempotency=Idempotency.ACCEPTED,
+            replay=operations.replay,
+            path_ids=one,
+            load=operations.find,
+        ),
+        Route(
+            method="POST",
+            path="/messages/{id}/archive",
+            handler=operations.archive,
+            operation_id="archiveMessage",
+            summary="Withdraw a queued message, or put a failed one away",
+            tag="Messages",
+            scope="messages:send",
+            rate_class="write",
+            responses={200: MessageModel},
+            errors=(404, 409),
+            idempotency=Idempotency.ACCEPTED,
+            replay=operations.replay,
+            path_ids=one,
+            load=operations.find,
+        ),
+    )

@@ -1,0 +1,86 @@
+"""What a caller may do to a message that exists: force it, archive it; each in one transaction with its audit entry.
+
+Guards stand in the statements: a message that moved on meanwhile is left alone, which is a normal outcome.
+"""
+
+from datetime import datetime
+
+from recado.domain.ids import IdSource
+from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.storage import audit
+from recado.storage.message_reads import GENERIC_CHANNELS
+from recado.storage.postgres import Connection, Database
+from recado.storage.sql import load
+
+SQL = load("messages")
+
+_WITHDRAWN = last_error(FailureCode.WITHDRAWN, "archived before it was sent")
+
+
+async def force(
+    db: Database, ids: IdSource, actor: audit.Actor, organization_id: str, env: str, message_id: str, now: datetime
+) -> bool:
+    """Let a queued message pass its schedule, quiet hours and the token bucket (C14.5); False unless it was queued."""
+    async with db.transaction() as connection:
+        moved = await connection.fetchval(SQL.force, organization_id, env, message_id, now, MessageStatus.QUEUED)
+        if moved is not None:
+            await _record(connection, ids, actor, "message.force", organization_id, env, message_id, "queued")
+    return moved is not None
+
+
+async def archive(
+    db: Database, ids: IdSource, actor: audit.Actor, organization_id: str, env: str, message_id: str, now: datetime
+) -> bool:
+    """Withdraw a queued message, or put a failed one away (C15.4); False when it is in neither state."""
+    async with db.transaction() as connection:
+        # `dispatch` first: it is what a claim in progress locks.
+        before = "queued"
+        moved = await connection.fetchval(
+            SQL.archive_queued,
+            organization_id,
+            env,
+            message_id,
+            now,
+            _WITHDRAWN,
+            _sources(MessageEvent.WITHDRAWN),
+        )
+        if moved is None:
+            before = "failed"
+            moved = await connection.fetchval(
+                SQL.archive_failed,
+                organization_id,
+                env,
+                list(GENERIC_CHANNELS),
+                message_id,
+                now,
+                _sources(MessageEvent.ARCHIVE),
+            )
+        if moved is not None:
+            await _record(connection, ids, actor, "message.archive", organization_id, env, message_id, before)
+    return moved is not None
+
+
+def _sources(event: MessageEvent) -> list[str]:
+    return [status.value for status in MESSAGE_MACHINE.sources(event)]
+
+
+async def _record(
+    connection: Connection,
+    ids: IdSource,
+    actor: audit.Actor,
+    action: str,
+    organization_id: str,
+    env: str,
+    message_id: str,
+    before: str,
+) -> None:
+    await audit.write(
+        connection,
+        ids,
+        actor,
+        action,
+        organization_id=organization_id,
+        env=env,
+        target_id=message_id,
+        details={"status": before},
+    )
