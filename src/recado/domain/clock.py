@@ -1,4 +1,4 @@
-"""The one source of time: everything that waits or stamps takes a `Clock`, so that a test can turn 90 days in milliseconds.
+"""The one source of time: everything that waits or stamps takes a `Clock`, so that a test runs 90 days in an instant.
 
 Only the protocol lives here; the system's and the virtual clock are in `recado.engine.clock`.
 """

@@ -1,1 +1,1 @@
-"""The actor runtime: asyncio actors on pykka's hooks, supervisors, services and clocks. It knows nothing of messaging."""
+"""The actor runtime: asyncio actors on pykka's hooks, supervisors, services, clocks. It knows nothing of messaging."""

@@ -55,7 +55,7 @@ class _VirtualTimer:
 
 
 class VirtualClock:
-    """A clock that moves only by `advance`; what it wakes runs in time order, and equal times in the order they were set."""
+    """A clock that moves only by `advance`; what it wakes runs in time order, equal times as they were set."""
 
     def __init__(self, start: datetime) -> None:
         """Begin at `start`, which must be aware."""

@@ -1,0 +1,115 @@
+"""What a supervisor knows of each child, and the line of the supervisor tree that operators see."""
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+from recado.engine.failure import Failure
+
+if TYPE_CHECKING:
+    from recado.engine.supervisor import Supervisor
+
+
+class State(StrEnum):
+    """Where a child stands (C34.1)."""
+
+    RUNNING = "running"
+    BACKING_OFF = "backing_off"
+    STOPPED = "stopped"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One child in a snapshot of the tree (C34.1). `mailbox` and `handled` are 0 for what has no mailbox."""
+
+    path: str
+    kind: str
+    key: str
+    state: State
+    mailbox: int
+    handled: int
+    restarts: int
+    last_failure: Failure | None
+    up_since: datetime | None
+
+
+class Child:
+    """An actor, a service or a supervisor, as its supervisor sees it."""
+
+    __slots__ = (
+        "failures_in_row",
+        "key",
+        "last_failure",
+        "owner",
+        "restarts",
+        "state",
+        "up_since",
+        "up_since_monotonic",
+    )
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.owner: Supervisor | None = None
+        self.state = State.STOPPED
+        self.restarts = 0
+        self.failures_in_row = 0
+        self.last_failure: Failure | None = None
+        self.up_since: datetime | None = None
+        self.up_since_monotonic = 0.0
+
+    @property
+    def kind(self) -> str:
+        """The class that does the work."""
+        raise NotImplementedError
+
+    @property
+    def temporary(self) -> bool:
+        """Whether the child leaves the tree when it ends normally."""
+        return False
+
+    @property
+    def path(self) -> str:
+        """The place in the tree, from the root's name down, joined by slashes."""
+        return str(self.key) if self.owner is None else f"{self.owner.path}/{self.key}"
+
+    async def start(self) -> None:
+        """Run; raises what made the start fail, leaving nothing running. Does nothing when running."""
+        raise NotImplementedError
+
+    async def halt(self) -> None:
+        """Stop running but stay ready for another `start`; an actor keeps its mailbox."""
+        raise NotImplementedError
+
+    async def stop(self) -> None:
+        """End, handling first what an actor was told before; safe to call twice."""
+        raise NotImplementedError
+
+    def mark_up(self, at: datetime, monotonic: float) -> None:
+        """Note that the child runs."""
+        self.state = State.RUNNING
+        self.up_since = at
+        self.up_since_monotonic = monotonic
+
+    def mark_down(self, state: State) -> None:
+        """Note that the child does not run."""
+        self.state = state
+        self.up_since = None
+
+    def nodes(self) -> Iterator[Node]:
+        """This child's line of the tree, and those below it."""
+        yield self._node(0, 0)
+
+    def _node(self, mailbox: int, handled: int) -> Node:
+        return Node(
+            path=self.path,
+            kind=self.kind,
+            key=str(self.key),
+            state=self.state,
+            mailbox=mailbox,
+            handled=handled,
+            restarts=self.restarts,
+            last_failure=self.last_failure,
+            up_since=self.up_since,
+        )

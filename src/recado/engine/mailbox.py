@@ -1,0 +1,115 @@
+"""The bounded queue in front of an actor, in pykka's inbox shape. Putting the first message wakes the actor.
+
+The bound counts tells and asks. What an actor owes itself (its stop, its own due timers) is let through, as refusing it
+would lose it.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from pykka._envelope import Envelope
+from pykka.messages import _ActorStop as ActorStop
+
+from recado.engine.errors import ActorDeadError, MailboxFull
+
+if TYPE_CHECKING:
+    from recado.engine.cell import Cell
+
+__all__ = ["CONTROL", "DEFAULT_LIMIT", "ActorStop", "Envelope", "Halt", "Mailbox"]
+
+DEFAULT_LIMIT: Final = 10_000
+
+
+class Halt:
+    """Control message: end this incarnation after the message in hand and keep the mailbox for the next."""
+
+    __slots__ = ()
+
+
+CONTROL: Final = frozenset({ActorStop, Halt})
+
+
+class Mailbox:
+    """First in, first out; belongs to the event loop's thread."""
+
+    __slots__ = ("_limit", "_room", "cell", "queue", "resting")
+
+    def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
+        self.queue: deque[Envelope[Any]] = deque()
+        self.cell: Cell | None = None
+        # True while an empty mailbox's actor sleeps and has to be woken by the next message.
+        self.resting = False
+        self._limit = limit
+        self._room = limit
+
+    def put(self, envelope: Envelope[Any]) -> None:
+        """Take a message. Raises `MailboxFull` at the bound and `ActorDeadError` after the actor's end."""
+        queue = self.queue
+        # A closed mailbox has no room: one comparison covers both refusals on the hot path.
+        if len(queue) >= self._room:
+            self._put_refused(envelope)
+            return
+        queue.append(envelope)
+        if self.resting and self.cell is not None:
+            self.cell.wake()
+
+    def put_urgent(self, envelope: Envelope[Any], *, first: bool = False) -> None:
+        """Take what the bound must not refuse (`first`: ahead of everything); dropped when the mailbox is closed."""
+        if self.closed:
+            return
+        if first:
+            self.queue.appendleft(envelope)
+        else:
+            self.queue.append(envelope)
+        if self.resting and self.cell is not None:
+            self.cell.wake()
+
+    def get(self) -> Envelope[Any]:
+        """Take out the oldest message; IndexError when there is none (the runtime only looks when there is one)."""
+        return self.queue.popleft()
+
+    def empty(self) -> bool:
+        """Whether no message waits."""
+        return not self.queue
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    @property
+    def closed(self) -> bool:
+        """Whether the actor has ended and nothing is taken any more."""
+        return self._room < 0
+
+    def close(self) -> None:
+        """Take nothing more."""
+        self._room = -1
+
+    def open(self, limit: int | None = None) -> None:
+        """Take messages (again), up to `limit` where given."""
+        self._limit = self._limit if limit is None else limit
+        self._room = self._limit
+
+    def refuse_all(self) -> int:
+        """Empty the mailbox of a dead actor: orders count as obeyed, asks fail. Returns how many tells are dropped."""
+        dropped = 0
+        while self.queue:
+            envelope = self.queue.popleft()
+            if envelope.reply_to is None:
+                dropped += type(envelope.message) not in CONTROL
+            elif type(envelope.message) in CONTROL:
+                envelope.reply_to.set(None)
+            else:
+                dead = ActorDeadError("the actor stopped before handling the message")
+                envelope.reply_to.set_exception((ActorDeadError, dead, None))
+        return dropped
+
+    def _put_refused(self, envelope: Envelope[Any]) -> None:
+        if self.closed:
+            successor = None if self.cell is None else self.cell.successor()
+            if successor is None:
+                raise ActorDeadError("the actor has stopped")
+            successor.put(envelope)
+        elif isinstance(envelope.message, ActorStop):
+            self.put_urgent(envelope)
+        else:
+            raise MailboxFull(f"{self._limit} messages wait already")

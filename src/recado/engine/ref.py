@@ -1,0 +1,53 @@
+"""The address of an actor: how others tell, ask and stop it. It survives the actor's restarts and passivation."""
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pykka
+from pykka._envelope import Envelope
+
+from recado.engine.errors import ActorDeadError, MailboxFull
+from recado.engine.mailbox import ActorStop, Mailbox
+from recado.engine.reply import Reply
+
+if TYPE_CHECKING:
+    from recado.engine.actor import Actor
+
+A = TypeVar("A", bound="Actor")
+
+
+class ActorRef(pykka.ActorRef[A]):
+    """Everything here returns at once; what `ask` and `stop` return is awaited. Call from the event loop's thread."""
+
+    actor_inbox: Mailbox
+
+    def tell(self, message: Any) -> None:
+        """Send without waiting. Raises `MailboxFull` at the mailbox's bound, `ActorDeadError` after a stop."""
+        self.actor_inbox.put(Envelope(message))
+
+    def ask(self, message: Any, timeout: float | None = None) -> Reply[Any]:  # type: ignore[override]  # never blocks
+        """Send and await the handler's return value, or its exception.
+
+        Awaiting raises `MailboxFull`, `ActorDeadError`, or `AskTimeout` after `timeout` seconds of the actor's clock.
+        """
+        reply = self.actor_class._create_future()
+        try:
+            self.actor_inbox.put(Envelope(message, reply))
+        except (ActorDeadError, MailboxFull) as refusal:
+            reply.fail(refusal)
+        else:
+            cell = self.actor_inbox.cell
+            if timeout is not None and cell is not None:
+                reply.expire_after(timeout, cell.runtime.clock)
+        return reply
+
+    def stop(self) -> Reply[bool]:  # type: ignore[override]  # never blocks
+        """Stop once everything told before is handled; await True when it has stopped, False if it was dead already."""
+        if not self.is_alive():
+            dead: Reply[bool] = Reply()
+            dead.set(False)
+            return dead
+        return self.ask(ActorStop()).stopped_by_us()
+
+    def proxy(self) -> pykka.ActorProxy[A]:
+        """Not offered: messages are values matched by type, and assignment through a proxy would block."""
+        raise NotImplementedError("send a message instead")

@@ -1,0 +1,22 @@
+"""What every actor of one tree shares: its clock, its randomness and its signals, injected once at the root."""
+
+import random
+from dataclasses import dataclass
+
+from recado.domain.clock import Clock
+from recado.engine.clock import SystemClock
+from recado.engine.signals import SILENT, Emitter
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The surroundings of an actor tree."""
+
+    clock: Clock
+    random: random.Random
+    signals: Emitter = SILENT
+
+    @classmethod
+    def system(cls) -> "Runtime":
+        """The machine's clock and its own randomness: for programs, and for actors that run without a supervisor."""
+        return cls(SystemClock(), random.Random())  # noqa: S311 - spreads restarts; guards nothing

@@ -1,0 +1,265 @@
+"""Parents of actors, services and other supervisors: they restart what fails, and escalate when that does not help.
+
+A restart keeps the child's address and mailbox. Each restart counts; more than `intensity` within `period` seconds and
+the supervisor halts all its children and fails itself, to be restarted by its parent. The root's `failed` future tells
+the program.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from recado.engine.backoff import Backoff
+from recado.engine.cell import Cell
+from recado.engine.child import Child, Node, State
+from recado.engine.errors import ActorDeadError
+from recado.engine.failure import CrashHook, Failure
+from recado.engine.mailbox import Mailbox
+from recado.engine.recovery import Recovery, note_failure
+from recado.engine.ref import ActorRef
+from recado.engine.runtime import Runtime
+from recado.engine.service import Service, ServiceChild
+from recado.engine.strategy import Intensity, Strategy
+
+if TYPE_CHECKING:
+    from recado.engine.actor import Actor
+
+_log = logging.getLogger(__name__)
+
+A = TypeVar("A", bound="Actor")
+
+
+__all__ = ["Strategy", "Supervisor"]
+
+DEFAULT_BACKOFF: Final = Backoff()
+
+
+class Supervisor(Child):
+    """A service itself: `start` starts the children in order, `stop` stops them in reverse.
+
+    `intensity` restarts within `period` seconds are borne, over all children. `grace` is the time in seconds that an
+    actor gets to finish at a stop before its work is cancelled.
+    """
+
+    __slots__ = ("_children", "_closed", "_failed", "_grace", "_recovery", "_runtime")
+
+    def __init__(
+        self,
+        name: str,
+        strategy: Strategy = Strategy.ONE_FOR_ONE,
+        *,
+        runtime: Runtime,
+        intensity: int = 10,
+        period: float = 60.0,
+        backoff: Backoff = DEFAULT_BACKOFF,
+        grace: float = 20.0,
+    ) -> None:
+        super().__init__(name)
+        self._runtime = runtime
+        self._grace = grace
+        self._closed = False
+        self._children: dict[Hashable, Child] = {}
+        self._recovery = Recovery(self, strategy, Intensity(intensity, period), backoff)
+        self._failed: asyncio.Future[Failure] | None = None
+
+    @property
+    def kind(self) -> str:
+        return type(self).__name__
+
+    @property
+    def runtime(self) -> Runtime:
+        """The clock, randomness and signals that all children share."""
+        return self._runtime
+
+    @property
+    def failed(self) -> "asyncio.Future[Failure]":
+        """Resolves when this supervisor gave up and has no parent: the program should exit, non-zero."""
+        if self._failed is None:
+            self._failed = asyncio.get_running_loop().create_future()
+        return self._failed
+
+    # --- children -------------------------------------------------------------------------------------------------
+
+    def add_supervisor(self, supervisor: "Supervisor") -> "Supervisor":
+        """Add a supervisor below this one, before the start."""
+        self._admit(supervisor)
+        return supervisor
+
+    def add_service(self, name: str, service: Service) -> None:
+        """Add a service, before the start. When it breaks while running, it says so through `service_failed`."""
+        self._admit(ServiceChild(name, service, self._runtime))
+
+    def add_actor(
+        self,
+        name: Hashable,
+        make: Callable[[], A],
+        *,
+        mailbox_limit: int | None = None,
+        on_crash: CrashHook | None = None,
+    ) -> ActorRef[A]:
+        """Add an actor that belongs to the tree, before the start; `make` is called anew for each incarnation."""
+        cell = Cell(
+            name,
+            make,
+            self._runtime,
+            mailbox_limit=mailbox_limit,
+            on_crash=on_crash,
+            keep=True,
+            grace=self._grace,
+        )
+        self._admit(cell)
+        return cell.ref
+
+    def spawn(
+        self,
+        key: Hashable,
+        make: Callable[[], A],
+        *,
+        mailbox_limit: int | None = None,
+        on_crash: CrashHook | None = None,
+    ) -> ActorRef[A]:
+        """Add an actor at any time; it leaves the tree when it stops or passivates.
+
+        Before the start its messages wait. Raises ActorDeadError once the supervisor has stopped, ValueError for a key
+        in use, and whatever `make` raises.
+        """
+        if self._closed:
+            raise ActorDeadError(f"{self.path} has stopped")
+        if key in self._children:
+            raise ValueError(f"{self.path} has a child {key} already")
+        cell = Cell(key, make, self._runtime, mailbox_limit=mailbox_limit, on_crash=on_crash, grace=self._grace)
+        self._admit(cell)
+        if self.state is State.RUNNING:
+            cell.launch()
+        return cell.ref
+
+    def find(self, key: Hashable) -> Child | None:
+        """The child of that key, if it is in the tree."""
+        return self._children.get(key)
+
+    def children(self) -> list[Child]:
+        """The children in the order they were added."""
+        return list(self._children.values())
+
+    def tree(self) -> list[Node]:
+        """A snapshot of this supervisor and everything below it, parents first (C34.1)."""
+        return list(self.nodes())
+
+    def nodes(self) -> Iterator[Node]:
+        yield self._node(0, 0)
+        for child in self.children():
+            yield from child.nodes()
+
+    def _admit(self, child: Child) -> None:
+        if self.state is State.RUNNING and not child.temporary:
+            raise RuntimeError(f"add {child.key} before {self.path} starts")
+        if child.key in self._children:
+            raise ValueError(f"{self.path} has a child {child.key} already")
+        child.owner = self
+        self._children[child.key] = child
+
+    # --- start and stop -------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Start the children in order. When one fails to start, those started are halted and its error is raised."""
+        if self.state is State.RUNNING:
+            return
+        self._closed = False
+        self._recovery.forgive()
+        clock = self._runtime.clock
+        # Up already while the children start, since those may spawn others.
+        self.mark_up(clock.now(), clock.monotonic())
+        try:
+            async with self._recovery.group_lock:
+                for child in self.children():
+                    await child.start()
+        except BaseException:
+            self.mark_down(State.BACKING_OFF)
+            await self._cease(lambda child: child.halt)
+            raise
+
+    async def halt(self) -> None:
+        """Halt all children in reverse; actors keep their addresses and mailboxes."""
+        self.mark_down(State.BACKING_OFF)
+        await self._cease(lambda child: child.halt)
+
+    async def stop(self) -> None:
+        """Stop all children: spawned actors together, then the rest in reverse. What was told before is handled."""
+        self._closed = True
+        self.mark_down(State.STOPPED)
+        await self._cease(lambda child: child.stop)
+
+    async def _cease(self, end: Callable[[Child], Callable[[], Awaitable[None]]]) -> None:
+        await self._recovery.cancel()
+        children = self.children()
+        await asyncio.gather(*(self.end_child(child, end(child)) for child in children if child.temporary))
+        for child in reversed(children):
+            if not child.temporary:
+                await self.end_child(child, end(child))
+
+    async def end_child(self, child: Child, end: Callable[[], Awaitable[None]]) -> None:
+        """Halt or stop one child; an error is noted and does not keep the others from ending."""
+        try:
+            await end()
+        except Exception as error:  # noqa: BLE001 - the other children must end all the same
+            note_failure(child, error, self)
+
+    # --- failures -------------------------------------------------------------------------------------------------
+
+    def service_failed(self, name: str, error: BaseException) -> None:
+        """A service of this supervisor broke while running: treat it as a failed child. LookupError if unknown."""
+        self.child_failed(self._children[name], error)
+
+    def child_failed(self, child: Child, error: BaseException) -> None:
+        """Restart by the strategy after a back-off, or escalate when that happened too often."""
+        note_failure(child, error, self)
+        child.mark_down(State.BACKING_OFF)
+        if self.state is not State.RUNNING:
+            if self._closed and isinstance(child, Cell):
+                child.end()
+            return
+        self._recovery.begin(child, error)
+
+    def child_ended(self, child: Child) -> None:
+        """A child ended normally: what was spawned leaves the tree."""
+        if child.temporary and self._children.get(child.key) is child:
+            del self._children[child.key]
+
+    def readmit(self, cell: Cell) -> Mailbox | None:
+        """For a message to an actor that left memory: bring it back, unless its key has a new actor already."""
+        if self._closed:
+            return None
+        present = self._children.get(cell.key)
+        if present is None:
+            if self.state is State.RUNNING:
+                cell.launch()
+            else:
+                cell.reopen()
+            self._children[cell.key] = cell
+            return cell.mailbox
+        return present.mailbox if isinstance(present, Cell) else None
+
+    async def restart(self, path: str) -> None:
+        """Restart the child at `path` now, on an operator's order; LookupError when there is none below this one."""
+        for child in self.children():
+            if child.path == path:
+                await self._recovery.at_once(child)
+                return
+            if isinstance(child, Supervisor) and path.startswith(child.path + "/"):
+                await child.restart(path)
+                return
+        raise LookupError(f"nothing at {path}")
+
+    async def give_up(self, error: BaseException) -> None:
+        """Halt everything and escalate to the parent; the root resolves `failed`."""
+        _log.error("supervisor gave up: %s", self.path)
+        await self._cease(lambda child: child.halt)
+        self._runtime.signals.emit("supervisor.gave_up", self.path)
+        if self.owner is not None:
+            self.owner.child_failed(self, error)
+            return
+        failure = note_failure(self, error, self)
+        self.mark_down(State.STOPPED)
+        if not self.failed.done():
+            self.failed.set_result(failure)
