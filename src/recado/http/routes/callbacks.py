@@ -1,4 +1,4 @@
-"""What providers report: the signature is checked, the body stored, then comes the answer; the rest is later (C29.5)."""
+"""What providers report: the signature is checked and the body stored before the answer; the rest is later (C29.5)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
