@@ -1,0 +1,72 @@
+"""Edits of a template and its submission, each a rule of C11 over the stored record."""
+
+from dataclasses import replace
+from typing import Any
+
+from recado.actors.template_review import submitted, without_step
+from recado.domain.errors import Problem, conflict
+from recado.domain.ids import IdSource
+from recado.domain.template import CATEGORY_EDITABLE, TEMPLATE_MACHINE, TemplateEvent, submission_errors
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.reply import Reply
+from recado.http.routes.template_models import stored_components, template_view
+from recado.storage import audit, numbers, templates
+from recado.storage.numbers import Number
+from recado.storage.rows import Executor
+from recado.storage.templates import Template
+
+
+def template_reply(template: Template, status: int = 200) -> Reply:
+    return Reply(status, template_view(template), revision=template.revision)
+
+
+def edited(template: Template, changes: dict[str, Any]) -> Template:
+    """The template with an edit (C11.1): a new version, and a draft again. An edit that changes nothing is none."""
+    fields = dict(changes)
+    if "components" in fields:
+        fields["components"] = stored_components(fields["components"])
+    after = replace(template, **fields)
+    status = TEMPLATE_MACHINE.move(template.status, TemplateEvent.EDIT)
+    if after == template:
+        return template
+    if after.category is not template.category and template.status not in CATEGORY_EDITABLE:
+        raise conflict(
+            "INVALID_STATE", "The category changes only while draft or rejected.", status=template.status.value
+        )
+    return replace(without_step(after), status=status, version=template.version + 1)
+
+
+async def submit(connection: Executor, template: Template, call: Call, ids: IdSource) -> Template:
+    """Hand the template in for review, once it keeps the provider's rules.
+
+    Raises `IllegalMove` (409) by its state, `Problem` TEMPLATE_RULES with one entry a fault.
+    """
+    after = submitted(template, call.now)
+    faults = submission_errors(
+        template.name,
+        template.category,
+        template.components,
+        template.header_example_url,
+        (await _number_of(connection, template)).status,
+    )
+    if faults:
+        raise Problem("TEMPLATE_RULES", f"The template breaks {len(faults)} rules of the provider.", errors=faults)
+    await audit.write(
+        connection,
+        ids,
+        actor_of(call),
+        "template.submit",
+        organization_id=template.organization_id,
+        env=template.env,
+        target_id=template.id,
+        details={"version": template.version},
+    )
+    return await templates.save(connection, template, after, call.now)
+
+
+async def _number_of(executor: Executor, template: Template) -> Number:
+    number = await numbers.get(executor, template.organization_id, template.env, template.number_id)
+    if number is None:
+        raise conflict("INVALID_STATE", "The template's number was deleted.", status=template.status.value)
+    return number
