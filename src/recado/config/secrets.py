@@ -62,7 +62,7 @@ def _kept_keys(path: Path) -> dict[str, str]:
 
 def _make(path: Path) -> None:
     fresh = {"encryption_keys": f"k1:{_random_key()}", "cursor_key": _random_key()}
-    path.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # A temporary file is born with mode 0600. Linking it is atomic and refuses to replace, so that of two processes
     # that start at once one makes the keys and both read the same.
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{KEY_FILE}.")

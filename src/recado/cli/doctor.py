@@ -1,0 +1,29 @@
+"""`recado doctor`: looks at everything that an installation depends on, and says what to mend."""
+
+import typer
+
+from recado.cli.checks import Finding, Verdict, examine
+from recado.cli.common import DataDir, Json, print_json, run_async
+
+_MARKS = {Verdict.OK: "ok  ", Verdict.WARNING: "warn", Verdict.FAILURE: "FAIL"}
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the command."""
+    app.command("doctor", epilog="Example: recado doctor --data-dir ./.recado --json")(doctor)
+
+
+def doctor(data_dir: DataDir = None, as_json: Json = False) -> int:
+    """Check settings, keys, database, clock and providers. Exit status 1 when something must be mended."""
+    findings = run_async(examine(data_dir))
+    healthy = all(finding.verdict is not Verdict.FAILURE for finding in findings)
+    if as_json:
+        print_json({"healthy": healthy, "checks": [_shown(finding) for finding in findings]})
+    else:
+        for finding in findings:
+            print(f"{_MARKS[finding.verdict]}  {finding.subject:<10} {finding.text}")
+    return 0 if healthy else 1
+
+
+def _shown(finding: Finding) -> dict[str, str]:
+    return {"subject": finding.subject, "verdict": finding.verdict.value, "text": finding.text}

@@ -1,0 +1,81 @@
+"""What a command says when it cannot do its work: lines for people, who want to know what to mend."""
+
+import errno
+from typing import Any
+
+import asyncpg
+
+from recado.config.errors import SettingsError
+from recado.domain.errors import Problem
+from recado.storage.cluster import ClusterError
+from recado.storage.cluster_lock import LockTimeout
+from recado.storage.embedded import EmbeddedError
+from recado.storage.migrate import MigrationError
+from recado.storage.postgres import UnsuitableServer
+from recado.storage.postgres_binaries import BinariesMissing
+from recado.storage.service_folder import NoHome
+
+
+class CommandError(Exception):
+    """A command cannot do what was asked; the text is one line that says what to do."""
+
+
+# Errors whose own text is written for the operator.
+_TELLING = (
+    CommandError,
+    MigrationError,
+    UnsuitableServer,
+    ClusterError,
+    EmbeddedError,
+    LockTimeout,
+    BinariesMissing,
+    NoHome,
+)
+
+
+def explain(error: BaseException) -> list[str] | None:
+    """Return what to print for an error, one line each; None for a defect of the program."""
+    match error:
+        case SettingsError(lines=lines):
+            return list(lines)
+        case Problem(status=503):
+            return ["the database does not answer: start it, or correct RECADO_DATABASE_URL"]
+        case Problem(detail=detail):
+            return [_one_line(detail)]
+        case OSError(errno=errno.EADDRINUSE):
+            return ["the address is in use: stop what listens there, or choose another with --listen"]
+        case PermissionError(filename=str() as name):
+            return [f"{name} is not accessible: let this user read and write it, or choose another --data-dir"]
+    if isinstance(error, _TELLING):
+        return [_one_line(str(error))]
+    return _database(error) or _usage(error)
+
+
+def _database(error: BaseException) -> list[str] | None:
+    match error:
+        case asyncpg.InvalidAuthorizationSpecificationError():
+            return ["the database refuses the user or the password of RECADO_DATABASE_URL: correct them"]
+        case asyncpg.InvalidCatalogNameError():
+            return ["the database that RECADO_DATABASE_URL names does not exist: create it, empty, in UTF8"]
+        case asyncpg.InsufficientPrivilegeError():
+            return ["the database user of RECADO_DATABASE_URL may not create tables: grant it, or make it the owner"]
+        case asyncpg.ClientConfigurationError():
+            return [
+                "RECADO_DATABASE_URL cannot be read: give an address such as postgresql://user:password@host/recado"
+            ]
+    return None
+
+
+def _usage(error: Any) -> list[str] | None:
+    """A mistake in the command line, as the parser of the command line tells it."""
+    if not hasattr(error, "format_message"):
+        return None
+    message = _one_line(error.format_message()).replace("Value error, ", "")
+    context = getattr(error, "ctx", None)
+    if not message or context is None:
+        return [message] if message else []  # a bare `recado` has printed its help
+    return [f"{message} Try '{context.command_path} --help'."]
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -1,0 +1,1 @@
+"""`recado loadtest`: sends messages through the API as a caller would, and checks what became of each (C35)."""

@@ -1,0 +1,101 @@
+"""The check at the end of a load test: everything accepted left once, and no number went faster than its limit."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+LEFT = frozenset({"sent", "delivered", "read"})
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One message as the API lists it. `reason`: the code of its last error."""
+
+    id: str
+    number_id: str
+    status: str
+    created_at: datetime
+    sent_at: datetime | None
+    reason: str | None = None
+
+
+@dataclass(slots=True)
+class NumberFigures:
+    """One number: messages that left, and the most in any sliding second beside its limit."""
+
+    number_id: str
+    per_second: int
+    left: int
+    peak: int
+
+
+@dataclass(slots=True)
+class Verification:
+    """The outcome; `problems` is empty when everything is as it must be."""
+
+    left: int = 0
+    seconds_to_sent: list[float] = field(default_factory=list)
+    numbers: list[NumberFigures] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def verify(
+    accepted: Iterable[str], rows: Iterable[Row], limits: Mapping[str, int], *, unanswered: int, repeated_ids: int = 0
+) -> Verification:
+    """Compare what was accepted with what the service lists.
+
+    `limits`: messages a second by number. `unanswered`: requests without an answer, each of which may have become a
+    message. `repeated_ids`: answers that named an id that an earlier one had named.
+    """
+    outcome = Verification()
+    listed: dict[str, Row] = {}
+    twice = 0
+    for row in rows:
+        twice += row.id in listed
+        listed[row.id] = row
+    promised = set(accepted)
+    departures: dict[str, list[float]] = {number_id: [] for number_id in limits}
+    elsewhere: Counter[str] = Counter()
+    for row in listed.values():
+        if row.status in LEFT and row.sent_at is not None:
+            outcome.left += 1
+            outcome.seconds_to_sent.append((row.sent_at - row.created_at).total_seconds())
+            departures.setdefault(row.number_id, []).append(row.sent_at.timestamp() * 1_000)
+        elif row.id in promised:
+            elsewhere[row.status if row.reason is None else f"{row.status} ({row.reason})"] += 1
+    missing = len(promised - listed.keys())
+    strangers = len(listed.keys() - promised)
+    if missing:
+        outcome.problems.append(f"{missing} accepted messages are not listed")
+    if repeated_ids:
+        outcome.problems.append(f"{repeated_ids} answers repeated the id of another message")
+    if twice:
+        outcome.problems.append(f"{twice} messages are listed twice")
+    if strangers > unanswered:
+        outcome.problems.append(f"{strangers} messages were not sent by this test; {unanswered} requests had no answer")
+    outcome.problems += [f"{count} accepted messages did not leave: {status}" for status, count in elsewhere.items()]
+    for number_id, moments in departures.items():
+        per_second = limits.get(number_id, 0)
+        figures = NumberFigures(number_id, per_second, len(moments), busiest_second(moments))
+        outcome.numbers.append(figures)
+        if figures.peak > per_second:
+            outcome.problems.append(
+                f"{number_id} sent {figures.peak} messages within a second; its limit is {per_second}"
+            )
+    return outcome
+
+
+def busiest_second(moments: Sequence[float]) -> int:
+    """Return the most departures within any sliding second; `moments` are milliseconds, in any order.
+
+    Departures 999 ms apart or more do not share a second: the service paces by a clock that never steps, and the wall
+    clock that stamps departures may be slewed against it.
+    """
+    ordered = sorted(round(moment) for moment in moments)
+    most = start = 0
+    for end, moment in enumerate(ordered):
+        while moment - ordered[start] >= 999:
+            start += 1
+        most = max(most, end - start + 1)
+    return most

@@ -1,0 +1,128 @@
+"""An opened installation: its keys, its database (embedded or given) at this program's schema, and its first contents.
+
+What `recado serve` and every other command have in common; each of them may be the first on an empty data folder (C35).
+"""
+
+import random
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from recado.config.errors import SettingsError
+from recado.config.secrets import Keys, load_keys
+from recado.config.settings import Settings
+from recado.domain.clock import Clock
+from recado.domain.ids import IdSource
+from recado.storage import audit
+from recado.storage.crypto import KeyRing
+from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.migrate import migrate, pending
+from recado.storage.organizations import NewOrganization, all_organizations, create_organization
+from recado.storage.postgres import Database
+
+T = TypeVar("T")
+
+FIRST_ORGANIZATION = "Demonstration"
+
+
+class Installation:
+    """Open while started. `made`: what this start put into an empty embedded database, its keys' tokens included."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        clock: Clock,
+        random_bytes: Callable[[int], bytes],
+        pool_size: int = 16,
+        hot_size: int = 8,
+    ) -> None:
+        """`random_bytes` must be unpredictable: tokens and nonces are made of it. Sizes: see `Database`."""
+        self.settings = settings
+        self.clock = clock
+        self.random_bytes = random_bytes
+        self.ids = IdSource(clock, random.Random(random_bytes(32)))  # noqa: S311 - ids are unique, not secret
+        self.applied: list[str] = []
+        self.made: NewOrganization | None = None
+        self._sizes = (pool_size, hot_size)
+        self._keys: Keys | None = None
+        self._key_ring: KeyRing | None = None
+        self._database: Database | None = None
+        self._opened = AsyncExitStack()
+
+    @property
+    def database(self) -> Database:
+        """The database; only while started."""
+        return _started(self._database)
+
+    @property
+    def keys(self) -> Keys:
+        """The installation's keys; only while started."""
+        return _started(self._keys)
+
+    @property
+    def key_ring(self) -> KeyRing:
+        """Encrypts and decrypts stored secrets; only while started."""
+        return _started(self._key_ring)
+
+    async def start(self, *, migrate_given: bool = False) -> None:
+        """Open everything, or nothing. A given database is migrated only on demand; the embedded one always (C33).
+
+        Raises SettingsError for missing keys or a pending migration, and what the embedded server and the database
+        raise when they cannot be used.
+        """
+        self._keys = load_keys(self.settings)
+        self._key_ring = KeyRing.parse(self._keys.encryption)
+        async with AsyncExitStack() as opened:
+            url = self.settings.database_url
+            server: str | dict[str, Any]
+            if url is None:
+                embedded = EmbeddedPostgres(self.settings.data_dir, clock=self.clock)
+                opened.push_async_callback(embedded.stop)
+                server = await embedded.start()
+            else:
+                server = url.get_secret_value()
+            pool_size, hot_size = self._sizes
+            self._database = Database(server, clock=self.clock, pool_size=pool_size, hot_size=hot_size)
+            opened.push_async_callback(self._database.stop)
+            await self._database.start()
+            if self.settings.embedded or migrate_given:
+                self.applied = await migrate(self._database)
+            elif missing := await pending(self._database):
+                raise SettingsError([f"the database lacks {', '.join(missing)}: apply with 'recado migrate'"])
+            if self.settings.embedded:
+                self.made = await self._fill_when_empty()
+            self._opened = opened.pop_all()
+
+    async def stop(self) -> None:
+        """Close everything, in reverse. Safe to call twice."""
+        await self._opened.aclose()
+        self._database = None
+
+    async def _fill_when_empty(self) -> NewOrganization | None:
+        if await all_organizations(self.database):
+            return None
+        async with self.database.transaction() as connection:
+            # Two first commands at once: the second waits here, and then finds the organization.
+            await connection.execute("lock table organizations in share row exclusive mode")
+            if await all_organizations(connection):
+                return None
+            made = await create_organization(
+                connection, self.ids, name=FIRST_ORGANIZATION, now=self.clock.now(), random_bytes=self.random_bytes
+            )
+            await audit.write(
+                connection,
+                self.ids,
+                audit.SYSTEM,
+                "organization.create",
+                organization_id=made.organization.id,
+                env=None,
+                target_id=made.organization.id,
+            )
+            return made
+
+
+def _started(value: T | None) -> T:
+    if value is None:
+        raise RuntimeError("the installation is not started")
+    return value
