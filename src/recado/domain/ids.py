@@ -105,7 +105,7 @@ def created_at(record_id: str) -> datetime:
             (_PAIR_VALUES[time_text[0:2]] * _PAIR + _PAIR_VALUES[time_text[2:4]]) * _PAIR + _PAIR_VALUES[time_text[4:6]]
         ) * _PAIR + _PAIR_VALUES[time_text[6:8]]
         return _EPOCH + timedelta(milliseconds=ms)
-    except (KeyError, OverflowError):
+    except KeyError:
         raise ValueError("not an id") from None
 
 

@@ -94,7 +94,7 @@ class Pacer:
         self._counts[second & (_BUCKETS - 1)] += 1
 
     def set_rate(self, per_second: float, *, limit: int | None = None) -> None:
-        """Change the rate from now on. What left already still counts: the new bound holds at once, and so does a debt."""
+        """Change the rate. What left already still counts: the new bound holds at once, and a debt stays."""
         waiting = (self._ready - self._anchor) * self.per_second  # in tokens, as of the last departure
         self._set(per_second, limit)
         if self._anchor != inf:

@@ -1,0 +1,60 @@
+"""C14.5.1: turns by weight, and no class passed over longer than its share allows."""
+
+from collections import Counter
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recado.domain.fairness import SmoothRoundRobin
+
+WEIGHTS = (16, 4, 1)
+some_classes = st.sets(st.integers(0, 2), min_size=1)
+
+
+def test_turns_follow_the_weights_and_come_without_runs() -> None:
+    turns = SmoothRoundRobin(WEIGHTS)
+    picks = [turns.pick((0, 1, 2)) for _ in range(21 * 50)]
+    assert Counter(picks) == {0: 16 * 50, 1: 4 * 50, 2: 50}
+    normal = [index for index, pick in enumerate(picks) if pick == 1]
+    assert {later - earlier for earlier, later in pairwise(normal)} <= {4, 5, 6}
+
+
+@given(st.lists(some_classes, max_size=200))
+def test_a_turn_goes_to_a_class_that_has_something_to_send(waiting: list[set[int]]) -> None:
+    turns = SmoothRoundRobin(WEIGHTS)
+    for nonempty in waiting:
+        assert turns.pick(nonempty) in nonempty
+
+
+@given(st.lists(st.sampled_from([{0, 2}, {0, 1, 2}, {1, 2}, {2}, {0}, {0, 1}]), max_size=300))
+def test_bulk_that_waits_gets_one_of_every_21_turns_whatever_the_others_do(waiting: list[set[int]]) -> None:
+    turns = SmoothRoundRobin(WEIGHTS)
+    passed_over = 0
+    for nonempty in waiting:
+        passed_over = 0 if turns.pick(nonempty) == 2 or 2 not in nonempty else passed_over + 1
+        assert passed_over < 21
+
+
+def test_bulk_is_not_postponed_by_classes_that_come_and_go() -> None:
+    turns = SmoothRoundRobin(WEIGHTS)
+    picks = [turns.pick({0, 2} if index % 3 else {1, 2}) for index in range(2100)]
+    bulk = [index for index, pick in enumerate(picks) if pick == 2]
+    assert max(later - earlier for earlier, later in pairwise(bulk)) <= 21
+
+
+@given(st.lists(some_classes, max_size=100))
+def test_the_weights_hold_again_after_any_history(history: list[set[int]]) -> None:
+    turns = SmoothRoundRobin(WEIGHTS)
+    for nonempty in history:
+        turns.pick(nonempty)
+    counts = Counter(turns.pick({0, 1, 2}) for _ in range(210))
+    assert abs(counts[0] - 160) <= 4
+    assert abs(counts[1] - 40) <= 4
+    assert abs(counts[2] - 10) <= 2
+
+
+def test_without_anything_to_send_nobody_has_a_turn() -> None:
+    with pytest.raises(ValueError, match="no class"):
+        SmoothRoundRobin(WEIGHTS).pick(())
