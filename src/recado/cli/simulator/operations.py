@@ -1,0 +1,77 @@
+"""The operations of the bridge protocol besides sending: enough of a provider to register numbers and templates."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from recado.channels.events import TemplateStatus, event_to_json
+
+REVIEW_SECONDS = 1.0
+
+ReportLater = Callable[[float, str | None, bytes], None]
+
+
+class Operations:
+    """Numbers are connected until they are disconnected; a template whose name holds `reject` is rejected."""
+
+    def __init__(self, report_later: ReportLater) -> None:
+        self._report_later = report_later
+        self._disconnected: set[str] = set()
+        self._profiles: dict[str, dict[str, Any]] = {}
+        self._templates: dict[str, dict[str, dict[str, Any]]] = {}
+
+    def answer(self, operation: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and body of the answer; KeyError when the request lacks a field."""
+        account = str(body["account"])
+        match operation:
+            case "connect":
+                self._disconnected.discard(account)
+                return 200, {}
+            case "disconnect":
+                self._disconnected.add(account)
+                return 200, {}
+            case "number_health":
+                return 200, self._health(account)
+            case "update_profile":
+                self._profiles.setdefault(account, {}).update(body["profile"])
+                return 200, {}
+            case "submit_template":
+                return 200, self._submit(account, body)
+            case "delete_template":
+                templates = self._templates.get(account, {})
+                for template_id in [key for key, known in templates.items() if known["name"] == body["name"]]:
+                    del templates[template_id]
+                return 200, {}
+            case "list_templates":
+                return 200, {"templates": list(self._templates.get(account, {}).values())}
+        return 404, {"code": "provider_error", "message": "no such operation"}
+
+    def _health(self, account: str) -> dict[str, Any]:
+        return {
+            "status": "disconnected" if account in self._disconnected else "connected",
+            "quality": "green",
+            "tier": "unlimited",
+            "nameStatus": "approved",
+            "profile": self._profiles.get(account, {}),
+        }
+
+    def _submit(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
+        template_id = f"sim_{body['id']}"
+        verdict = "rejected" if "reject" in body["name"] else "approved"
+        template = {name: body[name] for name in ("name", "language", "category", "components")}
+        self._templates.setdefault(account, {})[template_id] = {
+            "providerTemplateId": template_id,
+            "status": verdict,
+            **template,
+        }
+        event = TemplateStatus(
+            "rejected" if verdict == "rejected" else "approved",
+            datetime.now(UTC) + timedelta(seconds=REVIEW_SECONDS),
+            template_id,
+            account,
+            reason="its name asks for it" if verdict == "rejected" else None,
+        )
+        self._report_later(REVIEW_SECONDS, body.get("callbackUrl"), orjson.dumps(event_to_json(event)))
+        return {"providerTemplateId": template_id}
