@@ -55,6 +55,7 @@ bench: $(DEV_STAMP) bench-tools ## Measure everything beside its bound and print
 .PHONY: docs
 docs: $(DEV_STAMP) ## Write the generated parts of docs/ anew
 	$(PYTHON) -m recado.config.reference docs/configuration.md
+	$(PYTHON) docs/generate_states.py
 
 .PHONY: lock
 lock: $(DEV_STAMP) ## Pin constraints.txt to what is installed now

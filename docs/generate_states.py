@@ -1,0 +1,55 @@
+"""Writes docs/states.md from the state tables of the domain: `python docs/generate_states.py` (part of `make docs`)."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from recado.domain.machine import Machine, mermaid
+from recado.domain.message import MESSAGE_MACHINE
+from recado.domain.number import NUMBER_MACHINE
+from recado.domain.template import TEMPLATE_MACHINE
+
+PAGE = Path(__file__).with_name("states.md")
+
+HEAD = """\
+# States
+
+What a message, a number and a template can be, and what moves them. The diagrams and tables are written by `make docs` from
+the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event that is
+not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and the same guard stands in every SQL update.
+"""
+
+SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
+    (
+        "Message",
+        "`queued` and `sending` have a row in the dispatch table; every other state is settled. The events `late_…` revive only\n"
+        "a failure by `outcome_unknown`: a report that comes after the day of waiting is believed.",
+        MESSAGE_MACHINE,
+    ),
+    (
+        "Number",
+        "Only a `connected` number sends everything; a `flagged` one sends critical messages and replies.",
+        NUMBER_MACHINE,
+    ),
+    ("Template", "Only an `approved` template is sendable; messages of a `paused` one wait.", TEMPLATE_MACHINE),
+)
+
+
+def render() -> str:
+    """The whole page."""
+    return HEAD + "".join(_section(title, text, machine) for title, text, machine in SECTIONS)
+
+
+def _section(title: str, text: str, machine: Machine[Any, Any]) -> str:
+    rows = [_row("", how, state) for how, state in machine.initial.items()]
+    rows += [_row(state, event.value, target) for state, event, target in machine.transitions()]
+    table = "\n".join(["| From | Event | To |", "|---|---|---|", *rows])
+    return f"\n## {title}\n{text}\n\n```mermaid\n{mermaid(machine)}\n```\n\n{table}\n"
+
+
+def _row(source: StrEnum | str, event: str, target: StrEnum) -> str:
+    return f"| {source or 'new'} | {event} | {target} |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(render(), encoding="utf-8")
