@@ -40,10 +40,11 @@ async def series(
     return sent
 
 
-async def waiting(executor: Executor, organization_id: str, number_id: str) -> dict[str, int]:
+async def waiting(executor: Executor, organization_id: str, env: str, number_id: str) -> dict[str, int]:
     """Messages of the number that have not left, by class."""
-    counted = {row["class"]: row["waiting"] for row in await executor.fetch(SQL.waiting, organization_id, number_id)}
-    return {name: counted.get(index, 0) for index, name in enumerate(CLASSES)}
+    rows = await executor.fetch(SQL.waiting, organization_id, env, number_id)
+    counted = {row["class"]: row["waiting"] for row in rows}
+    return {priority.value: counted.get(index, 0) for index, priority in enumerate(CLASSES)}
 
 
 async def unique_recipients(executor: Executor, organization_id: str, number_id: str, since: datetime) -> int:

@@ -1,0 +1,110 @@
+"""The audit log, newest first (C24.5)."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from recado.domain.errors import Problem
+from recado.domain.ids import AUDIT, lowest_id
+from recado.http.call import Call
+from recado.http.models import ApiModel, Timestamp
+from recado.http.paging import CursorPage, CursorQuery, Cursors
+from recado.http.reply import Reply
+from recado.http.route import Route
+from recado.storage import audit
+from recado.storage.audit import AuditEntry
+from recado.storage.postgres import Database
+
+OPERATION = "listAudit"
+_BEFORE_ALL = AUDIT
+_AFTER_ALL = AUDIT + "~"
+
+Text = Annotated[str, Field(min_length=1, max_length=128)]
+
+
+class AuditQuery(CursorQuery):
+    """Filters of the audit; `from` is included, `to` is not."""
+
+    action: Text | None = None
+    actor_id: Text | None = None
+    target_id: Text | None = None
+    from_: Timestamp | None = Field(None, alias="from")
+    to: Timestamp | None = None
+
+
+class AuditActor(ApiModel):
+    """Who did it."""
+
+    type: str
+    id: str
+
+
+class AuditEntryOut(ApiModel):
+    """One deed."""
+
+    id: str
+    at: Timestamp
+    actor: AuditActor
+    action: str
+    target_id: str | None = None
+    ip: str | None = None
+    request_id: str | None = None
+    details: dict[str, Any]
+
+
+class AuditPage(CursorPage[AuditEntryOut]):
+    """Entries, newest first."""
+
+
+def entry_view(entry: AuditEntry) -> dict[str, Any]:
+    """The entry as callers see it."""
+    view: dict[str, Any] = {
+        "id": entry.id,
+        "at": entry.at,
+        "actor": {"type": entry.actor_type, "id": entry.actor_id},
+        "action": entry.action,
+        "details": entry.details,
+    }
+    optional = {"targetId": entry.target_id, "ip": entry.ip, "requestId": entry.request_id}
+    view.update((name, value) for name, value in optional.items() if value is not None)
+    return view
+
+
+def audit_routes(*, database: Database, cursors: Cursors) -> tuple[Route, ...]:
+    """Entries of the caller's environment, and those of the organization itself."""
+
+    async def list_entries(call: Call) -> Reply:
+        query: AuditQuery = call.query
+        if query.from_ is not None and query.to is not None and query.from_ > query.to:
+            raise Problem("INVALID_PERIOD", "from lies after to.")
+        before = _AFTER_ALL if query.to is None else lowest_id(AUDIT, query.to)
+        after_page = cursors.read(call, OPERATION)
+        if after_page is not None:
+            before = min(before, after_page[0])
+        entries = await audit.list_page(
+            database,
+            call.principal.organization_id,
+            call.principal.env,
+            first_id=_BEFORE_ALL if query.from_ is None else lowest_id(AUDIT, query.from_),
+            before_id=before,
+            action=query.action,
+            actor_id=query.actor_id,
+            target_id=query.target_id,
+            limit=query.limit + 1,
+        )
+        return Reply(200, cursors.page(call, OPERATION, entries, entry_view, lambda entry: [entry.id]))
+
+    return (
+        Route(
+            method="GET",
+            path="/v2/audit",
+            handler=list_entries,
+            operation_id=OPERATION,
+            summary="List what was done, by whom",
+            tag="Audit",
+            scope="audit:read",
+            rate_class="read",
+            query=AuditQuery,
+            responses={200: AuditPage},
+        ),
+    )

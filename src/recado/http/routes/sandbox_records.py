@@ -1,0 +1,161 @@
+"""Simulation: what a provider would report of numbers and templates, said by the caller (C29.4). Test only."""
+
+from dataclasses import replace
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from recado.actors.template_review import change_of, without_step
+from recado.domain.changes import NumberChanged, OnChange
+from recado.domain.errors import not_found
+from recado.domain.ids import NUMBER, TEMPLATE, IdSource
+from recado.domain.number import MessagingTier, NumberStatus, QualityRating
+from recado.domain.template import TemplateStatus
+from recado.http.call import Call
+from recado.http.models import ApiModel, PatchModel, unset
+from recado.http.reply import Reply
+from recado.http.route import Idempotency, Route
+from recado.http.routes.number_models import NumberOut, Removal, number_replay, number_reply
+from recado.http.routes.template_edits import submit, template_reply
+from recado.http.routes.template_models import TemplateOut
+from recado.storage import numbers, templates
+from recado.storage.numbers import Number
+from recado.storage.postgres import Database
+from recado.storage.templates import Template
+
+TEST = "test"
+
+
+class NumberSimulation(PatchModel):
+    """What becomes of the number. `partnerRemovedReason: null` clears the mark."""
+
+    status: NumberStatus = unset()
+    quality_rating: QualityRating = unset()
+    messaging_tier: MessagingTier = unset()
+    partner_removed_reason: Removal | None = None
+
+
+class TemplateSimulation(ApiModel):
+    """The state to set. `submitted` hands the template in: the rules are checked and the sandbox reviews it."""
+
+    status: TemplateStatus
+    rejection_reason: Annotated[str | None, Field(min_length=1, max_length=512)] = None
+
+
+class SandboxOperations:
+    """The handlers. A live credential meets nothing here: 404, as for whatever does not exist."""
+
+    def __init__(self, database: Database, ids: IdSource, changed: OnChange) -> None:
+        self._database = database
+        self._ids = ids
+        self._changed = changed
+
+    async def find_number(self, call: Call) -> Number:
+        principal = call.principal
+        number = None
+        if principal.env == TEST:
+            number = await numbers.get(self._database, principal.organization_id, TEST, call.path["id"])
+        if number is None:
+            raise not_found()
+        return number
+
+    async def find_template(self, call: Call) -> Template:
+        principal = call.principal
+        template = None
+        if principal.env == TEST:
+            template = await templates.get(self._database, principal.organization_id, TEST, call.path["id"])
+        if template is None:
+            raise not_found()
+        return template
+
+    async def number(self, call: Call) -> Reply:
+        found: Number = call.resource
+        async with self._database.transaction() as connection:
+            before = await numbers.get_locked(connection, found.organization_id, found.env, found.id)
+            if before is None:
+                raise not_found()
+            call.check_revision(before.revision)
+            after = await numbers.save(connection, before, simulated(before, call), call.now)
+        if after is not before:
+            self._changed(NumberChanged(after.organization_id, after.env, after.id))
+        return number_reply(call, after)
+
+    async def template(self, call: Call) -> Reply:
+        found: Template = call.resource
+        wanted: TemplateSimulation = call.body
+        async with self._database.transaction() as connection:
+            before = await templates.get_locked(connection, found.organization_id, found.env, found.id)
+            if before is None:
+                raise not_found()
+            call.check_revision(before.revision)
+            if wanted.status is TemplateStatus.SUBMITTED:
+                after = await submit(connection, before, call, self._ids)
+            else:
+                after = await templates.save(connection, before, decided(before, wanted), call.now)
+        if after is not before:
+            self._changed(change_of(after))
+        return template_reply(after)
+
+
+def simulated(number: Number, call: Call) -> Number:
+    """The number as the caller wants it, whatever its state machine says. A pending one is verified once more."""
+    fields: dict[str, Any] = call.body.changes()
+    if "partner_removed_reason" in fields:
+        fields["partner_removed_at"] = call.now if fields["partner_removed_reason"] else None
+    if fields.get("status") is NumberStatus.PENDING:
+        fields["verify_at"] = call.now
+    return replace(number, **fields)
+
+
+def decided(template: Template, wanted: TemplateSimulation) -> Template:
+    """The template in the state that the caller sets; whatever review was under way ends."""
+    rejected = wanted.status is TemplateStatus.REJECTED
+    approved = wanted.status is TemplateStatus.APPROVED
+    return replace(
+        without_step(template),
+        status=wanted.status,
+        approved_version=template.version if approved else template.approved_version,
+        rejection_reason=(wanted.rejection_reason or "rejected in simulation") if rejected else None,
+    )
+
+
+def sandbox_record_routes(*, database: Database, ids: IdSource, changed: OnChange) -> tuple[Route, ...]:
+    """Two operations, for test credentials."""
+    operations = SandboxOperations(database, ids, changed)
+    return (
+        Route(
+            method="POST",
+            path="/v2/sandbox/numbers/{id}",
+            handler=operations.number,
+            load=operations.find_number,
+            operation_id="simulateNumber",
+            summary="Simulate what the provider reports of a number",
+            tag="Sandbox",
+            scope="numbers:write",
+            rate_class="write",
+            body=NumberSimulation,
+            responses={200: NumberOut},
+            errors=(404,),
+            idempotency=Idempotency.ACCEPTED,
+            replay=number_replay,
+            versioned=True,
+            path_ids={"id": NUMBER},
+        ),
+        Route(
+            method="POST",
+            path="/v2/sandbox/templates/{id}",
+            handler=operations.template,
+            load=operations.find_template,
+            operation_id="simulateTemplate",
+            summary="Set a template's state, or submit it to the sandbox's review",
+            tag="Sandbox",
+            scope="templates:write",
+            rate_class="write",
+            body=TemplateSimulation,
+            responses={200: TemplateOut},
+            errors=(404, 409),
+            idempotency=Idempotency.ACCEPTED,
+            versioned=True,
+            path_ids={"id": TEMPLATE},
+        ),
+    )
