@@ -24,15 +24,17 @@ from recado.http.routes.message_models import (
 from recado.http.routes.message_view import AcceptedView, masked, message_view
 from recado.storage import message_moves, message_reads
 from recado.storage.message_reads import GENERIC_CHANNELS, Message, MessageFilter
+from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
 
 PII: Final = "pii:full"
+LIST: Final = "listMessages"
 REPLAYED: Final = {"Idempotency-Replayed": "true"}
 
 _WAITING = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})
 
-Forced = Callable[[str, str], None]
-"""(organization, number): a queued message of this number was forced."""
+Forced = Callable[[NumberKey], None]
+"""A queued message of this number was forced."""
 
 
 class Explainer(Protocol):
@@ -73,7 +75,7 @@ class MessageOperations:
         query: MessageQuery = call.query
         if query.from_ is not None and query.to is not None and query.from_ > query.to:
             raise Problem("INVALID_PERIOD", "The period ends before it begins.")
-        after = self._cursors.read(call, "messages")
+        after = self._cursors.read(call, LIST)
         page = await message_reads.list_page(
             self._database,
             _filter(call, query),
@@ -83,7 +85,7 @@ class MessageOperations:
         )
         unmasked = call.can(PII)
         items = [message_view(message, unmasked=unmasked) for message in page.items]
-        cursor = self._cursors.write(call, "messages", [page.items[-1].id]) if page.more else None
+        cursor = self._cursors.write(call, LIST, [page.items[-1].id]) if page.more else None
         return Reply(200, envelope(items, page.total, estimated=page.estimated, next_cursor=cursor))
 
     async def read(self, call: Call) -> Reply:
@@ -103,7 +105,7 @@ class MessageOperations:
         if not moved:
             raise await self._refused(call, "Only a queued message can be forced.")
         if message.number_id is not None:
-            self._forced(message.organization_id, message.number_id)
+            self._forced((message.organization_id, message.env, message.number_id))
         return await self._changed(call)
 
     async def archive(self, call: Call) -> Reply:
@@ -188,7 +190,7 @@ def message_routes(
             method="GET",
             path="/messages",
             handler=operations.list,
-            operation_id="listMessages",
+            operation_id=LIST,
             summary="List messages, newest first",
             tag="Messages",
             scope="messages:read",
