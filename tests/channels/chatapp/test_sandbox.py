@@ -136,7 +136,7 @@ def test_without_time_a_send_does_not_even_yield(
     sending = Sandbox(clock, time_scale=0).send(message, account, 1)
 
     with pytest.raises(StopIteration) as end:
-        sending.send(None)  # type: ignore[attr-defined]
+        sending.send(None)
 
     assert [followup.after_seconds for followup in end.value.value.followups] == [0, 0]
 
