@@ -1,0 +1,271 @@
+"""The resources behind a real server on a free port and a real database, for two organizations in both environments."""
+
+import os
+import random
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+
+from recado.actors.number_refresh import NumberRefresh
+from recado.actors.template_review import TemplateReview
+from recado.actors.template_sync import TemplateSync
+from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.provider import Account, NumberHealth, ProviderError, ProviderTemplate, Submission
+from recado.domain.changes import Change
+from recado.domain.ids import IdSource
+from recado.domain.page import CursorSigner
+from recado.domain.scopes import KEY_SCOPES
+from recado.engine.clock import SystemClock
+from recado.http.key_authenticator import KeyAuthenticator
+from recado.http.paging import Cursors
+from recado.http.route import Route
+from recado.http.routes.api_keys import api_key_routes
+from recado.http.routes.audit import audit_routes
+from recado.http.routes.number_health import HealthReader, number_health_routes
+from recado.http.routes.number_usage import number_usage_routes
+from recado.http.routes.numbers import number_routes
+from recado.http.routes.organization import organization_routes
+from recado.http.routes.sandbox_records import sandbox_record_routes
+from recado.http.routes.templates import template_routes
+from recado.http.server import HttpServer
+from recado.storage import api_keys
+from recado.storage.crypto import KeyRing
+from recado.storage.directories import Directories
+from recado.storage.idempotency import IdempotencyKeys
+from recado.storage.organizations import NewOrganization, create_organization
+from recado.storage.postgres import Database
+
+ADMIN_TOKEN = "the administrator of the tests"
+_LIMIT = (10_000.0, 10_000)
+LIMITS = dict.fromkeys(("read", "write", "send", "bulk", "media", "device", "public", "login", "failed"), _LIMIT)
+
+
+class ShiftedClock(SystemClock):
+    """The machine's clock, set forward at will."""
+
+    __slots__ = ("_ahead",)
+
+    def __init__(self) -> None:
+        self._ahead = 0.0
+
+    def shift(self, seconds: float) -> None:
+        self._ahead += seconds
+
+    def now(self) -> Any:
+        return super().now() + timedelta(seconds=self._ahead)
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self._ahead
+
+    def call_at(self, when: float, callback: Any) -> Any:
+        return super().call_at(when - self._ahead, callback)
+
+
+class ScriptedProvider(Sandbox):
+    """The sandbox's manners, a record of what was asked, and failures on demand: `failures[operation] = error`."""
+
+    def __init__(self, clock: ShiftedClock) -> None:
+        super().__init__(clock)
+        self.asked: list[tuple[str, Any]] = []
+        self.failures: dict[str, ProviderError] = {}
+        self.health = NumberHealth(verified=True)
+        self.templates: list[ProviderTemplate] = []
+        self.submission = Submission("provider-template-1")
+
+    async def number_health(self, account: Account) -> NumberHealth:
+        self._ask("number_health", account)
+        return self.health
+
+    async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None:
+        self._ask("update_profile", dict(profile))
+
+    async def connect(self, account: Account) -> None:
+        self._ask("connect", account)
+
+    async def disconnect(self, account: Account) -> None:
+        self._ask("disconnect", account)
+
+    async def submit_template(self, account: Account, template: Any) -> Submission:
+        self._ask("submit_template", template)
+        return self.submission
+
+    async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None:
+        self._ask("delete_template", (name, provider_template_id))
+
+    async def list_templates(self, account: Account) -> list[ProviderTemplate]:
+        self._ask("list_templates", account)
+        return self.templates
+
+    def asked_for(self, operation: str) -> list[Any]:
+        return [what for name, what in self.asked if name == operation]
+
+    def _ask(self, operation: str, what: Any) -> None:
+        self.asked.append((operation, what))
+        if operation in self.failures:
+            raise self.failures[operation]
+
+
+@dataclass
+class Answer:
+    """One answer: the parsed body, or None without one."""
+
+    status: int
+    body: Any
+    headers: Mapping[str, str]
+
+    @property
+    def code(self) -> str:
+        return str(self.body["code"])
+
+    @property
+    def etag(self) -> str:
+        return self.headers["ETag"]
+
+
+@dataclass
+class Api:
+    """A started service and its callers. `organizations`: two, each with a key of every scope in live and in test."""
+
+    base: str
+    session: aiohttp.ClientSession
+    database: Database
+    clock: ShiftedClock
+    ids: IdSource
+    organizations: list[NewOrganization]
+    directories: Directories
+    providers: dict[str, ScriptedProvider | None]
+    refresh: NumberRefresh
+    review: TemplateReview
+    key_ring: KeyRing
+    routes: tuple[Route, ...]
+    changes: list[Change] = field(default_factory=list)
+
+    def token(self, organization: int = 0, env: str = "test") -> str:
+        return self.organizations[organization].keys[env][1]
+
+    @property
+    def provider(self) -> ScriptedProvider:
+        """That of live."""
+        provider = self.providers["live"]
+        assert provider is not None
+        return provider
+
+    async def key(self, *scopes: str, organization: int = 0, env: str = "test", **fields: Any) -> str:
+        """The token of a new key with these scopes."""
+        async with self.database.transaction() as connection:
+            _, token = await api_keys.issue_key(
+                connection,
+                self.ids,
+                organization_id=self.organizations[organization].organization.id,
+                env=env,
+                name="a key of this test",
+                scopes=scopes,
+                random_bytes=os.urandom,
+                **fields,
+            )
+        return token
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        token: str | None = None,
+        organization: int = 0,
+        env: str = "test",
+        headers: Mapping[str, str] | None = None,
+        raw: bytes | None = None,
+    ) -> Answer:
+        """One request with the key of all scopes of an organization and environment, or with `token` ("" = none)."""
+        sent = {"Authorization": f"Bearer {token or self.token(organization, env)}"} if token != "" else {}
+        data = raw
+        if body is not None:
+            data = orjson.dumps(body)
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        async with self.session.request(
+            method, self.base + path, data=data, headers={**sent, **(headers or {})}
+        ) as answer:
+            text = await answer.read()
+            return Answer(answer.status, orjson.loads(text) if text else None, answer.headers)
+
+    async def get(self, path: str, **how: Any) -> Answer:
+        return await self.call("GET", path, **how)
+
+    async def post(self, path: str, body: Any = None, **how: Any) -> Answer:
+        return await self.call("POST", path, body, **how)
+
+    async def patch(self, path: str, body: Any = None, **how: Any) -> Answer:
+        return await self.call("PATCH", path, body, **how)
+
+    async def delete(self, path: str, **how: Any) -> Answer:
+        return await self.call("DELETE", path, **how)
+
+
+@pytest.fixture
+async def api(database: Database) -> AsyncIterator[Api]:
+    clock = ShiftedClock()
+    ids = IdSource(clock, random.Random(7))
+    key_ring = KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE=")
+    directories = Directories(database, clock=clock)
+    providers: dict[str, ScriptedProvider | None] = {"test": ScriptedProvider(clock), "live": ScriptedProvider(clock)}
+    providers["test"].submit_template = Sandbox(clock).submit_template  # type: ignore[method-assign, union-attr]
+    changes: list[Change] = []
+
+    def changed(change: Change) -> None:
+        directories.forget(change)
+        changes.append(change)
+
+    shared: dict[str, Any] = {
+        "clock": clock, "keys": key_ring, "provider_for": lambda env: providers[env], "changed": changed,
+    }  # fmt: skip
+    refresh, review = NumberRefresh(database, **shared), TemplateReview(database, **shared)
+    sync = TemplateSync(database, ids=ids, **shared)
+    resources: dict[str, Any] = {"database": database, "ids": ids, "changed": changed}
+    providing: dict[str, Any] = {**resources, "keys": key_ring, "provider_for": lambda env: providers[env]}
+    routes = (
+        *organization_routes(**resources, random_bytes=os.urandom),
+        *api_key_routes(database=database, ids=ids, keys=directories.keys, random_bytes=os.urandom),
+        *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
+        *number_routes(**providing),
+        *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),
+        *number_usage_routes(database=database, organizations=directories.organizations),
+        *template_routes(**providing, sync=sync),
+        *sandbox_record_routes(**resources),
+    )
+    server = HttpServer(
+        routes,
+        authenticator=KeyAuthenticator(directories.keys),
+        idempotency_store=IdempotencyKeys(database),
+        limits=LIMITS,
+        clock=clock,
+        ids=ids,
+        base_url="http://recado.test",
+        admin_token=ADMIN_TOKEN,
+    )
+    organizations = []
+    for name in ("First", "Second"):
+        async with database.transaction() as connection:
+            organizations.append(
+                await create_organization(connection, ids, name=name, now=clock.now(), random_bytes=os.urandom)
+            )
+    await server.start()
+    try:
+        async with aiohttp.ClientSession() as session:
+            yield Api(
+                f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
+                providers, refresh, review, key_ring, routes, changes,
+            )  # fmt: skip
+    finally:
+        await server.stop()
+
+
+def scopes_without(scope: str) -> list[str]:
+    """Every scope of a key but one (and what implies it)."""
+    return sorted(KEY_SCOPES - {scope})
