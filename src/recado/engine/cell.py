@@ -222,8 +222,8 @@ class Cell(Child):
         supervised = self.owner is not None and not self._killed
         self._forget(State.BACKING_OFF)
         self.last_failure = failure = Failure.of(error, self.runtime.clock.now())
-        _log.error("actor failed: %s (%s in %s)", self.path, failure.type, failure.where)
         if not supervised:
+            _log.error("actor failed: %s (%s in %s)", self.path, failure.type, failure.where)
             self._close()
         await self._guarded("failed", actor.failed(error))
         if self._on_crash is not None:

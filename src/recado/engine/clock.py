@@ -35,10 +35,35 @@ class SystemClock:
 
     def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
         """Call `callback` at `when` (monotonic seconds), never early, up to a millisecond late."""
+        return _SystemTimer(when, callback)
+
+
+class _SystemTimer:
+    """A timer of the event loop that checks the time when it fires.
+
+    uvloop counts in whole milliseconds and may fire one early: a send released early would break exact pacing.
+    """
+
+    __slots__ = ("_callback", "_handle", "_when")
+
+    def __init__(self, when: float, callback: Callable[[], object]) -> None:
+        self._when = when
+        self._callback = callback
+        self._handle = self._arm()
+
+    def cancel(self) -> None:
+        self._handle.cancel()
+
+    def _arm(self) -> asyncio.TimerHandle:
         loop = asyncio.get_running_loop()
-        # uvloop rounds to the nearest millisecond, which may be early: a send released early breaks exact pacing.
-        delay = math.ceil(max(0.0, when - time.monotonic()) * 1_000) / 1_000
-        return loop.call_at(loop.time() + delay, callback)
+        delay = math.ceil(max(0.0, self._when - time.monotonic()) * 1_000) / 1_000
+        return loop.call_at(loop.time() + delay, self._fire)
+
+    def _fire(self) -> None:
+        if time.monotonic() < self._when:
+            self._handle = self._arm()
+        else:
+            self._callback()
 
 
 class _VirtualTimer:

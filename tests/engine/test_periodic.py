@@ -1,0 +1,134 @@
+"""Periodic work: its rhythm, hints, failures and end."""
+
+import asyncio
+
+import pytest
+
+from recado.engine.periodic import Periodic
+
+
+class Work:
+    def __init__(self, clock):
+        self.clock = clock
+        self.runs = []
+        self.error = None
+        self.gate = None
+
+    async def __call__(self):
+        self.runs.append(self.clock.monotonic())
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+
+
+@pytest.fixture
+def work(clock):
+    return Work(clock)
+
+
+async def test_work_runs_at_its_rhythm_until_the_stop(clock, work, signals):
+    periodic = Periodic("sweep", 10, work, clock, signals=signals)
+    await periodic.start()
+    await periodic.start()
+    await clock.advance(35)
+    assert work.runs == [10, 20, 30]
+    assert await signals.wait("periodic.ran") == "sweep"
+    await periodic.stop()
+    await periodic.stop()
+    await clock.advance(100)
+    assert len(work.runs) == 3
+
+
+async def test_the_first_run_may_come_with_the_start(clock, work):
+    periodic = Periodic("sweep", 10, work, clock, at_once=True)
+    await periodic.start()
+    await clock.advance(10)
+    assert work.runs == [0, 10]
+    await periodic.stop()
+
+
+async def test_a_hint_runs_now_and_begins_the_pause_anew(clock, work):
+    periodic = Periodic("sweep", 10, work, clock)
+    await periodic.start()
+    await clock.advance(4)
+    periodic.hint()
+    periodic.hint()
+    await clock.advance(10)
+    assert work.runs == [4, 14]
+    await periodic.stop()
+
+
+async def test_a_hint_during_a_run_is_not_lost(clock, work):
+    work.gate = asyncio.Event()
+    periodic = Periodic("sweep", 10, work, clock)
+    await periodic.start()
+    await clock.advance(10)
+    periodic.hint()
+    work.gate.set()
+    await clock.settle()
+    assert work.runs == [10, 10]
+    await periodic.stop()
+
+
+async def test_failures_are_shown_without_their_text_and_slow_the_rhythm_until_a_success(clock, work, caplog):
+    periodic = Periodic("sweep", 10, work, clock, ceiling=40)
+    await periodic.start()
+    work.error = LookupError("text of the customer")
+    await clock.advance(10 + 10 + 20 + 40)
+    assert work.runs == [10, 20, 40, 80]
+    assert periodic.last_failure is not None
+    assert periodic.last_failure.type == "LookupError"
+    assert "customer" not in caplog.text
+    work.error = None
+    await clock.advance(40 + 10)
+    assert work.runs[4:] == [120, 130]
+    await periodic.stop()
+
+
+async def test_a_hint_does_not_shorten_the_pause_after_a_failure(clock, work):
+    periodic = Periodic("sweep", 10, work, clock)
+    await periodic.start()
+    work.error = LookupError()
+    await clock.advance(10)
+    periodic.hint()
+    await clock.advance(9)
+    assert work.runs == [10]
+    await clock.advance(1)
+    assert work.runs == [10, 20]
+    await periodic.stop()
+
+
+async def test_a_stop_lets_the_run_under_way_finish(clock, work):
+    work.gate = asyncio.Event()
+    periodic = Periodic("sweep", 10, work, clock)
+    await periodic.start()
+    await clock.advance(10)
+    stopping = asyncio.create_task(periodic.stop())
+    await clock.settle()
+    assert not stopping.done()
+    work.gate.set()
+    await stopping
+    assert periodic.last_failure is None
+
+
+async def test_a_stop_cuts_a_run_that_does_not_finish(clock, work):
+    work.gate = asyncio.Event()
+    periodic = Periodic("sweep", 10, work, clock, grace=3)
+    await periodic.start()
+    await clock.advance(10)
+    stopping = asyncio.create_task(periodic.stop())
+    await clock.advance(2.9)
+    assert not stopping.done()
+    await clock.advance(0.1)
+    await stopping
+
+
+async def test_it_can_be_started_again(clock, work):
+    periodic = Periodic("sweep", 10, work, clock)
+    await periodic.start()
+    await periodic.stop()
+    await periodic.start()
+    await clock.advance(10)
+    assert work.runs == [10]
+    await periodic.stop()
