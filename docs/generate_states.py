@@ -14,18 +14,17 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a number and a template can be, and what moves them. The diagrams and tables are written by `make docs` from
-the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event that is
-not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and the same guard stands in every SQL update.
+What a message, a number and a template can be, and what moves them. The diagrams and tables are written by `make docs`
+from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
+that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
 
+MESSAGE = """\
+`queued` and `sending` have a row in the dispatch table; every other state is settled. The events `late_…` revive only a
+failure by `outcome_unknown`: a report that comes after the day of waiting is believed."""
+
 SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
-    (
-        "Message",
-        "`queued` and `sending` have a row in the dispatch table; every other state is settled. The events `late_…` revive only\n"
-        "a failure by `outcome_unknown`: a report that comes after the day of waiting is believed.",
-        MESSAGE_MACHINE,
-    ),
+    ("Message", MESSAGE, MESSAGE_MACHINE),
     (
         "Number",
         "Only a `connected` number sends everything; a `flagged` one sends critical messages and replies.",

@@ -5,6 +5,7 @@ Order by id is order of creation, so a period is a range of ids and a record nee
 
 import random
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final
 
 from recado.domain.clock import Clock
@@ -99,14 +100,17 @@ class IdSource:
 
 def created_at(record_id: str) -> datetime:
     """The creation time in an id, in UTC with millisecond precision. ValueError for text that is no id."""
-    time_text = record_id[-BODY_LENGTH : -BODY_LENGTH + _TIME_LENGTH]
+    return _instant(record_id[-BODY_LENGTH : -BODY_LENGTH + _TIME_LENGTH])
+
+
+@lru_cache(maxsize=8192)
+def _instant(text: str) -> datetime:
     try:
-        ms = (
-            (_PAIR_VALUES[time_text[0:2]] * _PAIR + _PAIR_VALUES[time_text[2:4]]) * _PAIR + _PAIR_VALUES[time_text[4:6]]
-        ) * _PAIR + _PAIR_VALUES[time_text[6:8]]
-        return _EPOCH + timedelta(milliseconds=ms)
+        high = _PAIR_VALUES[text[0:2]] * _PAIR + _PAIR_VALUES[text[2:4]]
+        low = _PAIR_VALUES[text[4:6]] * _PAIR + _PAIR_VALUES[text[6:8]]
     except KeyError:
         raise ValueError("not an id") from None
+    return _EPOCH + timedelta(milliseconds=high * _PAIR**2 + low)
 
 
 def lowest_id(prefix: str, at: datetime) -> str:

@@ -5,7 +5,7 @@ the jump; where it is set back, a stretch of the window that comes twice is quie
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -69,15 +69,21 @@ def _is_quiet(quiet: QuietHours, zone: ZoneInfo, at: datetime) -> bool:
 def _boundaries(zone: ZoneInfo, after: datetime, local: time) -> list[datetime]:
     """In order, the moments in the two days after `after` when the clock shows `local` or is changed."""
     last = after + 2 * _DAY
-    moments = {change for offset in range(3) for change in _clock_changes(zone, after.toordinal() + offset)}
-    day = after.astimezone(zone).date() - _DAY
-    for offset in range(5):
-        for fold in (0, 1):
-            moment = datetime.combine(day + offset * _DAY, local, zone).replace(fold=fold).astimezone(UTC)
-            # A time that a jump of the clock leaves out comes back as another one; the jump itself is in the list.
-            if moment.astimezone(zone).time() == local:
-                moments.add(moment)
+    day = after.toordinal()
+    # A local date begins up to a day before and ends up to a day after the date of UTC.
+    moments = {moment for near in range(day - 1, day + 4) for moment in _moments_of_day(zone, near, local)}
     return sorted(moment for moment in moments if after < moment <= last)
+
+
+@lru_cache(maxsize=4096)
+def _moments_of_day(zone: ZoneInfo, day: int, local: time) -> tuple[datetime, ...]:
+    moments = list(_clock_changes(zone, day))
+    for fold in (0, 1):
+        moment = datetime.combine(date.fromordinal(day), local, zone).replace(fold=fold).astimezone(UTC)
+        # A time that a jump of the clock leaves out comes back as another one; the jump itself is in the list.
+        if moment.astimezone(zone).time() == local:
+            moments.append(moment)
+    return tuple(moments)
 
 
 @lru_cache(maxsize=1024)
