@@ -69,8 +69,6 @@ class Generator:
         for _ in range(self._size):
             await self._connect()
         self._sending = True
-        start = time.perf_counter()
-        end = start + seconds
         try:
             if self._rate is None:
                 for connection in self._idle[:]:
@@ -78,7 +76,7 @@ class Generator:
                 self._idle.clear()
                 await asyncio.sleep(seconds)
             else:
-                await self._paced(start, end, self._rate)
+                await self._paced(time.perf_counter(), round(seconds * self._rate), self._rate)
         finally:
             self._sending = False
             await self._drain()
@@ -87,10 +85,11 @@ class Generator:
             for connection in list(self._connections):
                 connection.close()
 
-    async def _paced(self, start: float, end: float, rate: float) -> None:
+    async def _paced(self, start: float, total: int, rate: float) -> None:
         issued = 0
-        while (now := time.perf_counter()) < end:
-            while issued < (now - start) * rate:
+        while issued < total:
+            elapsed = time.perf_counter() - start
+            while issued < min(total, elapsed * rate):
                 self._due.append(start + issued / rate)
                 issued += 1
             while self._due and self._idle:

@@ -47,7 +47,7 @@ def as_json(outcomes: Outcomes, verification: Verification, *, campaign_id: str,
 
 def print_report(report: dict[str, Any]) -> None:
     """Print the report for people."""
-    console = Console()
+    console = Console(soft_wrap=True)
     console.print(
         f"{report['requests']:,} requests in {report['seconds']:.1f} s: {report['accepted']:,} accepted "
         f"({report['acceptedPerSecond']:,.0f}/s), {sum(report['refusals'].values()):,} refused, "
@@ -58,14 +58,12 @@ def print_report(report: dict[str, Any]) -> None:
     for title, unit, key in (("accepted after", "ms", "acceptLatencyMs"), ("sent after", "s", "secondsToSent")):
         if report[key]:
             table.add_row(title, *(f"{report[key][name]:,.2f} {unit}" for name, _ in _SHARES))
-    for code, count in report["refusals"].items():
-        table.add_row("refused", f"{count:,}", code)
-    for number in report["numbers"]:
-        table.add_row(
-            number["numberId"],
-            f"{number['left']:,} left, at most {number['busiestSecond']}/s of {number['perSecond']}/s",
-        )
     console.print(table, highlight=False)
+    for code, count in report["refusals"].items():
+        console.print(f"refused {count:,} with {code}", highlight=False)
+    for number in report["numbers"]:
+        pace = f"at most {number['busiestSecond']} within a second, of {number['perSecond']}"
+        console.print(f"{number['numberId']}: {number['left']:,} left, {pace}", highlight=False)
     for problem in report["problems"]:
         console.print(f"[bold red]WRONG[/] {problem}", highlight=False)
     if report["ok"]:
