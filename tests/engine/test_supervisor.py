@@ -388,7 +388,7 @@ async def test_a_broken_service_is_restarted_like_an_actor(runtime, clock):
     assert states(root)["listener"] is State.BACKING_OFF
     await clock.advance(1)
     assert states(root)["listener"] is State.RUNNING
-    assert (listener.starts, root.tree()[1].kind) == (2, "Listener")
+    assert (listener.starts, listener.stops, root.tree()[1].kind) == (2, 1, "Listener")
     await root.stop()
     await root.stop()
 

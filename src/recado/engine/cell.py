@@ -1,4 +1,4 @@
-"""The lasting part of an actor: address, mailbox and counters stay while incarnations come and go.
+"""The life of an actor at its address: incarnations begin, serve, rest, fail and end.
 
 Its task runs only while there is something to do: `_run` starts an incarnation, serves the mailbox until it is empty
 and then takes the one step that the outcome asks for (rest, stop, halt, passivate or fail).
@@ -6,96 +6,35 @@ and then takes the one step that the outcome asks for (rest, stop, halt, passiva
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Hashable, Iterator
+from collections.abc import Awaitable
 from contextvars import Context
 from typing import TYPE_CHECKING, Any
 
-from recado.engine.child import Child, Node, State
+from recado.engine.address import Address
+from recado.engine.child import State
 from recado.engine.context import ActorContext
 from recado.engine.errors import HandlerCancelled
-from recado.engine.failure import Crash, CrashHook, Failure
+from recado.engine.failure import Crash, Failure
 from recado.engine.mailbox import ActorStop, Envelope, Halt, Mailbox
 from recado.engine.reply import Reply
 from recado.engine.runtime import Runtime
 from recado.engine.serving import serve
-from recado.engine.timers import Timers
 
 if TYPE_CHECKING:
     from recado.engine.actor import Actor
-    from recado.engine.ref import ActorRef
 
 _log = logging.getLogger(__name__)
 
 
-class Cell(Child):
-    """One actor's address and life. Belongs to the event loop's thread."""
+class Cell(Address):
+    """One actor, whichever incarnation it is in. Belongs to the event loop's thread."""
 
-    __slots__ = (
-        "_begun",
-        "_keep",
-        "_killed",
-        "_make",
-        "_on_crash",
-        "_passivated",
-        "_passivating",
-        "_starting",
-        "_task",
-        "actor",
-        "grace",
-        "handled",
-        "mailbox",
-        "ref",
-        "runtime",
-        "seen_by_sweep",
-        "timers",
-    )
-
-    def __init__(
-        self,
-        key: Hashable,
-        make: "Callable[[], Actor]",
-        runtime: Runtime,
-        *,
-        mailbox_limit: int | None = None,
-        on_crash: CrashHook | None = None,
-        keep: bool = False,
-        grace: float | None = None,
-    ) -> None:
-        super().__init__(key)
-        self.runtime = runtime
-        self.handled = 0
-        self.seen_by_sweep = -1
-        self.grace = grace
-        self._make = make
-        self._on_crash = on_crash
-        self._keep = keep
-        self.timers = Timers()
-        self._task: asyncio.Task[None] | None = None
-        self._starting: Reply[None] | None = None
-        self._begun = self._killed = self._passivating = self._passivated = False
-        actor = make()
-        self.actor: Actor | None = actor
-        self.ref: ActorRef[Any] = actor.actor_ref
-        self.mailbox: Mailbox = self.ref.actor_inbox
-        self.mailbox.cell = self
-        self.mailbox.open(actor.mailbox_limit if mailbox_limit is None else mailbox_limit)
-        self._adopt(actor)
+    __slots__ = ()
 
     @classmethod
     def unsupervised(cls, actor: "Actor", runtime: Runtime) -> None:
         """Run one incarnation that nobody restarts."""
         cls(actor.actor_urn, lambda: actor, runtime).launch()
-
-    @property
-    def kind(self) -> str:
-        return self.ref.actor_class.__name__
-
-    @property
-    def temporary(self) -> bool:
-        return not self._keep
-
-    def nodes(self) -> Iterator[Node]:
-        yield self._node(len(self.mailbox), self.handled)
 
     # --- an incarnation's beginning -------------------------------------------------------------------------------
 
@@ -120,12 +59,6 @@ class Cell(Child):
         assert self.actor is not None  # noqa: S101 - adopted above
         self.actor._start_actor_loop()
 
-    def reopen(self) -> None:
-        """Take messages (again), whether or not an incarnation is there to handle them."""
-        self.mailbox.open()
-        self.ref.actor_stopped.clear()
-        self._passivated = False
-
     def begin(self) -> None:
         """The body of pykka's `_start_actor_loop`: wake only for what there is to do."""
         assert self.actor is not None  # noqa: S101 - called by launch
@@ -144,6 +77,7 @@ class Cell(Child):
 
     def _adopt(self, actor: "Actor") -> None:
         """Give a new incarnation the lasting address, also where its constructor handed its own ref on."""
+        self.mailbox.cell = self
         actor._cell = self
         actor.context = ActorContext(self)
         for holder in (actor, actor.actor_ref):
@@ -263,10 +197,6 @@ class Cell(Child):
         self.timers.cancel_all()
         self.mark_down(state)
 
-    def _close(self) -> None:
-        self.mailbox.close()
-        self.ref.actor_stopped.set()
-
     def end(self) -> None:
         """Dead for good: refuse what still waits and leave the tree."""
         self._close()
@@ -293,10 +223,6 @@ class Cell(Child):
 
     # --- orders ---------------------------------------------------------------------------------------------------
 
-    def request_stop(self) -> None:
-        """Stop once everything already in the mailbox is handled."""
-        self.mailbox.put_urgent(Envelope(ActorStop()))
-
     async def stop(self) -> None:
         """Stop after what was told before, and wait for it."""
         if self.state is State.RUNNING and not self.mailbox.closed:
@@ -312,9 +238,10 @@ class Cell(Child):
 
     async def halt(self) -> None:
         """End this incarnation after the message in hand; the mailbox waits for the next."""
-        if self.state is not State.RUNNING:
-            return
-        await self._order(Halt())
+        if self.state is State.RUNNING and not self.mailbox.closed:
+            await self._order(Halt())
+        elif self._task is not None:
+            await asyncio.wait([self._task])
 
     async def _order(self, order: ActorStop | Halt) -> None:
         """Have an order obeyed; what is still in hand after `grace` seconds is cancelled."""
@@ -337,11 +264,6 @@ class Cell(Child):
                 self.wake()
             else:
                 self._leave()
-
-    def stay(self) -> None:
-        """Undo a stop that has reached its farewell: new messages wait for the next incarnation."""
-        if self.mailbox.closed:
-            self.reopen()
 
     def idle(self) -> bool:
         """Whether nothing was handled since the last call and the actor is free to leave."""

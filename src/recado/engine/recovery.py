@@ -28,7 +28,7 @@ class Recovery:
         self._intensity = intensity
         self._backoff = backoff
         self._by_child: dict[Child, asyncio.Task[None]] = {}
-        self._work: set[asyncio.Task[None]] = set()
+        self._work: dict[asyncio.Task[None], Child] = {}
         # Held while children of a group start or restart together, so that two such movements do not mix.
         self.group_lock = asyncio.Lock()
 
@@ -37,11 +37,11 @@ class Recovery:
         now = self._supervisor.runtime.clock.monotonic()
         if self._intensity.exceeded_by(now):
             self._supervisor.mark_down(State.BACKING_OFF)
-            self._do(self._supervisor.give_up(error))
+            self._do(self._supervisor.give_up(error), self._supervisor)
             return
         steady = now - child.up_since_monotonic >= self._intensity.period
         child.failures_in_row = 1 if steady else child.failures_in_row + 1
-        self._by_child[child] = self._do(self._recover(child, child.restarts))
+        self._by_child[child] = self._do(self._recover(child, child.restarts), child)
 
     async def at_once(self, child: Child) -> None:
         """Restart now, whether the child runs or is backing off."""
@@ -74,9 +74,9 @@ class Recovery:
                 await self._wait_and_restart(child, affected(self._strategy, self._supervisor.children(), child))
 
     async def _wait_and_restart(self, failed: Child, group: Sequence[Child]) -> None:
+        # The failed one too: a broken service may still hold what its next start needs.
         for child in reversed(group):
-            if child is not failed:
-                await self._supervisor.end_child(child, child.halt)
+            await self._supervisor.end_child(child, child.halt)
         runtime = self._supervisor.runtime
         await runtime.clock.sleep(self._backoff.delay(failed.failures_in_row, runtime.random))
         for child in group:
@@ -97,17 +97,16 @@ class Recovery:
         runtime.signals.emit("child.restarted", child.path)
         return True
 
-    def _do(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
+    def _do(self, work: Coroutine[Any, Any, None], child: Child) -> "asyncio.Task[None]":
         task = asyncio.get_running_loop().create_task(work, context=Context())
-        self._work.add(task)
+        self._work[task] = child
         task.add_done_callback(self._done)
         return task
 
     def _done(self, task: "asyncio.Task[None]") -> None:
-        self._work.discard(task)
-        for child, waiting in list(self._by_child.items()):
-            if waiting is task:
-                del self._by_child[child]
+        child = self._work.pop(task)
+        if self._by_child.get(child) is task:
+            del self._by_child[child]
 
 
 def note_failure(child: Child, error: BaseException, supervisor: "Supervisor") -> Failure:

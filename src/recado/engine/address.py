@@ -1,0 +1,104 @@
+"""The lasting part of an actor: ref, mailbox, timers and counters stay while incarnations come and go."""
+
+import asyncio
+from collections.abc import Callable, Hashable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from recado.engine.child import Child, Node
+from recado.engine.mailbox import ActorStop, Envelope, Mailbox
+from recado.engine.reply import Reply
+from recado.engine.runtime import Runtime
+from recado.engine.timers import Timers
+
+if TYPE_CHECKING:
+    from recado.engine.actor import Actor
+    from recado.engine.failure import CrashHook
+    from recado.engine.ref import ActorRef
+
+
+class Address(Child):
+    """Where messages to one actor go. `Cell` adds the actor's life."""
+
+    __slots__ = (
+        "_begun",
+        "_keep",
+        "_killed",
+        "_make",
+        "_on_crash",
+        "_passivated",
+        "_passivating",
+        "_starting",
+        "_task",
+        "actor",
+        "grace",
+        "handled",
+        "mailbox",
+        "ref",
+        "runtime",
+        "seen_by_sweep",
+        "timers",
+    )
+
+    def __init__(
+        self,
+        key: Hashable,
+        make: "Callable[[], Actor]",
+        runtime: Runtime,
+        *,
+        mailbox_limit: int | None = None,
+        on_crash: "CrashHook | None" = None,
+        keep: bool = False,
+        grace: float | None = None,
+    ) -> None:
+        super().__init__(key)
+        self.runtime = runtime
+        self.handled = 0
+        self.seen_by_sweep = -1
+        self.grace = grace
+        self._make = make
+        self._on_crash = on_crash
+        self._keep = keep
+        self.timers = Timers()
+        self._task: asyncio.Task[None] | None = None
+        self._starting: Reply[None] | None = None
+        self._begun = self._killed = self._passivating = self._passivated = False
+        actor = make()
+        self.actor: Actor | None = actor
+        self.ref: ActorRef[Any] = actor.actor_ref
+        self.mailbox: Mailbox = self.ref.actor_inbox
+        self.mailbox.open(actor.mailbox_limit if mailbox_limit is None else mailbox_limit)
+        self._adopt(actor)
+
+    @property
+    def kind(self) -> str:
+        return self.ref.actor_class.__name__
+
+    @property
+    def temporary(self) -> bool:
+        return not self._keep
+
+    def nodes(self) -> Iterator[Node]:
+        yield self._node(len(self.mailbox), self.handled)
+
+    def reopen(self) -> None:
+        """Take messages (again), whether or not an incarnation is there to handle them."""
+        self.mailbox.open()
+        self.ref.actor_stopped.clear()
+        self._passivated = False
+
+    def _close(self) -> None:
+        self.mailbox.close()
+        self.ref.actor_stopped.set()
+
+    def request_stop(self) -> None:
+        """Stop once everything already in the mailbox is handled."""
+        self.mailbox.put_urgent(Envelope(ActorStop()))
+
+    def stay(self) -> None:
+        """Undo a stop that has reached its farewell: new messages wait for the next incarnation."""
+        if self.mailbox.closed:
+            self.reopen()
+
+    def _adopt(self, actor: "Actor") -> None:
+        """Give a new incarnation this address."""
+        raise NotImplementedError
