@@ -51,9 +51,11 @@ class Departure:
 class Calls:
     """The provider calls in flight of all numbers."""
 
-    def __init__(self, sending: Sending, *, clock: Clock) -> None:
+    def __init__(self, sending: Sending, *, clock: Clock, expect: Callable[[datetime], None]) -> None:
+        """`expect` is told when a report of the sandbox will be due."""
         self._sending = sending
         self._clock = clock
+        self._expect = expect
         self._running: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -72,7 +74,10 @@ class Calls:
 
     async def _run(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
         outcome = await self._call(departure)
-        await self._sending.settle(self._settlement(departure, outcome))
+        settlement = self._settlement(departure, outcome)
+        await self._sending.settle(settlement)
+        if isinstance(settlement, Departed | Uncertain) and settlement.planned:
+            self._expect(settlement.planned[0].due_at)
         done(departure, outcome)
 
     async def _call(self, departure: Departure) -> Outcome:

@@ -32,6 +32,7 @@ from recado.actors.row import Row, row_from
 from recado.actors.sending import Arrived, Forced, Sending
 from recado.channels.provider import Down, SlowDown
 from recado.domain.day_usage import DayUsage
+from recado.domain.errors import Unavailable
 from recado.domain.gates import FOREVER, Fail, Hold, TemplateFacts, expires_at, message_gate, number_hold
 from recado.domain.message import BULK, FailureCode, WaitReason
 from recado.domain.pacing import Pacer
@@ -85,16 +86,19 @@ class NumberActor(Actor):
         self._timer_at = float("inf")
         self._in_hand: Row | None = None
         self._since_pump = 0
+        self._stale = False
 
     # Its life ---------------------------------------------------------------------------------------------------------
 
     async def started(self) -> None:
-        self._view = await read_view(self._desk.records, self._key, None)
-        organization_id, _, number_id = self._key
-        db, now = self._desk.records.db, self._clock.now()
-        day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
-        for _ in range(await dispatch.in_flight(db, organization_id, number_id, now - timedelta(days=1))):
-            day.add(now)  # may have left under an earlier owner
+        while True:
+            try:
+                self._view = await read_view(self._desk.records, self._key, None)
+                day = await self._read_day()
+                break
+            except Unavailable:  # no failure of this actor: it waits for the database
+                await self._clock.sleep(READ_AGAIN_AFTER)
+        number_id = self._key[2]
         per_second = self._view.per_second if self._view else 1.0
         pacer = self._desk.pacers.setdefault(number_id, Pacer(per_second))
         pacer.set_rate(per_second)
@@ -108,6 +112,14 @@ class NumberActor(Actor):
             tell=self._tell_self,
         )
         self.context.tell_later(0.0, Look())
+
+    async def _read_day(self) -> DayUsage:
+        organization_id, _, number_id = self._key
+        db, now = self._desk.records.db, self._clock.now()
+        day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
+        for _ in range(await dispatch.in_flight(db, organization_id, number_id, now - timedelta(days=1))):
+            day.add(now)  # may have left under an earlier owner
+        return day
 
     async def stopping(self) -> None:
         await self._departures.give_back()
@@ -141,7 +153,7 @@ class NumberActor(Actor):
             case Forced():
                 self._rows.start_over(self._departures.under_way)  # it may lie in a lane as one that is not
             case Changed():
-                await self._changed()
+                self._stale = True
             case TemplateMoved():
                 self._in_background(self._release(WaitReason.TEMPLATE_STATE, message.template_id))
             case AskSituation():
@@ -149,13 +161,21 @@ class NumberActor(Actor):
         self._since_pump += 1
         if self.actor_inbox.empty() or self._since_pump >= PUMP_AT_LEAST_EVERY:
             self._since_pump = 0
-            await self._pump()
+            try:
+                await self._pump()
+            except Unavailable:
+                if self._in_hand is not None:
+                    self._rows.forget(self._in_hand)
+                    self._in_hand = None
+                self._wake_in(READ_AGAIN_AFTER)
         return None
 
     # Its turns --------------------------------------------------------------------------------------------------------
 
     async def _pump(self) -> None:
         """Let claimed messages depart, claim those whose moment is near, and read on when a lane runs low."""
+        if self._stale:
+            await self._read_again()
         holding = self._held_by()
         if holding is not None:
             for row in await self._departures.give_back():
@@ -268,19 +288,21 @@ class NumberActor(Actor):
         while await self._holding.release(reason, template_id):
             self._tell_self(Look())
 
-    async def _changed(self) -> None:
+    async def _read_again(self) -> None:
+        """The number or its organization was changed: what waited for that may go on."""
         self._view = await read_view(self._desk.records, self._key, self._view)
         if self._view is not None:
             self._desk.pacers[self._key[2]].set_rate(self._view.per_second)
+        self._stale = False
         for reason in CHANGEABLE:
             self._in_background(self._release(reason))
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
     async def _read_forced(self) -> None:
-        self._rows.look_for_forced = False
         organization_id, _, number_id = self._key
         records = await dispatch.forced(self._desk.records.db, organization_id, number_id)
+        self._rows.look_for_forced = False
         self._rows.arrive_forced([row_from(record) for record in records])
 
     async def _refill(self, wanted: Wanted) -> None:

@@ -119,6 +119,12 @@ async def take_epoch(db: Executor, now: datetime) -> int:
     return epoch
 
 
+async def current_epoch(executor: Executor) -> int:
+    """The epoch of the process that owns the numbers now."""
+    epoch: int = await executor.fetchval(SQL.current_epoch)
+    return epoch
+
+
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
     """queued → sending for the rows that are still to be had: `claimed`, `lost` or `window_closed` for each."""
     arguments = columns(

@@ -2,6 +2,9 @@
 -- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
 update dispatchers set epoch = epoch + 1, taken_at = $1 where shard = 0 returning epoch;
 
+-- name: current_epoch
+select epoch from dispatchers where shard = 0;
+
 -- name: ready_numbers
 -- The numbers that have a row ready, found by skipping through the index: its cost is that of the numbers, not of the rows.
 with recursive found as (
@@ -400,13 +403,6 @@ from (
         and not_before is null and claimed_epoch is null
     limit $6
 ) before;
-
--- name: queue_counts
--- Waiting now, per class.
-select class, count(*) as waiting
-from dispatch
-where organization_id = $1 and number_id = $2 and claimed_epoch is null
-group by class;
 
 -- name: in_flight
 -- Claimed and not settled: they count toward the day of their number.

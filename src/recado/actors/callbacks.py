@@ -1,0 +1,122 @@
+"""Providers' callbacks: stored as they came and answered at once, then processed in their order (C29.5)."""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from recado.actors.number_refresh import NumberRefresh
+from recado.actors.receipts import Receipts
+from recado.actors.template_review import TemplateReview
+from recado.channels.events import Event, Inbound, NumberStatus, Status, TemplateStatus
+from recado.channels.provider import ChatAppProvider, MalformedCallback
+from recado.domain.clock import Clock
+from recado.engine.periodic import Periodic
+from recado.storage import receipts
+from recado.storage.batch import Batcher
+from recado.storage.failures import worth_repeating
+from recado.storage.postgres import Database
+from recado.storage.receipts import CallbackRow
+
+log = structlog.get_logger()
+
+ENV = "live"  # the sandbox sends no callbacks
+AT_ONCE = 50
+KEPT = timedelta(days=7)
+
+
+class Callbacks:
+    """Takes callbacks in, and works them off one block after another: one worker keeps the order of each message."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        providers: Mapping[tuple[str, str], ChatAppProvider],
+        receipts_of: Receipts,
+        numbers: NumberRefresh,
+        templates: TemplateReview,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._providers = dict(providers)
+        self._receipts = receipts_of
+        self._numbers = numbers
+        self._templates = templates
+        self._store: Batcher[CallbackRow, None] = Batcher(
+            "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
+        )
+        self._worker = Periodic("callbacks", 1.0, self.work, clock)
+
+    async def start(self) -> None:
+        await self._store.start()
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        await self._worker.stop()
+        await self._store.stop()
+
+    async def take(self, channel: str, adapter: str, body: bytes) -> None:
+        """Store a verified callback once; it is processed right after."""
+        row = CallbackRow(channel, adapter, hashlib.sha256(body).digest(), body, self._clock.now())
+        await self._store.put(row)
+        self._worker.hint()
+
+    async def work(self) -> None:
+        """Process what is open."""
+        while rows := await receipts.open_callbacks(self._db, AT_ONCE):
+            try:
+                await self._process(rows)
+            except Exception as error:
+                if worth_repeating(error):
+                    raise
+                for row in rows:
+                    await self._process_alone(row)
+
+    async def purge(self) -> None:
+        """Delete callbacks older than seven days."""
+        await receipts.purge_callbacks(self._db, self._clock.now() - KEPT)
+
+    async def _process(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One transaction for a block: its events and the mark that it is done."""
+        events: list[Event] = []
+        results: list[tuple[int, str | None]] = []
+        for row in rows:
+            read, failure = self._read(row)
+            events += read
+            results.append((row["id"], failure))
+        async with self._db.hot.transaction() as connection:
+            mine = [event for event in events if isinstance(event, Status | Inbound)]
+            await self._receipts.take_in(connection, ENV, mine)
+            await receipts.callbacks_processed(connection, results, self._clock.now())
+        for event in events:
+            if isinstance(event, NumberStatus):
+                await self._numbers.report(ENV, event)
+            elif isinstance(event, TemplateStatus):
+                await self._templates.report(ENV, event)
+
+    async def _process_alone(self, row: Mapping[str, Any]) -> None:
+        try:
+            await self._process([row])
+        except Exception as error:
+            if worth_repeating(error):
+                raise
+            log.error("callback_set_aside", callback=row["id"], error=type(error).__name__)
+            await receipts.callbacks_processed(self._db, [(row["id"], type(error).__name__)], self._clock.now())
+
+    def _read(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
+        provider = self._providers.get((row["channel"], row["adapter"]))
+        if provider is None:
+            return [], "no such adapter"
+        try:
+            return provider.parse_callback({}, row["body"]), None
+        except MalformedCallback as error:
+            log.warning("callback_malformed", callback=row["id"])
+            return [], f"malformed: {error}"
+
+    async def _store_batch(self, rows: Sequence[CallbackRow]) -> Sequence[None]:
+        await receipts.store_callbacks(self._db.hot, rows)
+        return [None] * len(rows)

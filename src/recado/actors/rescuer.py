@@ -1,0 +1,114 @@
+"""What time settles: claims of a dead process become uncertain, uncertain ones fail after a day, and lives run out.
+
+It also watches the ownership of the numbers: a process that lost it can claim nothing and must end (C14.5).
+"""
+
+from collections.abc import Callable
+from datetime import timedelta
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from recado.actors.number_view import Records, standing_of
+from recado.actors.sending import Sending
+from recado.domain.gates import Standing, expires_at
+from recado.domain.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
+from recado.domain.number import NumberStatus, QualityRating
+from recado.domain.template import TemplateCategory
+from recado.engine.periodic import Periodic
+from recado.storage import dispatch
+from recado.storage.dispatch import BLOCK, Failed
+
+log = structlog.get_logger()
+
+RESCUE_EVERY = 2.0  # seconds
+SETTLE_EVERY = 60.0  # seconds (C32)
+ABANDONED_AFTER = timedelta(seconds=120)
+"""A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
+
+_NO_NUMBER = Standing(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
+
+
+class OwnershipLost(Exception):
+    """Another process has taken the numbers over."""
+
+
+class Rescuer:
+    """Sweeps continually: a dead process's last claim can still commit after the restart."""
+
+    def __init__(self, records: Records, *, sending: Sending, lost: Callable[[BaseException], None]) -> None:
+        """`lost` is told when another process owns the numbers."""
+        self._records = records
+        self._sending = sending
+        self._lost = lost
+        self._rescues = Periodic("rescue", RESCUE_EVERY, self.rescue, records.clock, at_once=True)
+        self._settling = Periodic("expiry", SETTLE_EVERY, self.settle, records.clock)
+
+    async def start(self) -> None:
+        await self._rescues.start()
+        await self._settling.start()
+
+    async def stop(self) -> None:
+        await self._settling.stop()
+        await self._rescues.stop()
+
+    async def rescue(self) -> None:
+        """Mark uncertain what nobody will answer for any more."""
+        db, epoch = self._records.db, self._sending.epoch
+        if await dispatch.current_epoch(db) != epoch:
+            self._lost(OwnershipLost("another process has taken the numbers over"))
+            return
+        count = await dispatch.rescue(db, epoch, self._records.clock.now() - ABANDONED_AFTER)
+        if count:
+            log.warning("sends_uncertain", count=count)
+
+    async def settle(self) -> None:
+        """Fail what stayed uncertain for a day, and what waited longer than it may."""
+        await self._give_up()
+        await self._expire()
+
+    async def _give_up(self) -> None:
+        now = self._records.clock.now()
+        error = last_error(FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours")
+        while rows := await dispatch.to_give_up(self._records.db, now - UNCERTAIN_AFTER):
+            failed = [Failed(row["organization_id"], row["env"], row["channel"], row["id"], error, now) for row in rows]
+            await dispatch.failed(self._records.db, failed)
+            if len(rows) < BLOCK:
+                return
+
+    async def _expire(self) -> None:
+        db, now = self._records.db, self._records.clock.now()
+        error = last_error(FailureCode.EXPIRED, "its time to live ran out")
+        while rows := await dispatch.expiring(db, now):
+            failed, prolonged = [], []
+            for row in rows:
+                organization_id, env = row["organization_id"], row["env"]
+                template = None
+                if row["template_id"] is not None:
+                    template = await self._records.templates.get((organization_id, env, row["template_id"]))
+                marketing = template is not None and template.category is TemplateCategory.MARKETING
+                ends = expires_at(
+                    await self._standing(organization_id, env, row["number_id"]),
+                    now,
+                    due_at=row["due_at"],
+                    ttl=timedelta(milliseconds=row["ttl_ms"]),
+                    held_base_ms=row["held_base_ms"],
+                    obeys_quiet_hours=marketing or row["class"] == BULK,
+                )
+                if ends <= now:
+                    failed.append(Failed(organization_id, env, row["channel"], row["id"], error, now))
+                else:
+                    prolonged.append((organization_id, row["id"], ends))
+            if failed:
+                await dispatch.failed(db, failed)
+            if prolonged:
+                await dispatch.prolong(db, prolonged)
+            if len(rows) < BLOCK:
+                return
+
+    async def _standing(self, organization_id: str, env: str, number_id: str) -> Standing:
+        number = await self._records.numbers.get((organization_id, env, number_id))
+        organization = await self._records.organizations.get(organization_id)
+        if number is None or organization is None:
+            return _NO_NUMBER
+        return standing_of(number, organization)

@@ -1,0 +1,166 @@
+"""The actor system: everything that sends and tracks, under one supervisor tree, started and stopped in order."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import structlog
+
+from recado.actors.callbacks import Callbacks
+from recado.actors.calls import Calls
+from recado.actors.due_poller import DuePoller
+from recado.actors.number import Desk, NumberActor
+from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
+from recado.actors.number_refresh import NumberRefresh
+from recado.actors.number_view import Records
+from recado.actors.receipts import Receipts
+from recado.actors.rescuer import Rescuer
+from recado.actors.sandbox_reports import SandboxReports
+from recado.actors.sending import Sending
+from recado.actors.template_review import TemplateReview
+from recado.actors.upkeep import Upkeep
+from recado.actors.waiting import WaitExplainer
+from recado.channels.provider import ChatAppProvider
+from recado.domain.changes import Change, NumberChanged, OrganizationChanged, TemplateChanged
+from recado.domain.ids import IdSource
+from recado.domain.pacing import Pacer
+from recado.engine.errors import ActorDeadError, AskTimeout, MailboxFull
+from recado.engine.failure import Failure
+from recado.engine.periodic import Periodic
+from recado.engine.registry import Registry
+from recado.engine.runtime import Runtime
+from recado.engine.supervisor import Supervisor
+from recado.storage.numbers import NumberKey
+
+log = structlog.get_logger()
+
+ENVIRONMENTS = ("live", "test")
+IDLE_AFTER = 60.0  # seconds until an idle number leaves memory
+ASK_LIMIT = 2.0  # seconds
+# A number that fails backs off alone; only a failure of very many in a minute is taken for the program's own.
+NUMBER_RESTARTS, NUMBER_PERIOD = 1_000, 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Follow:
+    """What follows the providers' news of numbers and templates."""
+
+    numbers: NumberRefresh
+    templates: TemplateReview
+
+
+class ActorSystem:
+    """Numbers and their surroundings. `failed` resolves when the root supervisor gave up: the program must end."""
+
+    def __init__(
+        self,
+        records: Records,
+        *,
+        runtime: Runtime,
+        ids: IdSource,
+        follow: Follow,
+        callback_providers: Mapping[tuple[str, str], ChatAppProvider],
+    ) -> None:
+        self._records = records
+        db, clock = records.db, records.clock
+        self._pacers: dict[str, Pacer] = {}
+        self._owner_since = clock.monotonic()
+        self.receipts = Receipts(db, clock=clock, ids=ids)
+        self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
+        self.sending = Sending(db, clock=clock, tell=self.tell)
+        self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
+        self.callbacks = Callbacks(
+            db,
+            clock=clock,
+            providers=callback_providers,
+            receipts_of=self.receipts,
+            numbers=follow.numbers,
+            templates=follow.templates,
+        )
+        self.explainer = WaitExplainer(records, self.ask_situation)
+        self.root = Supervisor("recado", runtime=runtime)
+        self._numbers = Supervisor("numbers", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
+        self._registry: Registry[NumberKey] = Registry(self._numbers, idle_after=IDLE_AFTER)
+        self.root.add_service("sending", self.sending)
+        self.root.add_service("calls", self.calls)
+        self.root.add_service("ownership", self)
+        self.root.add_supervisor(self._numbers)
+        self.root.add_service("passivation", self._registry)
+        self.root.add_service("sandbox reports", self.sandbox_reports)
+        self.root.add_service("callbacks", self.callbacks)
+        rescuer = Rescuer(records, sending=self.sending, lost=self._ownership_lost)
+        self.root.add_service("rescuer", rescuer)
+        self.root.add_service("due", DuePoller(db, clock=clock, tell=self.tell, in_memory=self._in_memory))
+        self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
+        for env in ENVIRONMENTS:
+            refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)
+            self.root.add_service(f"numbers of {env}", Periodic(f"numbers of {env}", 1.0, refresh, clock))
+            self.root.add_service(f"templates of {env}", Periodic(f"templates of {env}", 1.0, review, clock))
+        self.root.add_service("upkeep", Upkeep(db, clock=clock, callbacks=self.callbacks))
+        self._lost: asyncio.Future[BaseException] | None = None
+
+    async def start(self) -> None:
+        """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
+        self._owner_since = self._records.clock.monotonic()
+
+    async def stop(self) -> None:
+        """Ownership ends with the process."""
+
+    async def wait(self) -> str:
+        """Wait until the system cannot go on; answers why."""
+        lost = self._lost = asyncio.get_running_loop().create_future()
+        await asyncio.wait({lost, self.root.failed}, return_when=asyncio.FIRST_COMPLETED)
+        if lost.done():
+            return str(lost.result())
+        failure: Failure = self.root.failed.result()
+        return f"the root supervisor gave up: {failure.type} in {failure.where}"
+
+    # Hints to numbers -----------------------------------------------------------------------------------------------
+
+    def tell(self, number: NumberKey, message: object) -> None:
+        """Tell a number's actor, which is started when need be. A hint that is lost is made up for by the poller."""
+        try:
+            self._registry.get_or_spawn(number, self._make).tell(message)
+        except (MailboxFull, ActorDeadError):
+            log.debug("hint_lost", number_id=number[2], told=type(message).__name__)
+
+    def tell_if_present(self, number: NumberKey, message: object) -> None:
+        """Tell a number's actor if it is in memory; one that is not reads the rows when it starts."""
+        ref = self._registry.get(number)
+        if ref is not None:
+            self.tell(number, message)
+
+    async def ask_situation(self, number: NumberKey) -> NumberSituation | None:
+        """What holds the number now; None when its actor does not answer in time."""
+        try:
+            situation: NumberSituation = await self._registry.get_or_spawn(number, self._make).ask(
+                AskSituation(), timeout=ASK_LIMIT
+            )
+        except (MailboxFull, ActorDeadError, AskTimeout):
+            return None
+        return situation
+
+    def changed(self, change: Change) -> None:
+        """A record was changed, and the caches have forgotten it: the actors that it concerns read it again."""
+        match change:
+            case NumberChanged(organization_id, env, number_id):
+                self.tell((organization_id, env, number_id), Changed())
+            case TemplateChanged(organization_id, env, number_id, template_id):
+                self.tell((organization_id, env, number_id), TemplateMoved(template_id))
+            case OrganizationChanged(organization_id):
+                for cell in self._registry:
+                    key = cell.key
+                    if isinstance(key, tuple) and key[0] == organization_id:
+                        self.tell(key, Changed())
+
+    def _make(self, number: NumberKey) -> NumberActor:
+        return NumberActor(number, Desk(self._records, self.sending, self.calls, self._pacers, self._owner_since))
+
+    def _in_memory(self, number: NumberKey) -> bool:
+        return self._registry.get(number) is not None
+
+    def _ownership_lost(self, error: BaseException) -> None:
+        log.error("ownership_lost")
+        if self._lost is not None and not self._lost.done():
+            self._lost.set_result(error)

@@ -1,0 +1,32 @@
+"""What keeps the tables in shape: partitions made ahead, callbacks and idempotency keys past their time (C32)."""
+
+from recado.actors.callbacks import Callbacks
+from recado.domain.clock import Clock
+from recado.engine.periodic import Periodic
+from recado.storage import idempotency
+from recado.storage.partitions import ensure_partitions
+from recado.storage.postgres import Database
+
+HOUR = 3_600.0  # seconds
+
+
+class Upkeep:
+    """Runs every hour; each part can be repeated without harm."""
+
+    def __init__(self, db: Database, *, clock: Clock, callbacks: Callbacks) -> None:
+        self._db = db
+        self._clock = clock
+        self._callbacks = callbacks
+        self._worker = Periodic("upkeep", HOUR, self.work, clock, at_once=True)
+
+    async def start(self) -> None:
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        await self._worker.stop()
+
+    async def work(self) -> None:
+        """One round."""
+        await ensure_partitions(self._db, self._clock.now())
+        await idempotency.purge(self._db, self._clock.now())
+        await self._callbacks.purge()

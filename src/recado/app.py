@@ -1,0 +1,211 @@
+"""The composition root: the one place that knows every part, makes them and starts them in order."""
+
+import os
+import random
+import resource
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from importlib.metadata import version
+
+from recado.actors.acceptance import Acceptance
+from recado.actors.number_refresh import NumberRefresh
+from recado.actors.number_view import Records
+from recado.actors.system import ActorSystem, Follow
+from recado.actors.template_review import TemplateReview
+from recado.actors.template_sync import TemplateSync
+from recado.channels.chatapp.bridge import Bridge
+from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.provider import ChatAppProvider
+from recado.config.settings import Settings
+from recado.domain.changes import Change
+from recado.domain.errors import Unavailable
+from recado.domain.page import CursorSigner
+from recado.engine.clock import SystemClock
+from recado.engine.periodic import Periodic
+from recado.engine.runtime import Runtime
+from recado.http.key_authenticator import KeyAuthenticator
+from recado.http.paging import Cursors
+from recado.http.route import Route
+from recado.http.routes.api_keys import api_key_routes
+from recado.http.routes.audit import audit_routes
+from recado.http.routes.callbacks import callback_routes
+from recado.http.routes.messages import message_routes
+from recado.http.routes.number_health import HealthReader, number_health_routes
+from recado.http.routes.number_usage import number_usage_routes
+from recado.http.routes.numbers import number_routes
+from recado.http.routes.organization import organization_routes
+from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
+from recado.http.routes.sandbox_records import sandbox_record_routes
+from recado.http.routes.service import service_routes
+from recado.http.routes.templates import template_routes
+from recado.http.server import HttpServer
+from recado.installation import Installation
+from recado.storage.chat_windows import ChatWindows
+from recado.storage.directories import Directories
+from recado.storage.idempotency import IdempotencyKeys
+from recado.storage.migrate import pending
+from recado.storage.organizations import NewOrganization
+from recado.storage.partitions import ensure_partitions
+
+CHANNEL = "chatapp"
+OPEN_FILES = 65_536
+USES_WRITTEN_EVERY = 60.0  # seconds
+
+
+class Application:
+    """The whole service, from its settings. `made`: what the first start put into an empty data folder."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._installation = Installation(settings, clock=self._clock, random_bytes=os.urandom)
+        self._running = AsyncExitStack()
+        self._system: ActorSystem | None = None
+        self._server: HttpServer | None = None
+        self.made: NewOrganization | None = None
+
+    @property
+    def address(self) -> str:
+        """Where callers reach the API."""
+        return self._settings.address(self._server.port if self._server else None)
+
+    async def start(self) -> None:
+        """Start everything, or nothing."""
+        _allow_open_files()
+        async with AsyncExitStack() as running:
+            running.push_async_callback(self._installation.stop)
+            await self._installation.start()
+            self.made = self._installation.made
+            await ensure_partitions(self._installation.database, self._clock.now())
+            providers = self._providers()
+            for provider in providers.values():
+                running.push_async_callback(provider.stop)
+                await provider.start()
+            await self._assemble(running, providers)
+            self._running = running.pop_all()
+
+    async def stop(self) -> None:
+        """Take nothing more, finish what is under way, close everything. Safe to call twice."""
+        await self._running.aclose()
+
+    async def wait(self) -> None:
+        """Wait until the service cannot go on; raises RuntimeError that says why."""
+        if self._system is None:
+            raise RuntimeError("the service is not started")
+        raise RuntimeError(await self._system.wait())
+
+    def _providers(self) -> dict[str, ChatAppProvider]:
+        """The chat-app adapter of each environment; live may have none (C33)."""
+        settings, clock = self._settings, self._clock
+        providers: dict[str, ChatAppProvider] = {"test": Sandbox(clock, settings.sandbox_time_scale)}
+        if settings.adapter_chatapp == "sandbox":
+            providers["live"] = Sandbox(clock, settings.sandbox_time_scale)
+        elif settings.adapter_chatapp == "bridge":
+            token, secret = settings.bridge_chatapp_token, settings.bridge_chatapp_secret
+            providers["live"] = Bridge(
+                url=settings.bridge_chatapp_url or "",
+                token=token.get_secret_value() if token else "",
+                secret=secret.get_secret_value() if secret else "",
+                callback_url=f"{settings.address()}/v2/callbacks/{CHANNEL}/bridge",
+                clock=clock,
+            )
+        return providers
+
+    async def _assemble(self, running: AsyncExitStack, providers: Mapping[str, ChatAppProvider]) -> None:
+        settings, clock, installation = self._settings, self._clock, self._installation
+        db, ids, keys = installation.database, installation.ids, installation.key_ring
+        directories = Directories(db, clock=clock)
+        system: ActorSystem
+
+        def changed(change: Change) -> None:
+            directories.forget(change)
+            system.changed(change)
+
+        refresh = NumberRefresh(db, clock=clock, keys=keys, provider_for=providers.get, changed=changed)
+        review = TemplateReview(db, clock=clock, keys=keys, provider_for=providers.get, changed=changed)
+        sync = TemplateSync(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=changed)
+        records = Records(
+            db,
+            directories.numbers,
+            directories.organizations,
+            directories.templates,
+            keys,
+            providers.get,
+            clock,
+        )
+        callback_providers = {
+            (CHANNEL, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
+        }
+        system = self._system = ActorSystem(
+            records,
+            runtime=Runtime(clock, random.Random(os.urandom(32))),  # noqa: S311 - spreads restarts; guards nothing
+            ids=ids,
+            follow=Follow(refresh, review),
+            callback_providers=callback_providers,
+        )
+        windows = ChatWindows(db, clock=clock)
+        acceptance = Acceptance(
+            db,
+            numbers=directories.numbers,
+            organizations=directories.organizations,
+            templates=directories.templates,
+            windows=windows,
+            sending=system.sending,
+            ids=ids,
+            clock=clock,
+            sends_in=providers,
+        )
+        cursors = Cursors(CursorSigner(installation.keys.cursor))
+        routes: tuple[Route, ...] = (
+            *message_routes(
+                database=db,
+                ids=ids,
+                acceptance=acceptance,
+                explainer=system.explainer,
+                forced=system.sending.forced,
+                cursors=cursors,
+            ),
+            *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),
+            *number_health_routes(health=HealthReader(db, clock=clock, refresh=refresh)),
+            *number_usage_routes(database=db, organizations=directories.organizations),
+            *template_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, sync=sync, changed=changed),
+            *sandbox_inbound_routes(database=db, numbers=directories.numbers, receiver=system.receipts),
+            *sandbox_record_routes(database=db, ids=ids, changed=changed),
+            *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=changed),
+            *api_key_routes(database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes),
+            *audit_routes(database=db, cursors=cursors),
+            *callback_routes(providers=callback_providers, take=system.callbacks.take),
+        )
+
+        async def ready() -> Mapping[str, bool]:
+            try:
+                missing = await pending(db)
+            except Unavailable:
+                return {"database": False, "migrations": False}
+            return {"database": True, "migrations": not missing}
+
+        server = self._server = HttpServer(
+            (*routes, *service_routes(routes, ready=ready, base_url=settings.address(), version=version("recado"))),
+            authenticator=KeyAuthenticator(directories.keys),
+            idempotency_store=IdempotencyKeys(db),
+            limits=settings.request_limits,
+            clock=clock,
+            ids=ids,
+            base_url=settings.address(),
+            host=settings.listen.host,
+            port=settings.listen.port,
+            admin_token=settings.admin_token.get_secret_value() if settings.admin_token else None,
+            trusted_proxies=settings.trusted_proxies,
+        )
+        uses = Periodic("uses of keys", USES_WRITTEN_EVERY, directories.keys.flush, clock)
+        running.push_async_callback(directories.keys.flush)
+        for part in (uses, windows, system.root, server):
+            running.push_async_callback(part.stop)
+            await part.start()
+
+
+def _allow_open_files() -> None:
+    """Thousands of calls in flight are thousands of sockets (C31)."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))

@@ -1,0 +1,195 @@
+-- name: apply
+-- Delivery reports, at most one for each message. A report on a `sending` message first makes it `sent` (C29.2); what is
+-- late, repeated or backward changes nothing (C15.4). $10: `sending`; $11, $12, $13, $14: the states that a report of
+-- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist.
+with given as (
+    select *
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[]
+    ) as g (organization_id, env, channel, id, report, at, last_error, provider_message_id)
+),
+released as (
+    delete from dispatch d
+    using given g
+    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch is not null
+    returning d.id, d.claimed_at
+),
+moved as (
+    update messages m
+    set
+        status = g.report,
+        sent_at = coalesce(m.sent_at, r.claimed_at, g.at),
+        delivered_at = case when g.report in ('delivered', 'read') then coalesce(m.delivered_at, g.at) end,
+        read_at = case when g.report = 'read' then coalesce(m.read_at, g.at) end,
+        failed_at = case when g.report = 'failed' then g.at end,
+        last_error = case when g.report = 'failed' then g.last_error end,
+        provider_message_id = coalesce(m.provider_message_id, g.provider_message_id),
+        template_category = coalesce(
+            m.template_category,
+            (select t.category from templates t where t.organization_id = m.organization_id and t.id = m.template_id)
+        ),
+        updated_at = $9
+    from given g
+    left join released r on r.id = g.id
+    where
+        m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+        and (
+            (g.report = 'sent' and m.status = any($10::text[]))
+            or (g.report = 'delivered' and m.status = any($11::text[]))
+            or (g.report = 'read' and m.status = any($12::text[]))
+            or (g.report = 'failed' and m.status = any($13::text[]))
+            or (
+                g.report <> 'failed' and m.status = any($14::text[])
+                and coalesce(m.original_error, m.last_error) like 'outcome\_unknown:%'
+            )
+        )
+    returning
+        m.organization_id, m.number_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
+        r.id is not null as was_sending
+),
+known as (
+    insert into provider_messages (organization_id, number_id, provider_message_id, message_id)
+    select organization_id, number_id, provider_message_id, id
+    from moved
+    where was_sending and provider_message_id is not null
+    order by 1, 2, 3
+    on conflict do nothing
+),
+counted as (
+    insert into number_minutes (organization_id, number_id, minute, sent, marketing, uncategorized)
+    select
+        organization_id, number_id, date_trunc('minute', sent_at), count(*),
+        count(*) filter (where template_category = 'marketing'),
+        count(*) filter (where type = 'template' and template_category is null)
+    from moved
+    where was_sending
+    group by 1, 2, 3
+    order by 1, 2, 3
+    on conflict (organization_id, number_id, minute) do update
+    set
+        sent = number_minutes.sent + excluded.sent,
+        marketing = number_minutes.marketing + excluded.marketing,
+        uncategorized = number_minutes.uncategorized + excluded.uncategorized
+)
+select g.id
+from given g
+join messages m
+    on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id;
+
+-- name: owners_of_accounts
+-- Whose numbers these provider ids are.
+select phone_number_id, organization_id, number_id
+from number_owners
+where env = $1 and phone_number_id = any($2::text[]);
+
+-- name: messages_of_provider_ids
+-- Which messages these provider ids belong to.
+select p.organization_id, p.number_id, p.provider_message_id, p.message_id
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, number_id, provider_message_id)
+join provider_messages p
+    on
+        p.organization_id = g.organization_id and p.number_id = g.number_id
+        and p.provider_message_id = g.provider_message_id;
+
+-- name: organizations_of_messages
+-- For reports that name our message but no account: every organization is asked, so this is the slow way.
+select m.organization_id, m.id, m.number_id
+from unnest($3::text[]) as g (id)
+cross join organizations o
+join messages m on m.organization_id = o.id and m.env = $1 and m.channel = $2 and m.id = g.id;
+
+-- name: store_inbound
+-- Inbound messages, each once for its provider id; the window of 24 h opens or extends (C28.2). Answers the new ones.
+with given as (
+    select *
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
+        $10::timestamptz[]
+    ) as g (
+        organization_id, env, id, number_id, recipient, recipient_hash, type, payload, provider_message_id, at
+    )
+),
+fresh as (
+    insert into inbound_ids (organization_id, number_id, provider_message_id, message_id)
+    select organization_id, number_id, provider_message_id, id
+    from given
+    order by 1, 2, 3
+    on conflict do nothing
+    returning message_id
+),
+stored as (
+    insert into messages (
+        organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+        payload, provider_message_id, delivered_at, updated_at
+    )
+    select
+        organization_id, env, 'chatapp', id, 'inbound', 'delivered', type, number_id, recipient, recipient_hash, 1, false,
+        payload::json, provider_message_id, at, $11
+    from given
+    where id in (select message_id from fresh)
+    returning organization_id, number_id, recipient_hash, delivered_at
+),
+opened as (
+    insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at)
+    select organization_id, number_id, recipient_hash, max(delivered_at)
+    from stored
+    group by 1, 2, 3
+    order by 1, 2, 3
+    on conflict (organization_id, number_id, recipient_hash) do update
+    set last_inbound_at = greatest(chat_windows.last_inbound_at, excluded.last_inbound_at)
+)
+select message_id as id from fresh;
+
+-- name: inbound_of
+-- The message that a provider's inbound id became.
+select message_id from inbound_ids where organization_id = $1 and number_id = $2 and provider_message_id = $3;
+
+-- name: park
+insert into parked_reports (organization_id, number_id, event, retry_at, give_up_at)
+select organization_id, number_id, event::jsonb, retry_at, give_up_at
+from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[])
+    as g (organization_id, number_id, event, retry_at, give_up_at);
+
+-- name: take_parked
+-- Reports whose message may be known by now. They are gone when the transaction commits.
+delete from parked_reports
+where id in (
+    select id from parked_reports where retry_at <= $1 order by retry_at limit $2 for update skip locked
+)
+returning id, organization_id, number_id, event, give_up_at;
+
+-- name: take_sandbox
+-- Sandbox reports that are due. They are gone when the transaction commits.
+delete from sandbox_reports s
+using (
+    select organization_id, message_id, step from sandbox_reports
+    where due_at <= $1
+    order by due_at
+    limit $2
+    for update skip locked
+) due
+where s.organization_id = due.organization_id and s.message_id = due.message_id and s.step = due.step
+returning s.organization_id, s.message_id, s.step, s.due_at, s.number_id, s.event;
+
+-- name: next_sandbox
+select min(due_at) from sandbox_reports;
+
+-- name: store_callbacks
+insert into callbacks (channel, adapter, sha256, body, received_at)
+select channel, adapter, sha256, body, received_at
+from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[])
+    as g (channel, adapter, sha256, body, received_at)
+on conflict (sha256) do nothing;
+
+-- name: open_callbacks
+-- The oldest callbacks that are not processed yet.
+select id, channel, adapter, body from callbacks where processed_at is null order by id limit $1;
+
+-- name: callbacks_processed
+update callbacks c
+set processed_at = $3, failure = g.failure
+from unnest($1::bigint[], $2::text[]) as g (id, failure)
+where c.id = g.id;
+
+-- name: purge_callbacks
+delete from callbacks where received_at < $1;

@@ -1,0 +1,202 @@
+"""What comes back from providers, as rows: reports, inbound messages, callbacks, and what waits for another try.
+
+Everything is one statement for many rows, on a connection of the caller's: a report is taken out of its table in the
+transaction that applies it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.storage.rows import Executor, affected, columns
+from recado.storage.sql import load
+
+SQL = load("receipts")
+
+
+def _sources(event: MessageEvent) -> list[MessageStatus]:
+    # Whatever a sent message may become, one that is `sending` may: its report makes it `sent` first (C29.2).
+    return [*MESSAGE_MACHINE.sources(event), *MESSAGE_MACHINE.sources(MessageEvent.REPORT_SENT)]
+
+
+_GUARDS = (
+    list(MESSAGE_MACHINE.sources(MessageEvent.REPORT_SENT)),
+    _sources(MessageEvent.REPORT_DELIVERED),
+    _sources(MessageEvent.REPORT_READ),
+    _sources(MessageEvent.REPORT_FAILED),
+    list(MESSAGE_MACHINE.sources(MessageEvent.LATE_DELIVERED)),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """A report on a message that it names. `last_error` only with `failed`."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    report: str
+    at: datetime
+    last_error: str | None
+    provider_message_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class InboundRow:
+    """A message from a person. `payload`: its JSON text."""
+
+    organization_id: str
+    env: str
+    id: str
+    number_id: str
+    sender: str
+    sender_hash: int
+    type: str
+    payload: str
+    provider_message_id: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRow:
+    """A report whose message is not known yet. `event`: its JSON text."""
+
+    organization_id: str
+    number_id: str
+    event: str
+    retry_at: datetime
+    give_up_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRow:
+    """A callback as it came."""
+
+    channel: str
+    adapter: str
+    sha256: bytes
+    body: bytes
+    received_at: datetime
+
+
+async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> set[str]:
+    """Apply reports, at most one for each message; answers the ids of the messages that exist."""
+    arguments = columns(
+        [
+            (
+                row.organization_id,
+                row.env,
+                row.channel,
+                row.id,
+                row.report,
+                row.at,
+                row.last_error,
+                row.provider_message_id,
+            )
+            for row in rows
+        ],
+        8,
+    )
+    return {row["id"] for row in await executor.fetch(SQL.apply, *arguments, now, *_GUARDS)}
+
+
+async def owners_of_accounts(executor: Executor, env: str, accounts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """(organization, number) by the provider's phone number id."""
+    rows = await executor.fetch(SQL.owners_of_accounts, env, list(accounts))
+    return {row["phone_number_id"]: (row["organization_id"], row["number_id"]) for row in rows}
+
+
+async def messages_of_provider_ids(
+    executor: Executor, wanted: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], str]:
+    """Message ids by (organization, number, provider message id)."""
+    rows = await executor.fetch(SQL.messages_of_provider_ids, *columns(list(wanted), 3))
+    return {(row["organization_id"], row["number_id"], row["provider_message_id"]): row["message_id"] for row in rows}
+
+
+async def organizations_of_messages(
+    executor: Executor, env: str, channel: str, ids: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """(organization, number) by message id, for reports that name no account."""
+    rows = await executor.fetch(SQL.organizations_of_messages, env, channel, list(ids))
+    return {row["id"]: (row["organization_id"], row["number_id"]) for row in rows}
+
+
+async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: datetime) -> set[str]:
+    """Store inbound messages; answers the ids of those that were new."""
+    arguments = columns(
+        [
+            (
+                row.organization_id,
+                row.env,
+                row.id,
+                row.number_id,
+                row.sender,
+                row.sender_hash,
+                row.type,
+                row.payload,
+                row.provider_message_id,
+                row.at,
+            )
+            for row in rows
+        ],
+        10,
+    )
+    return {row["id"] for row in await executor.fetch(SQL.store_inbound, *arguments, now)}
+
+
+async def inbound_of(executor: Executor, organization_id: str, number_id: str, provider_message_id: str) -> str | None:
+    """The message that a provider's inbound id became."""
+    found: str | None = await executor.fetchval(SQL.inbound_of, organization_id, number_id, provider_message_id)
+    return found
+
+
+async def park(executor: Executor, rows: Sequence[ParkedRow]) -> None:
+    """Keep reports for another try."""
+    arguments = columns(
+        [(row.organization_id, row.number_id, row.event, row.retry_at, row.give_up_at) for row in rows], 5
+    )
+    await executor.execute(SQL.park, *arguments)
+
+
+async def take_parked(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
+    """Take reports out for another try."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_parked, now, limit)
+    return rows
+
+
+async def take_sandbox(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
+    """Take out the sandbox's reports that are due."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_sandbox, now, limit)
+    return rows
+
+
+async def next_sandbox(executor: Executor) -> datetime | None:
+    """When the sandbox's next report is due."""
+    found: datetime | None = await executor.fetchval(SQL.next_sandbox)
+    return found
+
+
+async def store_callbacks(executor: Executor, rows: Sequence[CallbackRow]) -> None:
+    """Store callbacks; a repeat of the same bytes is left out (C29.5)."""
+    arguments = columns([(row.channel, row.adapter, row.sha256, row.body, row.received_at) for row in rows], 5)
+    await executor.execute(SQL.store_callbacks, *arguments)
+
+
+async def open_callbacks(executor: Executor, limit: int) -> list[Mapping[str, Any]]:
+    """The oldest callbacks that are not processed yet."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit)
+    return rows
+
+
+async def callbacks_processed(executor: Executor, results: Sequence[tuple[int, str | None]], now: datetime) -> None:
+    """Mark callbacks done; the second value says what was wrong with one that could not be read."""
+    await executor.execute(SQL.callbacks_processed, *columns(list(results), 2), now)
+
+
+async def purge_callbacks(executor: Executor, before: datetime) -> int:
+    """Delete callbacks that were kept long enough."""
+    return affected(await executor.execute(SQL.purge_callbacks, before))
