@@ -1,0 +1,127 @@
+"""The commands as such: help with an example, one line for each error, and an exit status that tells."""
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from recado import __version__
+from recado.cli.errors import explain
+from recado.cli.main import main
+from recado.domain.errors import Unavailable
+
+Recado = Callable[..., "subprocess.CompletedProcess[str]"]
+
+COMMANDS = [
+    (),
+    ("serve",),
+    ("migrate",),
+    ("org",),
+    ("org", "create"),
+    ("org", "list"),
+    ("keys",),
+    ("keys", "create"),
+    ("keys", "list"),
+    ("keys", "revoke"),
+    ("doctor",),
+    ("loadtest",),
+    ("simulator",),
+    ("version",),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
+def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    assert main([*command, "--help"]) == 0
+
+    shown = capsys.readouterr().out
+    assert f"Usage: {' '.join(('recado', *command))}" in shown
+    assert "Example: " in shown
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each in [("org",), ("keys",), ()]], ids=" ".join)
+def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    assert main(command) == 2
+
+    printed = capsys.readouterr()
+    assert "Commands" in printed.out + printed.err
+    assert "recado: " not in printed.err
+
+
+def test_the_version_is_told(recado: Recado) -> None:
+    assert recado("version").stdout.startswith(f"recado {__version__} (Python 3.")
+    assert json.loads(recado("version", "--json").stdout)["version"] == __version__
+
+
+def test_an_unknown_command_is_one_line_with_the_way_to_the_help(recado: Recado) -> None:
+    done = recado("sevre")
+
+    assert done.returncode == 2
+    assert done.stderr.startswith("recado: No such command 'sevre'.")
+    assert done.stderr.endswith("Try 'recado --help'.\n")
+    assert done.stderr.count("\n") == 1
+
+
+def test_every_wrong_setting_has_its_line(recado: Recado, tmp_path: Path) -> None:
+    done = recado("org", "list", "--data-dir", str(tmp_path / "data"), LISTEN="nowhere", LOG_LEVEL="loud")
+
+    assert done.returncode == 1
+    assert [line.split()[1] for line in done.stderr.splitlines()] == ["RECADO_LISTEN", "RECADO_LOG_LEVEL"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_an_external_database_without_keys_is_refused_before_it_is_asked(recado: Recado) -> None:
+    done = recado("org", "list", DATABASE_URL="postgresql://127.0.0.1:1/recado")
+
+    assert done.returncode == 1
+    assert [line.split()[1] for line in done.stderr.splitlines()] == ["RECADO_ENCRYPTION_KEYS", "RECADO_CURSOR_KEY"]
+
+
+def test_a_folder_that_cannot_be_made_is_named(recado: Recado, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+
+    done = recado("org", "list", "--data-dir", str(tmp_path / "file" / "data"))
+
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"recado: {tmp_path / 'file' / 'data' / 'keys.json'} cannot be used")
+
+
+def test_the_doctor_names_what_to_mend_and_fails(recado: Recado) -> None:
+    done = recado(
+        "doctor",
+        "--json",
+        DATABASE_URL="postgresql://127.0.0.1:1/recado",
+        ADAPTER_CHATAPP="bridge",
+        BRIDGE_CHATAPP_URL="http://127.0.0.1:1",
+        BRIDGE_CHATAPP_TOKEN="t",
+        BRIDGE_CHATAPP_SECRET="s",
+        LISTN="slip",
+    )
+
+    report = json.loads(done.stdout)
+    assert done.returncode == 1
+    assert report["healthy"] is False
+    failures = {check["subject"] for check in report["checks"] if check["verdict"] == "failure"}
+    warnings = [check["text"] for check in report["checks"] if check["verdict"] == "warning"]
+    assert failures == {"keys", "providers"}
+    assert warnings == ["RECADO_LISTN is no setting: correct its name or remove it"]
+
+
+def test_a_load_test_needs_a_token_and_an_address(recado: Recado) -> None:
+    assert recado("loadtest").stderr.startswith("recado: --token is missing: 'recado keys create")
+    assert recado("loadtest", "localhost:8080", "--token", "t").stderr.startswith(
+        "recado: 'localhost:8080' is no address"
+    )
+    unreachable = recado("loadtest", "http://127.0.0.1:1", "--token", "t")
+    assert unreachable.returncode == 1
+    assert "http://127.0.0.1:1 does not answer" in unreachable.stderr
+
+
+def test_a_database_that_does_not_answer_is_told_without_its_address() -> None:
+    assert explain(Unavailable()) == ["the database does not answer: start it, or correct RECADO_DATABASE_URL"]
+
+
+def test_a_defect_is_told_apart_from_a_mistake() -> None:
+    assert explain(ZeroDivisionError()) is None
