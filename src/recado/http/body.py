@@ -12,6 +12,10 @@ from recado.domain.errors import Problem
 IDLE_SECONDS = 30.0
 
 
+class ClientLeft(ConnectionError):
+    """The connection ended before the body did: there is nobody to answer."""
+
+
 async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
     """Return the body; BODY_TOO_LARGE (413) past `limit` bytes, 408 when no byte comes for 30 s.
 
@@ -37,13 +41,15 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
             if len(chunks) > limit:
                 raise too_large(limit)
         return bytes(chunks)
+    except ConnectionError as error:
+        raise ClientLeft from error
     except RequestPayloadError:
-        raise Problem("BAD_REQUEST", "the body does not have the form that its headers announce") from None
+        raise Problem("BAD_REQUEST", "The body does not have the form that its headers announce.") from None
 
 
 def too_large(limit: int) -> Problem:
     """Return the 413 of a body over `limit` bytes."""
-    return Problem("BODY_TOO_LARGE", f"the body is larger than {limit} bytes", meta={"limitBytes": limit})
+    return Problem("BODY_TOO_LARGE", f"The body is larger than {limit} bytes.", meta={"limitBytes": limit})
 
 
 def _continue(request: BaseRequest) -> None:
@@ -72,6 +78,6 @@ async def _next_chunk(payload: StreamReader, clock: Clock) -> bytes:
         if not idle:
             raise
         reader.uncancel()
-        raise Problem("BAD_REQUEST", "the body stopped arriving", status=408) from None
+        raise Problem("BAD_REQUEST", "The body stopped arriving.", status=408) from None
     finally:
         timer.cancel()

@@ -90,6 +90,6 @@ class Call:
             return
         raise Problem(
             "VERSION_MISMATCH",
-            "the record has another version than the one named in If-Match",
+            "The record has another version than the one named in If-Match.",
             meta={"currentETag": f'"{current}"'},
         )

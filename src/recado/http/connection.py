@@ -57,6 +57,11 @@ class Connection(RequestHandler):
         self.begun = self.heard = True
         super().data_received(data)
 
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Let bytes flow again; a body taken whole asks for this too, when nothing was held back."""
+        if self._reading_paused:
+            super().resume_reading(resume_parser)
+
     def request_begins(self) -> None:
         """A complete head has become a request."""
         self.busy = True
@@ -67,6 +72,10 @@ class Connection(RequestHandler):
         """The request was answered; what came meanwhile was its body."""
         self.busy = False
         self.begun = False
+
+    def spare_the_rest(self) -> None:
+        """Do not wait for the rest of a body that does not come."""
+        self._lingering_time = 0.0
 
     def look(self, now: float) -> None:
         """Close the connection when its head has been incomplete for too long; `now`: monotonic seconds."""
@@ -83,7 +92,7 @@ class Connection(RequestHandler):
         self, request: BaseRequest, status: int = 500, exc: BaseException | None = None, message: str | None = None
     ) -> web.StreamResponse:
         """Answer what is not HTTP with a problem; nothing of it is logged."""
-        if status >= 500:
+        if status >= 500 and not isinstance(exc, ConnectionError):
             self.report_error("http_request_failed", exc)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun already")

@@ -15,7 +15,7 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem, not_found
 from recado.domain.ids import REQUEST, IdSource
 from recado.http.answers import Answers
-from recado.http.body import read_body
+from recado.http.body import ClientLeft, read_body
 from recado.http.call import Call, IdempotencyKey
 from recado.http.middleware import preconditions
 from recado.http.middleware.authentication import Administrator, Authenticator, authenticate, bearer_token
@@ -69,7 +69,7 @@ class Dispatcher:
         """Answer `request`; raises nothing but what tells that the client has left."""
         started = self._monotonic()
         now = self._now()
-        target, _, query = request.raw_path.partition("?")
+        target, _, query = _target(request).partition("?")
         operation: Operation | None = None
         call = Call(
             request.method, target, NO_PARAMETERS, request.headers, _peer(request), self._addresses,
@@ -82,11 +82,11 @@ class Dispatcher:
             self._answers.render(reply)
         except Problem as problem:
             reply = self._answers.problem(problem, call)
-        except ConnectionError:
-            raise  # the client has left while it was sending
+        except ClientLeft:
+            raise
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a handler is answered with 500
             self._report(operation, call, error)
-            reply = self._answers.problem(Problem("INTERNAL_ERROR", "the request could not be completed"), call)
+            reply = self._answers.problem(Problem("INTERNAL_ERROR", "The request could not be completed."), call)
         if operation is not None and operation.rate_class == PUBLIC and reply.status == 404:
             self._limiter.of_address(call.client_ip, PUBLIC, started).take(started)
         if self._observe is not None:
@@ -102,7 +102,7 @@ class Dispatcher:
         """The operation at the path; 404 or 405."""
         found = self._router.find(call.target)
         if found is None:
-            raise Problem("ROUTE_NOT_FOUND", "there is no such route")
+            raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
         methods, call.path = found
         operation = methods.get(call.method)
         if operation is None and call.method == "HEAD":
@@ -110,10 +110,10 @@ class Dispatcher:
         if operation is None:
             allowed = sorted({*methods, "HEAD"} if "GET" in methods else methods)
             raise Problem(
-                "METHOD_NOT_ALLOWED", "the route does not take this method", headers={"Allow": ", ".join(allowed)}
+                "METHOD_NOT_ALLOWED", "The route does not take this method.", headers={"Allow": ", ".join(allowed)}
             )
         if operation.route.access is Access.ADMIN and not self._administrator.exists:
-            raise Problem("ROUTE_NOT_FOUND", "there is no such route")
+            raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
         return operation
 
     async def _admit(self, operation: Operation, call: Call, at: float) -> None:
@@ -133,13 +133,13 @@ class Dispatcher:
             if not bucket.take(at):
                 raise bucket.refusal()
         if principal.allowed_ips and not within(call.client_ip, principal.allowed_ips):
-            raise Problem("IP_NOT_ALLOWED", "the API key is not allowed from this address")
+            raise Problem("IP_NOT_ALLOWED", "The API key is not allowed from this address.")
         if operation.route.session_only and principal.actor_type != ACCOUNT:
-            raise Problem("SESSION_ONLY", "this operation needs a dashboard session")
+            raise Problem("SESSION_ONLY", "This operation needs a dashboard session.")
         if operation.scope is not None and operation.scope not in principal.scopes:
             raise missing_scope(operation.scope)
         if principal.suspended and operation.writes:
-            raise Problem("ORGANIZATION_SUSPENDED", "the organization is suspended: only reads are possible")
+            raise Problem("ORGANIZATION_SUSPENDED", "The organization is suspended: only reads are possible.")
 
     def _admit_without_key(self, operation: Operation, call: Call, at: float) -> None:
         """The administrator, public routes and callbacks."""
@@ -170,7 +170,7 @@ class Dispatcher:
         if given_key is not None:
             check_form(given_key)
         elif route.idempotency is Idempotency.REQUIRED:
-            raise Problem("IDEMPOTENCY_KEY_REQUIRED", f"the header {IDEMPOTENCY_KEY} is required")
+            raise Problem("IDEMPOTENCY_KEY_REQUIRED", f"The header {IDEMPOTENCY_KEY} is required.")
         body: JsonBody | None = None
         if operation.has_body:
             call.raw_body = await read_body(request, route.body_limit, self._clock)
@@ -228,6 +228,12 @@ def _parse(operation: Operation, call: Call) -> JsonBody | None:
         return parse_json(b"{}")
     require_json(call.headers.get("Content-Type"))
     return parse_json(call.raw_body)
+
+
+def _target(request: BaseRequest) -> str:
+    """Path and query as they were sent; of the absolute form of a target too (`GET http://host/path`)."""
+    target = request.raw_path
+    return target if target.startswith("/") else str(request.rel_url)
 
 
 def _peer(request: BaseRequest) -> str:

@@ -5,9 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from recado.domain.errors import FieldError
-
-MOST = 50
+from recado.domain.errors import MAX_FIELD_ERRORS, FieldError
 
 _NOTHING: Any = object()
 
@@ -51,7 +49,7 @@ def from_body(error: ValidationError, document: Any) -> list[FieldError]:
 
 
 def _details(error: ValidationError) -> list[Any]:
-    return list(error.errors(include_url=False, include_input=False)[:MOST])
+    return list(error.errors(include_url=False, include_input=False)[:MAX_FIELD_ERRORS])
 
 
 def _field_error(details: Any, path: str) -> FieldError:

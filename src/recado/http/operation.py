@@ -49,6 +49,32 @@ def _check(route: Route) -> None:
         raise ValueError(f"{where} cannot both be parsed and be left raw")
 
 
+def statuses(route: Route) -> tuple[int, ...]:
+    """Return every status of a problem that an operation can answer: its own, and those of the steps before it."""
+    found = {*route.errors, 500}
+    if route.access is not Access.PUBLIC:
+        found.add(503)
+    if route.access in {Access.KEY, Access.ADMIN}:
+        found.add(401)
+    if route.access is Access.KEY:
+        found |= {403, 429}
+    elif route.rate_class:
+        found.add(429)
+    if route.query is not None:
+        found |= {400, route.bad_query_status}
+    if "{" in route.path:
+        found.add(404)
+    if route.body is not None:
+        found |= {400, 408, 413, 415, 422, route.bad_body_status}
+    elif route.raw_body:
+        found |= {400, 408, 413}
+    if route.idempotency is not Idempotency.NONE:
+        found |= {400, 409, 422}
+    if route.creates or (route.versioned and route.method != "GET"):
+        found.add(412)
+    return tuple(sorted(found))
+
+
 def missing_scope(scope: str) -> Problem:
     """Return the 403 for a credential without `scope`."""
-    return Problem("SCOPE_REQUIRED", f"the credential lacks the scope {scope}", meta={"requiredScope": scope})
+    return Problem("SCOPE_REQUIRED", f"The credential lacks the scope {scope}.", meta={"requiredScope": scope})

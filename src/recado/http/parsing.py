@@ -11,8 +11,8 @@ from urllib.parse import parse_qsl
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from recado.domain.errors import FieldError, Problem
-from recado.http.field_errors import MOST, escape, from_body, from_query
+from recado.domain.errors import CODES, KINDS, FieldError, Problem
+from recado.http.field_errors import escape, from_body, from_query
 
 _USUAL_TYPES = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
 
@@ -33,9 +33,9 @@ def parse_json(raw: bytes) -> JsonBody:
         document = orjson.loads(raw)
         return JsonBody(document, orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
     except orjson.JSONDecodeError as error:
-        raise _malformed(f"the body is not valid JSON (line {error.lineno}, column {error.colno})") from None
+        raise _malformed(f"The body is not valid JSON (line {error.lineno}, column {error.colno}).") from None
     except TypeError:  # what the parser reads, the writer can refuse for one reason: depth
-        raise _malformed("the body is nested too deeply") from None
+        raise _malformed("The body is nested too deeply.") from None
 
 
 def _malformed(detail: str) -> Problem:
@@ -49,7 +49,7 @@ def require_json(content_type: str | None) -> None:
     media_type, _, parameters = (content_type or "").partition(";")
     charset = parameters.replace(" ", "").replace('"', "").lower()
     if media_type.strip().lower() != "application/json" or charset not in {"", "charset=utf-8"}:
-        raise Problem("UNSUPPORTED_MEDIA_TYPE", "the body must be sent as application/json in UTF-8")
+        raise Problem("UNSUPPORTED_MEDIA_TYPE", "The body must be sent as application/json in UTF-8.")
 
 
 def validate_body(model: type[BaseModel], body: JsonBody, bad_status: int) -> BaseModel:
@@ -59,21 +59,23 @@ def validate_body(model: type[BaseModel], body: JsonBody, bad_status: int) -> Ba
     try:
         return model.__pydantic_validator__.validate_json(body.canonical)  # type: ignore[no-any-return]
     except ValidationError as error:
-        raise invalid(
-            "VALIDATION_ERROR" if bad_status == 422 else "BAD_REQUEST", "body", error, body.document
-        ) from None
+        raise _invalid(from_body(error, body.document), bad_status) from None
 
 
-def invalid(code: str, what: str, error: ValidationError, document: Any) -> Problem:
-    """Return the problem for a body that does not fit its model."""
-    return Problem(code, f"the {what} does not fit this operation", errors=from_body(error, document))
+def _invalid(errors: list[FieldError], status: int) -> Problem:
+    """The problem for a body that does not fit: under the one code that all its errors share, if it has this status."""
+    codes = {error.code for error in errors}
+    code = codes.pop() if len(codes) == 1 else ""
+    if code not in CODES or CODES[code].status != status:
+        code = KINDS[status]
+    return Problem(code, "The body does not fit this operation.", errors=errors)
 
 
 def refuse_nul(document: Any) -> None:
     """Raise INVALID_CHARACTER (422) when a text or a member's name in `document` holds U+0000 (C2.3.4)."""
     found = [FieldError(path, "INVALID_CHARACTER", "must not contain U+0000") for path in _nul_paths(document, "")]
     if found:
-        raise Problem("INVALID_CHARACTER", "texts must not contain the character U+0000", errors=found[:MOST])
+        raise Problem("INVALID_CHARACTER", "Texts must not contain the character U+0000.", errors=found)
 
 
 def _nul_paths(value: Any, path: str) -> Iterator[str]:
@@ -125,7 +127,7 @@ class QueryParser:
     def _refused(self, errors: list[FieldError]) -> Problem:
         code = "INVALID_PARAMETER" if self._status == 400 else "VALIDATION_ERROR"
         names = ", ".join(dict.fromkeys(error.path for error in errors if error.path in self._names))
-        return Problem(code, f"query parameters are not acceptable: {names}", errors=errors)
+        return Problem(code, f"Query parameters are not acceptable: {names}.", errors=errors)
 
 
 def _pairs(query: str) -> list[tuple[str, str]]:
@@ -134,7 +136,7 @@ def _pairs(query: str) -> list[tuple[str, str]]:
     try:
         return parse_qsl(query, keep_blank_values=True, errors="strict")
     except ValueError:  # UnicodeDecodeError among them
-        raise Problem("INVALID_PARAMETER", "the query string is not valid UTF-8") from None
+        raise Problem("INVALID_PARAMETER", "The query string is not valid UTF-8.") from None
 
 
 def _is_list(annotation: Any) -> bool:

@@ -4,9 +4,8 @@ from typing import Any
 
 import orjson
 
-from recado.domain.errors import Problem
+from recado.domain.errors import MAX_FIELD_ERRORS, Problem, problem_slug
 
-MOST_ERRORS = 50
 MEDIA_TYPE = "application/problem+json"
 
 
@@ -18,13 +17,13 @@ class ProblemRenderer:
 
     def type_of(self, code: str) -> str:
         """Return the address that names the kind of problem."""
-        return self._types + code.lower().replace("_", "-")
+        return self._types + problem_slug(code)
 
     def body(self, problem: Problem, instance: str, request_id: str) -> bytes:
         """Return the JSON of `problem`, which happened at the path `instance`."""
         return self.render(
             problem.code, problem.kind, problem.status, problem.title, problem.detail, instance, request_id,
-            [{"path": e.path, "code": e.code, "message": e.message} for e in problem.errors[:MOST_ERRORS]],
+            [{"path": e.path, "code": e.code, "message": e.message} for e in problem.errors[:MAX_FIELD_ERRORS]],
             problem.meta,
         )  # fmt: skip
 

@@ -65,6 +65,7 @@ class Route:
     versioned: bool = False  # ETag, If-Match, If-None-Match (C6.3)
     creates: bool = False  # there is no current version: any If-Match fails
     session_only: bool = False
+    documented: bool = True  # pages for people stay out of the OpenAPI document
     path_ids: Mapping[str, str] = field(default_factory=dict)  # parameter → id prefix; another form answers 404
     # Finds the path's resource before the body is looked at (C2.6) and leaves it in `call.resource`.
     load: Callable[[Call], Awaitable[Any]] | None = None

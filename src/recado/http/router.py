@@ -44,8 +44,8 @@ class Router(Generic[Operation]):
         if node is None:
             return None
         try:
-            decoded = [unquote(value, errors="strict") for value in values]
-        except UnicodeDecodeError:
+            decoded = [_decoded(value) for value in values]
+        except ValueError:
             return None
         return node.methods, dict(zip(node.names, decoded, strict=True))
 
@@ -88,3 +88,12 @@ class Router(Generic[Operation]):
 def ids_are_formed(wanted: Mapping[str, str], path: Mapping[str, str]) -> bool:
     """Whether every path parameter named in `wanted` (parameter → prefix) has the form of such an id (C2.1)."""
     return all(is_id(prefix, path[name]) for name, prefix in wanted.items())
+
+
+def _decoded(segment: str) -> str:
+    """The text of a path segment; ValueError when it is no UTF-8, or holds what no stored text can."""
+    text = unquote(segment, errors="strict")
+    text.encode()
+    if "\0" in text:
+        raise ValueError("U+0000 in a path")
+    return text

@@ -88,6 +88,11 @@ class HttpServer:
             return int(self._listener.sockets[0].getsockname()[1])
         return self._port
 
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._web.connections) if self._web is not None else 0
+
     async def start(self) -> None:
         """Listen."""
         if self._listener is not None:
@@ -120,10 +125,14 @@ class HttpServer:
         await listener.wait_closed()
 
     async def _handle(self, request: BaseRequest) -> web.StreamResponse:
+        connection: Connection = request.protocol  # type: ignore[assignment]
         try:
-            return await self._dispatcher.handle(request)
+            response = await self._dispatcher.handle(request)
+            if response.status == 408:
+                connection.spare_the_rest()
+            return response
         finally:
-            request.protocol.request_ends()  # type: ignore[attr-defined]
+            connection.request_ends()
 
     def _look(self) -> None:
         """Once a second: close the connections whose head does not come."""
@@ -140,9 +149,9 @@ class HttpServer:
         if status not in KINDS:
             status = 400
         code, title, detail = (
-            ("INTERNAL_ERROR", "An internal error occurred", "the request could not be completed")
+            ("INTERNAL_ERROR", "An internal error occurred", "The request could not be completed.")
             if status >= 500
-            else ("BAD_REQUEST", "The request is not valid", "this is not a valid HTTP request")
+            else ("BAD_REQUEST", "The request is not valid", "This is not a valid HTTP request.")
         )
         body = self._problems.render(code, KINDS[status], status, title, detail, "", request_id)
         lines = f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\n"

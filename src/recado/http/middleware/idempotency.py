@@ -40,7 +40,7 @@ class IdempotencyStore(Protocol):
 def check_form(key: str) -> None:
     """Raise IDEMPOTENCY_KEY_INVALID unless `key` is 1 to 255 printable ASCII characters."""
     if not 1 <= len(key) <= _LONGEST or not key.isascii() or not key.isprintable():
-        raise Problem("IDEMPOTENCY_KEY_INVALID", f"{HEADER} must be 1 to {_LONGEST} characters of printable ASCII")
+        raise Problem("IDEMPOTENCY_KEY_INVALID", f"{HEADER} must be 1 to {_LONGEST} characters of printable ASCII.")
 
 
 def key_of(call: Call, key: str, query: str, content: bytes) -> IdempotencyKey:
@@ -71,7 +71,7 @@ class KeptAnswers:
         if isinstance(found, InProgress):
             raise Problem(
                 "IDEMPOTENCY_IN_PROGRESS",
-                f"the first request with this {HEADER} is still running",
+                f"The first request with this {HEADER} is still running.",
                 headers={"Retry-After": "1"},
             )
         if isinstance(found, Reused):
@@ -119,4 +119,4 @@ class KeptAnswers:
 
 def reused() -> Problem:
     """Return the 422 for a key that was used with another request."""
-    return Problem("IDEMPOTENCY_KEY_REUSED", f"this {HEADER} was used with another request")
+    return Problem("IDEMPOTENCY_KEY_REUSED", f"This {HEADER} was used with another request.")

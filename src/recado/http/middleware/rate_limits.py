@@ -18,20 +18,16 @@ Limit = tuple[float, int]  # refill per second, capacity
 class Bucket:
     """Tokens of one caller in one class. `refill` is per second; times are monotonic seconds."""
 
-    __slots__ = ("_at", "_capacity", "_refill", "_tokens", "name", "policy", "policy_line")
+    __slots__ = ("_at", "_capacity", "_refill", "_tokens", "limit", "name", "policy", "policy_line")
 
     def __init__(self, name: str, limit: Limit, now: float) -> None:
         self.name = name
+        self.limit = limit  # refill per second, capacity
         self._refill, self._capacity = limit
         self._tokens = float(self._capacity)
         self._at = now
         self.policy = f'"{name}";q={self._capacity};w={math.ceil(self._capacity / self._refill)}'
         self.policy_line = f"RateLimit-Policy: {self.policy}\r\n"
-
-    @property
-    def limit(self) -> Limit:
-        """Refill per second and capacity."""
-        return self._refill, self._capacity
 
     def take(self, now: float) -> bool:
         """Take one token; False when there is none."""
@@ -60,7 +56,7 @@ class Bucket:
         """Return the 429 for a caller whose bucket is empty."""
         return Problem(
             "RATE_LIMITED",
-            f"too many requests of the class {self.name}",
+            f"Too many requests of the class {self.name}.",
             meta={"policy": self.policy},
             headers={"Retry-After": str(self.retry_after())},
         )
@@ -95,10 +91,10 @@ class RateLimiter:
         key = (principal.actor_id, name)
         bucket = self._buckets.get(key)
         overrides = principal.rate_limits
-        if bucket is not None and not overrides:
+        limit = self._limits[name]
+        if bucket is not None and not overrides and bucket.limit is limit:
             self._buckets.move_to_end(key)
             return bucket
-        limit = self._limits[name]
         if name in overrides:
             refill, capacity = overrides[name]
             limit = (refill / self._share, max(1, capacity // self._share))

@@ -1,0 +1,149 @@
+"""The routes about the service itself (C2.7): is it up, is it ready, what does it offer, what do its problems mean."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, partial
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from recado.domain.errors import CODES, Problem, Unavailable, problem_slug
+from recado.http.call import Call
+from recado.http.models import ApiModel
+from recado.http.openapi import document
+from recado.http.rendering import dump
+from recado.http.reply import Reply
+from recado.http.route import Access, Route
+
+Ready = Callable[[], Awaitable[Mapping[str, bool]]]
+
+TAG = "Service"
+_STATIC = files("recado.http") / "static"
+_HOUR = "public, max-age=3600"
+_FILES = {
+    "docs.js": ("docs.js", "text/javascript; charset=utf-8"),
+    "swagger-ui.css": ("swagger-ui/swagger-ui.css", "text/css; charset=utf-8"),
+    "swagger-ui-bundle.js": ("swagger-ui/swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+    "favicon-32x32.png": ("swagger-ui/favicon-32x32.png", "image/png"),
+}
+# The page's style sheet draws its icons from data addresses, and the page sets styles on its elements.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
+    "connect-src 'self'{server}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_PLAIN_POLICY = "default-src 'none'; frame-ancestors 'none'"
+_PUBLIC: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"}
+
+
+class Health(ApiModel):
+    """The process is up."""
+
+    status: str
+
+
+class Readiness(ApiModel):
+    """The service can take work; each part by name."""
+
+    status: str
+    checks: dict[str, bool]
+
+
+def service_routes(
+    others: Sequence[Route], *, ready: Ready, base_url: str, version: str, tags: Mapping[str, str] | None = None
+) -> tuple[Route, ...]:
+    """Return the routes of the service. `others`: all other routes, for the document; `ready`: each part by name."""
+
+    @cache
+    def described() -> bytes:
+        names = {TAG: "The service itself.", **(tags or {})}
+        return dump(document((*others, *routes), base_url=base_url, version=version, tags=names))
+
+    async def openapi(_: Call) -> Reply:
+        return Reply(200, described(), headers={"Cache-Control": "no-cache"})
+
+    routes = (
+        Route(
+            **_PUBLIC, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
+            responses={200: Health},
+        ),
+        Route(
+            **_PUBLIC, path="/readyz", handler=partial(_readiness, ready), operation_id="getReadiness",
+            summary="Can the service take work?", responses={200: Readiness}, errors=(503,),
+        ),
+        Route(
+            **_PUBLIC, path="/v2/openapi.json", handler=openapi, operation_id="getOpenApiDocument",
+            summary="This document", responses={200: None}, response_types={200: "application/json"},
+        ),
+        Route(
+            **_PUBLIC, path="/docs", handler=partial(_page, _policy(base_url)), operation_id="getDocs",
+            summary="The document as a page", documented=False,
+        ),
+        Route(
+            **_PUBLIC, path="/docs/{file}", handler=_file, operation_id="getDocsFile",
+            summary="A file of that page", documented=False,
+        ),
+        Route(
+            **_PUBLIC, path="/problems/{code}", handler=_problem, operation_id="getProblemPage",
+            summary="What a problem's type means", documented=False,
+        ),
+    )  # fmt: skip
+    return routes
+
+
+async def _health(_: Call) -> Reply:
+    return Reply(200, {"status": "ok"})
+
+
+async def _readiness(ready: Ready, _: Call) -> Reply:
+    checks = dict(await ready())
+    if not all(checks.values()):
+        problem = Unavailable("A part of the service is not ready.")
+        problem.meta = {"checks": checks}
+        raise problem
+    return Reply(200, {"status": "ready", "checks": checks})
+
+
+async def _page(policy: str, _: Call) -> Reply:
+    return Reply(200, _content("docs.html"), headers=_html(policy))
+
+
+async def _file(call: Call) -> Reply:
+    found = _FILES.get(call.path["file"])
+    if found is None:
+        raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
+    name, content_type = found
+    headers = {"Content-Type": content_type, "Cache-Control": _HOUR, "X-Content-Type-Options": "nosniff"}
+    return Reply(200, _content(name), headers=headers)
+
+
+async def _problem(call: Call) -> Reply:
+    code = {problem_slug(code): code for code in CODES}.get(call.path["code"])
+    if code is None:
+        raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
+    entry = CODES[code]
+    title = escape(entry.title)
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{code}</title></head><body><h1>{title}</h1>'
+        f"<p>Code <code>{code}</code>, kind <code>{entry.kind}</code>, status {entry.status}.</p></body></html>\n"
+    )
+    return Reply(200, page.encode(), headers=_html(_PLAIN_POLICY))
+
+
+def _html(policy: str) -> dict[str, str]:
+    return {
+        "Content-Type": "text/html; charset=utf-8",
+        "Cache-Control": _HOUR,
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
+
+
+def _policy(base_url: str) -> str:
+    """The page may call the server that its document names, which can differ from the one it came from."""
+    origin = "/".join(base_url.split("/")[:3])
+    return _POLICY.format(server=f" {origin}" if origin.startswith("http") else "")
+
+
+@cache
+def _content(name: str) -> bytes:
+    return _STATIC.joinpath(name).read_bytes()

@@ -1,0 +1,166 @@
+"""A server with fake routes and credentials on a real socket, under a virtual clock: what HTTP itself must hold."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import aiohttp
+import pytest
+
+from recado.domain.errors import Problem
+from recado.domain.idempotency import Beginning, InProgress, Reused, Started, Stored
+from recado.domain.ids import IdSource
+from recado.engine.clock import VirtualClock
+from recado.http.call import Call
+from recado.http.principal import Principal
+from recado.http.reply import Reply
+from recado.http.route import Route
+from recado.http.server import HttpServer
+
+BASE_URL = "https://api.example.com"
+SENDER = Principal("org_1", "live", "key", "key_1", frozenset({"things:read", "things:write"}))
+
+LIMITS = {
+    "read": (500.0, 1000),
+    "write": (200.0, 400),
+    "send": (5000.0, 10_000),
+    "public": (50.0, 3),
+    "login": (10 / 60, 10),
+    "failed": (50.0, 50),
+    "tiny": (0.5, 2),
+}
+
+
+@dataclass
+class FakeCredentials:
+    """Tokens to principals; `bad` tokens answer their own 401."""
+
+    known: dict[str, Principal] = field(default_factory=lambda: {"good": SENDER})
+    bad: dict[str, Problem] = field(default_factory=dict)
+
+    def peek(self, token: str) -> Principal | None:
+        return self.known.get(token)
+
+    async def authenticate(self, token: str) -> Principal | Problem:
+        return self.bad.get(token) or Problem("UNAUTHORIZED", "The credential is unknown.")
+
+
+class FakeIdempotency:
+    """Keys in a dictionary."""
+
+    def __init__(self) -> None:
+        self.rows: dict[tuple[str, str, bytes], tuple[bytes, Stored | None]] = {}
+
+    async def begin(
+        self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
+    ) -> Beginning:
+        key = (organization_id, env, key_hash)
+        if key not in self.rows:
+            self.rows[key] = (fingerprint, None)
+            return Started()
+        known, stored = self.rows[key]
+        if known != fingerprint:
+            return Reused()
+        return stored or InProgress()
+
+    async def finish(self, organization_id: str, env: str, key_hash: bytes, status: int, body: bytes) -> None:
+        fingerprint, _ = self.rows[organization_id, env, key_hash]
+        self.rows[organization_id, env, key_hash] = (fingerprint, Stored(status, body))
+
+    async def release(self, organization_id: str, env: str, key_hash: bytes) -> None:
+        self.rows.pop((organization_id, env, key_hash), None)
+
+
+@dataclass
+class Api:
+    """A running server and a client of it, which sends a good credential unless told otherwise."""
+
+    server: HttpServer
+    client: aiohttp.ClientSession
+    clock: VirtualClock
+    credentials: FakeCredentials
+    idempotency: FakeIdempotency
+    writers: list[asyncio.StreamWriter] = field(default_factory=list)
+
+    def as_principal(self, **changes: Any) -> dict[str, str]:
+        """The headers of a caller who differs from the usual one in `changes`."""
+        token = f"token-{len(self.credentials.known)}"
+        self.credentials.known[token] = replace(SENDER, **changes)
+        return {"Authorization": f"Bearer {token}"}
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A bare connection, closed at the end of the test."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.server.port)
+        self.writers.append(writer)
+        return reader, writer
+
+
+def thing_route(method: str = "GET", path: str = "/things", **options: Any) -> Route:
+    """A route that answers 200 with `{"ok": true}`, unless `options` say more."""
+    reads = method == "GET"
+    usual: dict[str, Any] = {
+        "handler": answer_ok,
+        "operation_id": f"{method.lower()}{path.title().replace('/', '').replace('{', '').replace('}', '')}",
+        "summary": "Something",
+        "tag": "Things",
+        "scope": "things:read" if reads else "things:write",
+        "rate_class": "read" if reads else "write",
+    }
+    return Route(method=method, path=path, **{**usual, **options})
+
+
+async def answer_ok(_: Call) -> Reply:
+    return Reply(200, {"ok": True})
+
+
+@pytest.fixture
+async def serve() -> AsyncIterator[Callable[..., Awaitable[Api]]]:
+    """Start servers: `await serve(*routes, **options of HttpServer)`."""
+    started: list[Api] = []
+
+    async def start(*routes: Route, limits: dict[str, tuple[float, int]] = LIMITS, **options: Any) -> Api:
+        clock = VirtualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
+        credentials, idempotency = FakeCredentials(), FakeIdempotency()
+        server = HttpServer(
+            routes,
+            authenticator=credentials,
+            idempotency_store=idempotency,
+            limits=limits,
+            clock=clock,
+            ids=IdSource(clock, random.Random(7)),
+            base_url=BASE_URL,
+            **options,
+        )
+        await server.start()
+        client = aiohttp.ClientSession(f"http://127.0.0.1:{server.port}", headers={"Authorization": "Bearer good"})
+        api = Api(server, client, clock, credentials, idempotency)
+        started.append(api)
+        return api
+
+    yield start
+    for api in started:
+        await api.client.close()
+        for writer in api.writers:
+            writer.close()
+        await api.server.stop()
+
+
+@pytest.fixture
+def thing() -> Callable[..., Route]:
+    """`thing(method, path, **options of Route)`: a route that needs little said about it."""
+    return thing_route
+
+
+@pytest.fixture
+def wait_until() -> Callable[[Callable[[], bool]], Awaitable[None]]:
+    """`await wait_until(condition)`: let the loop run until it holds; ten seconds end a test that waits in vain."""
+
+    async def until(condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not condition():
+                await asyncio.sleep(0)
+
+    return until

@@ -1,0 +1,211 @@
+"""Repeats of a request under one key (C6.2)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from recado.domain.errors import Problem, Unavailable
+from recado.http.call import Call, IdempotencyKey
+from recado.http.models import ApiModel
+from recado.http.reply import Reply
+from recado.http.route import Idempotency
+
+
+class Thing(ApiModel):
+    name: str = "x"
+    size: int = 1
+
+
+KEY = {"Idempotency-Key": "abc"}
+
+
+class Counting:
+    """A handler that counts how often it ran, and fails as long as it is told to."""
+
+    def __init__(self) -> None:
+        self.ran = 0
+        self.failure: Exception | None = None
+
+    async def __call__(self, call: Call) -> Reply:
+        self.ran += 1
+        if self.failure is not None:
+            raise self.failure
+        return Reply(201, {"n": self.ran, "replayed": False})
+
+
+async def test_a_repeat_gets_the_kept_answer_and_says_so(serve: Any, thing: Any) -> None:
+    handler = Counting()
+    api = await serve(thing("POST", handler=handler, body=Thing, idempotency=Idempotency.ACCEPTED))
+    async with api.client.post("/things", json={"name": "a", "size": 2}, headers=KEY) as first:
+        assert (first.status, await first.json()) == (201, {"n": 1, "replayed": False})
+        assert "Idempotency-Replayed" not in first.headers
+    # The same document in another order and spacing is the same request.
+    body = b'{ "size": 2,\n "name": "a" }'
+    async with api.client.post("/things", data=body, headers={**KEY, "Content-Type": "application/json"}) as again:
+        assert (again.status, await again.json()) == (201, {"n": 1, "replayed": True})
+        assert again.headers["Idempotency-Replayed"] == "true"
+    assert handler.ran == 1
+
+
+async def test_without_a_key_every_request_runs(serve: Any, thing: Any) -> None:
+    handler = Counting()
+    api = await serve(thing("POST", handler=handler, body=Thing, idempotency=Idempotency.ACCEPTED))
+    for _ in range(2):
+        async with api.client.post("/things", json={}) as answer:
+            assert answer.status == 201
+    assert (handler.ran, api.idempotency.rows) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("path", "body"), [("/things/a", {"name": "b"}), ("/things/a?x=1", {}), ("/things/a", {"name": "x ", "size": 1})]
+)
+async def test_another_request_under_the_same_key_is_refused(serve: Any, thing: Any, path: str, body: Any) -> None:
+    api = await serve(thing("POST", "/things/{id}", handler=Counting(), body=Thing, idempotency=Idempotency.ACCEPTED))
+    async with api.client.post("/things/a", json={}, headers=KEY) as answer:
+        assert answer.status == 201
+    async with api.client.post(path, json=body, headers=KEY) as answer:
+        assert answer.status == 422
+        assert (await answer.json(content_type=None))["code"] == "IDEMPOTENCY_KEY_REUSED"
+
+
+async def test_the_key_belongs_to_its_path_environment_and_organization_not_to_the_credential(
+    serve: Any, thing: Any
+) -> None:
+    handler = Counting()
+    api = await serve(thing("POST", "/things/{id}", handler=handler, body=Thing, idempotency=Idempotency.ACCEPTED))
+    rotated = api.as_principal(actor_id="key_2")
+    for path, headers, ran in (
+        ("/things/a", {}, 1),
+        ("/things/a", rotated, 1),
+        ("/things/b", {}, 2),
+        ("/things/a", api.as_principal(env="test"), 3),
+        ("/things/a", api.as_principal(organization_id="org_2"), 4),
+    ):
+        async with api.client.post(path, json={}, headers={**KEY, **headers}) as answer:
+            assert answer.status == 201
+        assert handler.ran == ran
+
+
+async def test_a_repeat_while_the_first_still_runs_is_told_to_wait(serve: Any, thing: Any) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Call) -> Reply:
+        entered.set()
+        await leave.wait()
+        return Reply(200, {"n": 1})
+
+    api = await serve(thing("POST", handler=slow, idempotency=Idempotency.ACCEPTED))
+    first = asyncio.ensure_future(api.client.post("/things", headers=KEY))
+    await entered.wait()
+    async with api.client.post("/things", headers=KEY) as answer:
+        assert (answer.status, answer.headers["Retry-After"]) == (409, "1")
+        assert (await answer.json(content_type=None))["code"] == "IDEMPOTENCY_IN_PROGRESS"
+    leave.set()
+    async with await first as answer:
+        assert answer.status == 200
+
+
+@pytest.mark.parametrize("failure", [Problem("INVALID_STATE", "No."), RuntimeError("no"), Unavailable()])
+async def test_every_error_frees_the_key(serve: Any, thing: Any, failure: Exception) -> None:
+    handler = Counting()
+    handler.failure = failure
+    api = await serve(thing("POST", handler=handler, body=Thing, idempotency=Idempotency.ACCEPTED))
+    with capture_logs():
+        async with api.client.post("/things", json={"name": "a"}, headers=KEY) as answer:
+            assert answer.status >= 400
+    assert api.idempotency.rows == {}
+    handler.failure = None
+    async with api.client.post("/things", json={"name": "corrected"}, headers=KEY) as answer:
+        assert (answer.status, handler.ran) == (201, 2)
+
+
+async def test_a_body_that_does_not_fit_frees_the_key(serve: Any, thing: Any) -> None:
+    handler = Counting()
+    api = await serve(thing("POST", handler=handler, body=Thing, idempotency=Idempotency.ACCEPTED))
+    async with api.client.post("/things", json={"size": "x"}, headers=KEY) as answer:
+        assert answer.status == 422
+    async with api.client.post("/things", json={"size": 1}, headers=KEY) as answer:
+        assert answer.status == 201
+
+
+@pytest.mark.parametrize("key", ["", "k" * 256, "tab\there", "caf\u00e9"])
+async def test_a_key_of_another_form_is_refused(serve: Any, thing: Any, key: str) -> None:
+    api = await serve(thing("POST", idempotency=Idempotency.ACCEPTED))
+    async with api.client.post("/things", headers={"Idempotency-Key": key}) as answer:
+        assert (answer.status, (await answer.json(content_type=None))["code"]) == (400, "IDEMPOTENCY_KEY_INVALID")
+
+
+async def test_an_operation_that_binds_its_key_gets_both_hashes(serve: Any, thing: Any) -> None:
+    seen: list[IdempotencyKey | None] = []
+
+    async def handle(call: Call) -> Reply:
+        seen.append(call.idempotency)
+        return Reply(201)
+
+    api = await serve(thing("POST", handler=handle, body=Thing, idempotency=Idempotency.BOUND))
+    for key, body in (("a", {"size": 1}), ("a", {"size": 2}), ("b", {"size": 1}), (None, {})):
+        headers = {} if key is None else {"Idempotency-Key": key}
+        async with api.client.post("/things", json=body, headers=headers):
+            pass
+    first, changed, other, none = seen
+    assert none is None
+    assert first is not None
+    assert changed is not None
+    assert other is not None
+    assert len(first.key_hash) == len(first.fingerprint) == 32
+    assert (changed.key_hash == first.key_hash, changed.fingerprint == first.fingerprint) == (True, False)
+    assert (other.key_hash == first.key_hash, other.fingerprint == first.fingerprint) == (False, True)
+    assert api.idempotency.rows == {}
+
+
+async def test_what_is_kept_can_differ_from_what_is_shown_and_is_rendered_for_each_caller(
+    serve: Any, thing: Any
+) -> None:
+    def shown(call: Call, body: dict[str, Any]) -> dict[str, Any]:
+        return {"to": body["to"] if call.can("pii:full") else "***"}
+
+    async def handle(call: Call) -> Reply:
+        return Reply(201, {**shown(call, {"to": "+5511"}), "token": "secret"}, stored={"to": "+5511"})
+
+    async def replay(call: Call, status: int, body: Any) -> Reply:
+        return Reply(status, shown(call, body))
+
+    api = await serve(thing("POST", handler=handle, idempotency=Idempotency.ACCEPTED, replay=replay))
+    async with api.client.post("/things", headers=KEY) as answer:
+        assert await answer.json() == {"to": "***", "token": "secret"}
+    async with api.client.post("/things", headers=KEY) as answer:
+        assert await answer.json() == {"to": "***"}
+    full = api.as_principal(scopes=frozenset({"things:write", "pii:full"}))
+    async with api.client.post("/things", headers={**KEY, **full}) as answer:
+        assert await answer.json() == {"to": "+5511"}
+    assert b"secret" not in repr(api.idempotency.rows).encode()
+
+
+async def test_work_that_is_done_is_answered_also_when_its_answer_cannot_be_kept(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", idempotency=Idempotency.ACCEPTED))
+
+    async def away(*_: Any) -> None:
+        raise Unavailable()
+
+    api.idempotency.finish = away
+    with capture_logs() as logs:
+        async with api.client.post("/things", headers=KEY) as answer:
+            assert answer.status == 200
+    assert [entry["event"] for entry in logs] == ["idempotency_answer_not_kept"]
+
+
+async def test_a_key_that_cannot_be_freed_does_not_hide_the_answer(serve: Any, thing: Any) -> None:
+    handler = Counting()
+    handler.failure = Problem("INVALID_STATE", "No.")
+    api = await serve(thing("POST", handler=handler, idempotency=Idempotency.ACCEPTED))
+
+    async def away(*_: Any) -> None:
+        raise Unavailable()
+
+    api.idempotency.release = away
+    with capture_logs() as logs:
+        async with api.client.post("/things", headers=KEY) as answer:
+            assert answer.status == 409
+    assert [entry["event"] for entry in logs] == ["idempotency_key_not_released"]

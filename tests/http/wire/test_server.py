@@ -1,0 +1,349 @@
+"""The server on its socket: slow clients, odd clients, and the end (C31)."""
+
+import asyncio
+import gzip
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from recado.http.call import Call
+from recado.http.models import ApiModel
+from recado.http.reply import Reply, StreamReply
+
+HEAD = b"Host: x\r\nAuthorization: Bearer good\r\n"
+
+
+class Thing(ApiModel):
+    name: str = "x"
+
+
+async def answer_of(reader: asyncio.StreamReader) -> tuple[int, bytes, bytes]:
+    """Status, head and body of the next answer."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    length = next((int(line[15:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length:")), 0)
+    return int(head.split()[1]), head, await reader.readexactly(length)
+
+
+async def test_a_head_that_does_not_come_ends_the_connection_after_ten_seconds(
+    serve: Any, thing: Any, wait_until: Any
+) -> None:
+    api = await serve(thing())
+    reader, writer = await api.connect()
+    writer.write(b"GET /things HTTP/1.1\r\nHost:")
+    await wait_until(lambda: any(c.heard for c in api.server._web.connections))
+    await api.clock.advance(10.5)
+    writer.write(b" x\r\nX-Slow: 1\r\n")  # a byte now and then gains no time
+    assert api.server.connections == 1
+    await api.clock.advance(1)
+    status, head, _ = await answer_of(reader)
+    assert (status, b"Connection: close" in head) == (408, True)
+    assert await reader.read() == b""
+
+
+async def test_a_connection_that_never_asks_is_closed(serve: Any, thing: Any, wait_until: Any) -> None:
+    api = await serve(thing())
+    reader, _ = await api.connect()
+    await wait_until(lambda: api.server.connections == 1)
+    await api.clock.advance(12)
+    assert await reader.read() == b""
+
+
+async def test_between_requests_a_connection_may_rest(serve: Any, thing: Any, wait_until: Any) -> None:
+    api = await serve(thing("POST", body=Thing))
+    reader, writer = await api.connect()
+    body = b'{"name": "y"}'
+    request = b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nContent-Length: 13\r\n\r\n"
+    for _ in range(2):
+        writer.write(request)
+        await writer.drain()
+        await wait_until(lambda: any(c.busy for c in api.server._web.connections))
+        writer.write(body)
+        status, _, _ = await answer_of(reader)
+        assert status == 200
+        await api.clock.advance(60)
+    # The next head is timed again, from its first byte.
+    writer.write(b"POST /th")
+    await wait_until(lambda: all(c.begun for c in api.server._web.connections))
+    await api.clock.advance(9)
+    assert api.server.connections == 1
+    await api.clock.advance(3)
+    assert (await answer_of(reader))[0] == 408
+
+
+async def test_a_handler_that_takes_long_is_not_a_slow_client(serve: Any, thing: Any, wait_until: Any) -> None:
+    leave = asyncio.Event()
+    entered = asyncio.Event()
+
+    async def slow(_: Call) -> Reply:
+        entered.set()
+        await leave.wait()
+        return Reply(200, {"ok": True})
+
+    api = await serve(thing(handler=slow))
+    reader, writer = await api.connect()
+    writer.write(b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\nGET /things HTT")
+    await entered.wait()
+    await api.clock.advance(60)
+    leave.set()
+    assert (await answer_of(reader))[0] == 200
+
+
+async def test_a_body_that_stops_arriving_is_answered_with_408(serve: Any, thing: Any, wait_until: Any) -> None:
+    api = await serve(thing("POST", body=Thing))
+    reader, writer = await api.connect()
+    writer.write(b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+    await wait_until(lambda: any(c.busy for c in api.server._web.connections))
+    await api.clock.advance(29)
+    writer.write(b" ")
+    await wait_until(lambda: len([t for t in api.clock._timers if not t[2].cancelled]) >= 2)
+    await api.clock.advance(29)
+    await api.clock.settle()
+    await api.clock.advance(32)
+    status, head, body = await answer_of(reader)
+    assert (status, b"Connection: close" in head) == (408, True)
+    assert b'"code":"BAD_REQUEST"' in body
+    assert await reader.read() == b""
+
+
+async def test_a_client_that_asks_first_is_told_to_continue(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", body=Thing))
+    async with api.client.post("/things", json={"name": "y"}, expect100=True) as answer:
+        assert answer.status == 200
+    async with api.client.post("/things", json={"name": "y"}, expect100=True, headers={"Authorization": ""}) as answer:
+        assert answer.status == 401
+
+
+async def test_a_body_that_is_too_large_is_refused_by_its_length_and_while_it_comes(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", body=Thing, body_limit=1000))
+    headers = {"Content-Type": "application/json"}
+
+    async def pieces() -> Any:
+        for _ in range(20):
+            yield b" " * 100
+
+    for data in (b" " * 1001, pieces()):
+        async with api.client.post("/things", data=data, headers=headers) as answer:
+            body = await answer.json(content_type=None)
+            assert (answer.status, body["code"], body["kind"]) == (413, "BODY_TOO_LARGE", "BAD_REQUEST")
+            assert body["meta"] == {"limitBytes": 1000}
+            assert answer.headers["Connection"] == "close"
+    async with api.client.post("/things", data=b"{}" + b" " * 998, headers=headers) as answer:
+        assert answer.status == 200
+
+
+async def test_a_large_body_in_many_pieces_arrives_whole(serve: Any, thing: Any) -> None:
+    async def handle(call: Call) -> Reply:
+        return Reply(200, {"length": len(call.body.name)})
+
+    api = await serve(thing("POST", handler=handle, body=Thing, body_limit=4 * 1024 * 1024))
+    for chunked in (False, True):
+        name = "ä" * 1_000_000
+        data: Any = ('{"name":"' + name + '"}').encode()
+        if chunked:
+            data = _pieces(data)
+        else:
+            data = BytesIO(data)
+        async with api.client.post("/things", data=data, headers={"Content-Type": "application/json"}) as answer:
+            assert (answer.status, await answer.json()) == (200, {"length": 1_000_000})
+
+
+async def _pieces(data: bytes) -> Any:
+    for start in range(0, len(data), 50_000):
+        yield data[start : start + 50_000]
+
+
+async def test_a_compressed_body_is_read_and_its_limit_is_of_what_it_unpacks_to(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", body=Thing, body_limit=100_000))
+    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    async with api.client.post("/things", data=gzip.compress(b'{"name": "y"}'), headers=headers) as answer:
+        assert answer.status == 200
+    async with api.client.post("/things", data=gzip.compress(b" " * 50_000_000), headers=headers) as answer:
+        assert answer.status == 413
+
+
+async def test_a_body_that_is_not_as_its_headers_announce_is_400(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", body=Thing))
+    for extra, body in (
+        (b"Transfer-Encoding: chunked\r\n\r\n", b"zz\r\n{}\r\n"),
+        (b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n", b"{}"),
+    ):
+        reader, writer = await api.connect()
+        writer.write(b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\n" + extra + body)
+        status, _, answer = await answer_of(reader)
+        assert (status, b"application/problem+json" in answer or b'"BAD_REQUEST"' in answer) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "rubbish",
+    [
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"GET /things HTTP/9.9\r\n\r\n",
+        b"GET /things HTTP/1.1\r\nbad header\r\n\r\n",
+        b"GET /things HTTP/1.1\r\nX: " + b"a" * 9000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 9000 + b" HTTP/1.1\r\n\r\n",
+        b"GET /things HTTP/1.1\r\n" + b"".join(b"X-%d: 1\r\n" % n for n in range(200)) + b"\r\n",
+        b"POST /things HTTP/1.1\r\nContent-Length: x\r\n\r\n",
+        b"POST /things HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /things HTTP/1.1\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
+    ],
+)
+async def test_what_is_not_http_is_answered_with_a_problem_and_not_logged(
+    serve: Any, thing: Any, rubbish: bytes, caplog: Any
+) -> None:
+    api = await serve(thing(), thing("POST"))
+    reader, writer = await api.connect()
+    with capture_logs() as logs:
+        writer.write(rubbish)
+        status, head, body = await answer_of(reader)
+    assert status == 400
+    assert b"Content-Type: application/problem+json" in head
+    assert b'"code":"BAD_REQUEST"' in body
+    assert await reader.read() == b""
+    assert logs == []
+    assert caplog.records == []
+
+
+async def test_odd_targets_are_no_routes(serve: Any, thing: Any) -> None:
+    api = await serve(thing(), thing("GET", "/things/{id}"))
+    reader, writer = await api.connect()
+    for target, status in (
+        (b"//things", 404), (b"/things/%00", 404), (b"/things/%ff", 404), (b"/things/%C3%A4", 200),
+        (b"/things?%ff=1", 200), (b"/things#x", 404), (b"/things/a%2Fb", 200), (b"/things/../things", 404),
+    ):  # fmt: skip
+        writer.write(b"GET " + target + b" HTTP/1.1\r\n" + HEAD + b"\r\n")
+        got, _, body = await answer_of(reader)
+        assert got == status, (target, body)
+
+
+async def test_the_absolute_form_of_a_target_is_understood(serve: Any, thing: Any) -> None:
+    api = await serve(thing())
+    reader, writer = await api.connect()
+    writer.write(b"GET http://x/things?a=1 HTTP/1.1\r\n" + HEAD + b"\r\n")
+    assert (await answer_of(reader))[0] == 200
+
+
+async def test_pipelined_requests_are_answered_in_order(serve: Any, thing: Any) -> None:
+    async def handle(call: Call) -> Reply:
+        return Reply(200, {"id": call.path["id"]})
+
+    api = await serve(thing("GET", "/things/{id}", handler=handle))
+    reader, writer = await api.connect()
+    writer.write(b"".join(b"GET /things/%d HTTP/1.1\r\n" % n + HEAD + b"\r\n" for n in range(100)))
+    for n in range(100):
+        assert (await answer_of(reader))[2] == b'{"id":"%d"}' % n
+
+
+async def test_an_old_client_keeps_its_connection_only_when_it_asks(serve: Any, thing: Any) -> None:
+    api = await serve(thing())
+    reader, writer = await api.connect()
+    writer.write(b"GET /things HTTP/1.0\r\nConnection: keep-alive\r\n" + HEAD + b"\r\n")
+    status, head, _ = await answer_of(reader)
+    assert (status, b"Connection: keep-alive" in head) == (200, True)
+    writer.write(b"GET /things HTTP/1.0\r\n" + HEAD + b"\r\n")
+    status, head, _ = await answer_of(reader)
+    assert (status, b"Connection: close" in head) == (200, True)
+    assert await reader.read() == b""
+
+
+async def test_a_client_that_leaves_does_not_disturb_the_server(serve: Any, thing: Any, wait_until: Any) -> None:
+    entered, leave, left = asyncio.Event(), asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Call) -> Reply:
+        entered.set()
+        await leave.wait()
+        left.set()
+        return Reply(200, {"ok": True})
+
+    api = await serve(thing(handler=slow), thing("POST", body=Thing))
+    _, writer = await api.connect()
+    writer.write(b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n")
+    await entered.wait()
+    writer.transport.abort()
+    leave.set()
+    await left.wait()  # the work is finished all the same
+    _, writer = await api.connect()
+    writer.write(b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nContent-Length: 9\r\n\r\n{")
+    with capture_logs() as logs:
+        await wait_until(lambda: any(c.busy for c in api.server._web.connections))
+        writer.transport.abort()
+        await wait_until(lambda: api.server.connections == 0)
+    assert logs == []
+    async with api.client.post("/things", json={}) as answer:
+        assert answer.status == 200
+
+
+async def test_stopping_lets_running_requests_finish_and_takes_no_new_ones(serve: Any, thing: Any) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def slow(_: Call) -> Reply:
+        entered.set()
+        await leave.wait()
+        return Reply(200, {"ok": True})
+
+    api = await serve(thing(handler=slow), thing("POST"))
+    idle_reader, idle_writer = await api.connect()
+    idle_writer.write(b"POST /things HTTP/1.1\r\n" + HEAD + b"\r\n")
+    assert (await answer_of(idle_reader))[0] == 200
+    port = api.server.port
+    running = asyncio.ensure_future(api.client.get("/things"))
+    await entered.wait()
+    stopping = asyncio.ensure_future(api.server.stop())
+    assert await idle_reader.read() == b"", "an idle connection is closed at once"
+    with pytest.raises(aiohttp.ClientConnectionError):
+        await api.client.get(f"http://127.0.0.1:{port}/things")
+    assert not stopping.done()
+    leave.set()
+    async with await running as answer:
+        assert (answer.status, await answer.json()) == (200, {"ok": True})
+        assert answer.headers["Connection"] == "close"
+    await stopping
+    await api.server.stop()
+    assert api.server.connections == 0
+
+
+async def test_stopping_ends_answers_that_would_never_end(serve: Any, thing: Any) -> None:
+    closed = []
+
+    async def forever() -> Any:
+        try:
+            while True:
+                yield b"data: tick\n\n"
+                await asyncio.Event().wait()
+        finally:
+            closed.append(True)
+
+    async def handle(_: Call) -> Reply:
+        return StreamReply(200, forever(), content_type="text/event-stream")
+
+    api = await serve(thing(handler=handle))
+    async with api.client.get("/things") as answer:
+        assert await answer.content.readline() == b"data: tick\n"
+        async with asyncio.timeout(5):
+            await api.server.stop()
+        assert await answer.content.read() == b"\n"
+    assert closed == [True]
+
+
+async def test_a_server_starts_again_and_start_twice_is_start_once(serve: Any, thing: Any) -> None:
+    api = await serve(thing())
+    port = api.server.port
+    await api.server.start()
+    assert api.server.port == port
+    with pytest.raises(OSError):
+        await serve(thing(), port=port)
+
+
+async def test_a_socket_file_serves_too(serve: Any, thing: Any, tmp_path: Path) -> None:
+    path = tmp_path / "http.sock"
+    api = await serve(thing(), socket_path=path)
+    async with (
+        aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(path))) as client,
+        client.get("http://x/things", headers={"Authorization": "Bearer good"}) as answer,
+    ):
+        assert answer.status == 200
+    assert api.server.connections == 0 or True
