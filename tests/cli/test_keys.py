@@ -1,13 +1,17 @@
 """`recado keys` and `recado org` on an installation that their first command makes."""
 
+import asyncio
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from recado.domain.scopes import KEY_SCOPES
 from recado.domain.tokens import token_env
+from recado.engine.clock import SystemClock
+from recado.storage.embedded import EmbeddedPostgres
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -23,9 +27,14 @@ def first(recado: Recado, folder: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.fixture(scope="module")
-def installed(first: "subprocess.CompletedProcess[str]", folder: str) -> str:
+def installed(first: "subprocess.CompletedProcess[str]", folder: str) -> Iterator[str]:
+    """The folder of the first command, with its server in use, as while the service runs."""
     assert first.returncode == 0, first.stderr
-    return folder
+    server = EmbeddedPostgres(Path(folder), clock=SystemClock())
+    with asyncio.Runner() as runner:
+        runner.run(server.start())
+        yield folder
+        runner.run(server.stop())
 
 
 def test_the_first_command_makes_the_demonstration_and_tells_its_keys_once(
