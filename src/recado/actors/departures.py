@@ -131,8 +131,11 @@ class Departures:
         return True
 
     def _answered(self, row: Row, template: Template | None, answer: "asyncio.Future[str]") -> None:
-        verdict = None if answer.cancelled() or answer.exception() is not None else answer.result()
-        self._tell(ClaimDone(row, template, verdict))
+        error = None if answer.cancelled() else answer.exception()
+        if answer.cancelled() or error is not None:
+            self._tell(ClaimDone(row, template, None, error))
+        else:
+            self._tell(ClaimDone(row, template, answer.result()))
 
     def claim_done(self, done: ClaimDone) -> bool:
         """Note the verdict; False when the claim was made before this actor's last failure."""

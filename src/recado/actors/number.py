@@ -249,6 +249,9 @@ class NumberActor(Actor):
         elif done.verdict == WINDOW_CLOSED:
             self._fail(done.row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
         elif done.verdict is None:
+            if done.error is not None and not isinstance(done.error, Unavailable):
+                log.error("claim_failed", message_id=done.row.id, error=type(done.error).__name__)
+                self._in_background(self._holding.count_crash(done.row, self._clock.now()))
             self._later(done.row)
         elif done.verdict != CLAIMED:
             self._rows.gone(done.row.id)  # withdrawn or held meanwhile

@@ -61,11 +61,12 @@ class Refilled:
 
 @dataclass(frozen=True, slots=True)
 class ClaimDone:
-    """A claim is committed, or could not be (None: the database was away)."""
+    """A claim is committed, or could not be (None): the database was away, or `error` blames the row."""
 
     row: Row
     template: Template | None
     verdict: str | None
+    error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,7 +113,7 @@ taken as (
                 select 1 from chat_windows w
                 where
                     w.organization_id = d.organization_id and w.number_id = d.number_id
-                    and w.recipient_hash = g.recipient_hash and w.last_inbound_at > $7 - interval '24 hours'
+                    and w.recipient_hash = g.recipient_hash and w.last_inbound_at > $7::timestamptz - interval '24 hours'
             )
         )
     returning d.organization_id, d.env, d.channel, d.id, d.number_id, g.recipient_hash, g.business_initiated
@@ -137,7 +137,7 @@ counted as (
             select 1 from chat_windows w
             where
                 w.organization_id = t.organization_id and w.number_id = t.number_id
-                and w.recipient_hash = t.recipient_hash and w.last_inbound_at > $7 - interval '24 hours'
+                and w.recipient_hash = t.recipient_hash and w.last_inbound_at > $7::timestamptz - interval '24 hours'
         )
     order by 1, 2, 3
     on conflict (organization_id, number_id, recipient_hash) do update set last_at = excluded.last_at
