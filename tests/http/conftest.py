@@ -1,5 +1,6 @@
 """The resources behind a real server on a free port and a real database, for two organizations in both environments."""
 
+import io
 import os
 import random
 from collections.abc import AsyncIterator, Mapping
@@ -184,13 +185,17 @@ class Api:
     ) -> Answer:
         """One request with the key of all scopes of an organization and environment, or with `token` ("" = none)."""
         sent = {"Authorization": f"Bearer {token or self.token(organization, env)}"} if token != "" else {}
-        data = raw
         if body is not None:
-            data = orjson.dumps(body)
-        if data is not None:
+            raw = orjson.dumps(body)
+        data = None
+        if raw is not None:
+            data = io.BytesIO(raw)
             sent["Content-Type"] = "application/json"
         async with self.session.request(
-            method, self.base + path, data=data, headers={**sent, **(headers or {})}
+            method,
+            self.base + path,
+            data=None if data is None else io.BytesIO(data),
+            headers={**sent, **(headers or {})},
         ) as answer:
             text = await answer.read()
             return Answer(answer.status, orjson.loads(text) if text else None, answer.headers)

@@ -1,0 +1,332 @@
+"""Numbers over HTTP: registering, changing, connecting, deleting (C14.1, C14.2) and their simulation (C29.4)."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recado.actors.accounts import account_of
+from recado.channels.provider import NumberHealth, ProviderError
+from recado.domain.changes import NumberChanged
+from recado.storage import numbers
+
+NEW = {"phoneNumberId": "pn-1", "businessAccountId": "ba-1", "displayPhone": "+55 (11) 98765-1234"}
+AWAY = ProviderError("unreachable", "connect_failed", "the provider cannot be reached")
+REFUSED = ProviderError("refused", "not_yours", "the provider refused")
+
+
+async def register(api: Any, env: str = "live", **fields: Any) -> Any:
+    answer = await api.post("/numbers", NEW | fields, env=env)
+    assert answer.status == 201, answer.body
+    return answer.body
+
+
+async def available(api: Any, env: str = "live", **fields: Any) -> Any:
+    """A number that its provider has verified."""
+    number = await register(api, env, **fields)
+    api.clock.shift(2)
+    await api.refresh.run(env)
+    return (await api.get(f"/numbers/{number['id']}", env=env)).body
+
+
+async def connected(api: Any) -> Any:
+    number = await available(api)
+    return (await api.post(f"/numbers/{number['id']}/connect", env="live")).body
+
+
+async def test_a_number_is_registered_pending_with_its_defaults(api: Any) -> None:
+    answer = await api.post("/numbers", NEW, env="live")
+    assert answer.status == 201
+    assert answer.etag == '"1"'
+    number = answer.body
+    assert number["id"].startswith("num_")
+    assert number | {"id": "", "createdAt": "", "updatedAt": ""} == {
+        "id": "",
+        "organizationId": api.organizations[0].organization.id,
+        "phoneNumberId": "pn-1",
+        "businessAccountId": "ba-1",
+        "displayPhone": "+5511987651234",
+        "status": "pending",
+        "qualityRating": "unknown",
+        "messagingTier": "tier_250",
+        "rateLimit": {"perSecond": 80, "perDay": 100_000},
+        "meta": {"byo": False, "partnerRemovedAt": None, "partnerRemovedReason": None},
+        "profile": {},
+        "lastProviderSyncAt": None,
+        "createdAt": "",
+        "updatedAt": "",
+    }
+    assert (await api.get(f"/numbers/{number['id']}", env="live")).body == number
+    assert api.changes == [NumberChanged(number["organizationId"], "live", number["id"])]
+
+
+async def test_a_number_takes_what_was_given_about_it(api: Any) -> None:
+    number = await register(
+        api, byo=True, rateLimit={"perSecond": 1000}, profile={"about": "Hello", "website": "https://example.com"}
+    )
+    assert number["meta"]["byo"] is True
+    assert number["rateLimit"] == {"perSecond": 1000, "perDay": 100_000}
+    assert number["profile"] == {"about": "Hello", "website": "https://example.com"}
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "path"),
+    [
+        ({"phoneNumberId": None}, "VALIDATION_ERROR", "/phoneNumberId"),
+        ({"phoneNumberId": " "}, "VALIDATION_ERROR", "/phoneNumberId"),
+        ({"businessAccountId": 5}, "VALIDATION_ERROR", "/businessAccountId"),
+        ({"displayPhone": "911"}, "PHONE_INVALID", None),
+        ({"displayPhone": "5511987651234"}, "PHONE_INVALID", None),
+        ({"byo": "yes"}, "VALIDATION_ERROR", "/byo"),
+        ({"rateLimit": {"perSecond": 0}}, "VALIDATION_ERROR", "/rateLimit/perSecond"),
+        ({"rateLimit": {"perSecond": 1001}}, "VALIDATION_ERROR", "/rateLimit/perSecond"),
+        ({"rateLimit": {"perDay": 10_000_001}}, "VALIDATION_ERROR", "/rateLimit/perDay"),
+        ({"rateLimit": {"perSecond": None}}, "VALIDATION_ERROR", "/rateLimit/perSecond"),
+        ({"profile": {"website": "javascript:alert(1)"}}, "VALIDATION_ERROR", "/profile/website"),
+        ({"profile": {"about": "x" * 513}}, "VALIDATION_ERROR", "/profile/about"),
+        ({"phoneNumberId": "a\0b"}, "INVALID_CHARACTER", "/phoneNumberId"),
+    ],
+)
+async def test_a_number_that_is_not_valid_is_not_registered(api: Any, change: Any, code: str, path: str | None) -> None:
+    answer = await api.post("/numbers", NEW | change, env="live")
+    assert (answer.status, answer.code) == (422, code)
+    assert [error["path"] for error in answer.body.get("errors", [])] == ([path] if path else [])
+    assert (await api.get("/numbers", env="live")).body["total"] == 0
+
+
+async def test_a_provider_number_belongs_to_one_organization_of_the_installation(api: Any) -> None:
+    number = await register(api)
+    for organization in (0, 1):
+        taken = await api.post("/numbers", NEW, env="live", organization=organization)
+        assert (taken.status, taken.code) == (409, "NUMBER_TAKEN")
+    assert (await api.post("/numbers", NEW, env="test", organization=1)).status == 201
+    assert (await api.delete(f"/numbers/{number['id']}", env="live")).status == 204
+    assert (await api.post("/numbers", NEW, env="live", organization=1)).status == 201
+
+
+async def test_two_that_register_a_number_at_once_get_one(api: Any) -> None:
+    answers = await asyncio.gather(*(api.post("/numbers", NEW, env="live") for _ in range(5)))
+    assert sorted(answer.status for answer in answers) == [201, 409, 409, 409, 409]
+
+
+async def test_the_access_token_is_kept_encrypted_and_never_returned(api: Any) -> None:
+    number = await register(api, accessToken="EAAG-secret")
+    assert "EAAG-secret" not in str(number)
+    stored = await api.database.fetchval("select access_token_cipher from numbers where id = $1", number["id"])
+    assert stored.startswith("v1.test.")
+    record = await numbers.get(api.database, number["organizationId"], "live", number["id"])
+    assert account_of(record, api.key_ring).access_token == "EAAG-secret"
+    assert "EAAG-secret" not in repr(account_of(record, api.key_ring))
+
+    await api.patch(f"/numbers/{number['id']}", {"accessToken": None}, env="live")
+    assert await api.database.fetchval("select access_token_cipher from numbers where id = $1", number["id"]) is None
+
+
+async def test_test_keeps_no_access_token(api: Any) -> None:
+    number = await register(api, env="test", accessToken="EAAG-secret")
+    assert await api.database.fetchval("select access_token_cipher from numbers where id = $1", number["id"]) is None
+
+
+async def test_the_phone_is_masked_without_the_scope(api: Any) -> None:
+    number = await register(api)
+    masking = await api.key("numbers:read", "numbers:write", env="live")
+    path = f"/numbers/{number['id']}"
+    assert (await api.get(path, token=masking)).body["displayPhone"] == "+55*******1234"
+    assert (await api.get("/numbers", token=masking)).body["items"][0]["displayPhone"] == "+55*******1234"
+    assert (await api.patch(path, {}, token=masking)).body["displayPhone"] == "+55*******1234"
+
+
+async def test_a_repeat_is_masked_for_whoever_repeats(api: Any) -> None:
+    once = {"Idempotency-Key": "number"}
+    first = await api.post("/numbers", NEW, env="live", headers=once)
+    masking = await api.key("numbers:write", env="live")
+    again = await api.post("/numbers", NEW, token=masking, headers=once)
+    assert (again.status, again.body["displayPhone"]) == (201, "+55*******1234")
+    full = await api.post("/numbers", NEW, env="live", headers=once)
+    assert full.body == first.body
+    assert (await api.get("/numbers", env="live")).body["total"] == 1
+
+
+async def test_numbers_are_listed_newest_first_and_filtered(api: Any) -> None:
+    made = [await register(api, env="test", phoneNumberId=f"pn-{index}") for index in range(3)]
+    page = (await api.get("/numbers?limit=2&skip=1")).body
+    assert page["total"] == 4
+    assert [number["id"] for number in page["items"]] == [made[1]["id"], made[0]["id"]]
+    assert (await api.get("/numbers?status=pending")).body["total"] == 3
+    assert (await api.get("/numbers?status=pending&qualityRating=green")).body == {"items": [], "total": 0}
+    for query in ("status=open", "qualityRating=blue", "limit=201", "limit=1.5", "skip=-1", "skip=100001"):
+        answer = await api.get(f"/numbers?{query}")
+        assert (answer.status, answer.code) == (400, "INVALID_PARAMETER"), query
+
+
+async def test_a_new_number_is_verified_by_its_provider(api: Any) -> None:
+    number = await register(api, env="test")
+    await api.refresh.run("test")
+    assert (await api.get(f"/numbers/{number['id']}")).body["status"] == "pending"
+    api.clock.shift(1)
+    await api.refresh.run("test")
+    verified = await api.get(f"/numbers/{number['id']}")
+    assert (verified.body["status"], verified.etag) == ("available", '"2"')
+    assert verified.body["lastProviderSyncAt"] is not None
+
+
+async def test_a_provider_that_does_not_verify_is_asked_again(api: Any) -> None:
+    number = await register(api)
+    api.provider.health = NumberHealth(verified=False)
+    for _ in range(2):
+        api.clock.shift(61)
+        await api.refresh.run("live")
+        assert (await api.get(f"/numbers/{number['id']}", env="live")).body["status"] == "pending"
+    assert len(api.provider.asked_for("number_health")) == 2
+    api.provider.failures["number_health"] = REFUSED
+    api.clock.shift(61)
+    await api.refresh.run("live")
+    assert (await api.get(f"/numbers/{number['id']}", env="live")).body["status"] == "disconnected"
+
+
+async def test_connecting_registers_at_the_provider_and_disconnecting_stops(api: Any) -> None:
+    number = await available(api)
+    path = f"/numbers/{number['id']}"
+    early = await api.post(path + "/disconnect", env="live")
+    assert (early.status, early.code, early.body["meta"]) == (409, "INVALID_STATE", {"status": "available"})
+    connected = await api.post(path + "/connect", env="live")
+    assert (connected.status, connected.body["status"]) == (200, "connected")
+    assert [account.number_id for account in api.provider.asked_for("connect")] == [number["id"]]
+    again = await api.post(path + "/connect", env="live")
+    assert (again.status, again.code) == (409, "INVALID_STATE")
+    api.provider.failures["disconnect"] = AWAY
+    stopped = await api.post(path + "/disconnect", env="live")
+    assert (stopped.status, stopped.body["status"]) == (200, "disconnected")
+    assert (await api.post(path + "/connect", env="live")).body["status"] == "connected"
+
+
+async def test_a_number_stays_out_of_service_when_the_provider_fails(api: Any) -> None:
+    number = await available(api)
+    path = f"/numbers/{number['id']}"
+    for error, code in ((AWAY, "connect_failed"), (REFUSED, "not_yours")):
+        api.provider.failures["connect"] = error
+        failed = await api.post(path + "/connect", env="live")
+        assert (failed.status, failed.code, failed.body["meta"]) == (502, "DEPENDENCY_FAILED", {"providerCode": code})
+    assert (await api.get(path, env="live")).body == number
+
+
+async def test_without_a_provider_live_answers_502(api: Any) -> None:
+    number = await available(api)
+    api.providers["live"] = None
+    path = f"/numbers/{number['id']}"
+    assert (await api.post(path + "/connect", env="live")).code == "DEPENDENCY_FAILED"
+    assert (await api.patch(path, {"profile": {"about": "x"}}, env="live")).code == "DEPENDENCY_FAILED"
+    assert (await api.patch(path, {"rateLimit": {"perSecond": 5}}, env="live")).status == 200
+    health = (await api.get(path + "/health", env="live")).body
+    assert (health["live"], health["status"]) == (False, "available")
+
+
+async def test_connecting_clears_the_mark_of_a_removal(api: Any) -> None:
+    path = f"/numbers/{api.organizations[0].number.id}"
+    simulate = path.replace("/numbers/", "/v2/sandbox/numbers/")
+    marked = (await api.post(simulate, {"partnerRemovedReason": "PARTNER_REMOVED"})).body
+    assert marked["status"] == "connected"
+    assert marked["meta"]["partnerRemovedReason"] == "PARTNER_REMOVED"
+    assert marked["meta"]["partnerRemovedAt"] is not None
+    await api.post(path + "/disconnect")
+    cleared = (await api.post(path + "/connect")).body
+    assert (cleared["meta"]["partnerRemovedAt"], cleared["meta"]["partnerRemovedReason"]) == (None, None)
+
+
+async def test_a_patch_changes_what_it_names_and_clears_what_is_null(api: Any) -> None:
+    number = await register(api, profile={"about": "Hi", "email": "a@example.com"}, rateLimit={"perDay": 500})
+    path = f"/numbers/{number['id']}"
+    body = {"rateLimit": {"perSecond": 20}, "profile": {"about": None, "vertical": "retail"}}
+    changed = (await api.patch(path, body, env="live")).body
+    assert changed["rateLimit"] == {"perSecond": 20, "perDay": 500}
+    assert changed["profile"] == {"email": "a@example.com", "vertical": "retail"}
+    assert api.provider.asked_for("update_profile") == [{"email": "a@example.com", "vertical": "retail"}]
+    assert (await api.patch(path, {"profile": None}, env="live")).body["profile"] == {}
+    assert (await api.patch(path, {"rateLimit": {}}, env="live")).body["rateLimit"] == changed["rateLimit"]
+    refused = await api.patch(path, {"rateLimit": None}, env="live")
+    assert (refused.status, refused.body["errors"][0]["path"]) == (422, "/rateLimit")
+
+
+async def test_a_profile_that_the_provider_does_not_take_is_not_stored(api: Any) -> None:
+    number = await register(api)
+    api.provider.failures["update_profile"] = REFUSED
+    body = {"profile": {"about": "Hi"}, "rateLimit": {"perSecond": 7}}
+    failed = await api.patch(f"/numbers/{number['id']}", body, env="live")
+    assert (failed.status, failed.code) == (502, "DEPENDENCY_FAILED")
+    assert (await api.get(f"/numbers/{number['id']}", env="live")).body == number
+
+
+async def test_the_revision_guards_every_change(api: Any) -> None:
+    path = f"/numbers/{(await connected(api))['id']}"
+    now = (await api.get(path, env="live")).etag
+    stale = {"If-Match": '"1"'}
+    asked = len(api.provider.asked)
+    for refused in (
+        api.patch(path, {"profile": {"about": "x"}}, env="live", headers=stale),
+        api.post(path + "/disconnect", env="live", headers=stale),
+        api.delete(path, env="live", headers=stale),
+    ):
+        answer = await refused
+        assert (answer.status, answer.code, answer.body["meta"]) == (412, "VERSION_MISMATCH", {"currentETag": now})
+    assert len(api.provider.asked) == asked
+    assert (await api.get(path, env="live", headers={"If-None-Match": now})).status == 304
+    changed = await api.patch(path, {"rateLimit": {"perSecond": 3}}, env="live", headers={"If-Match": now})
+    assert changed.status == 200
+    assert changed.etag != now
+    assert (await api.post("/numbers", NEW, headers={"If-Match": "*"})).status == 412
+
+
+async def test_a_deleted_number_is_gone(api: Any) -> None:
+    number = await register(api)
+    path = f"/numbers/{number['id']}"
+    api.changes.clear()
+    assert (await api.delete(path, env="live")).status == 204
+    assert api.changes == [NumberChanged(number["organizationId"], "live", number["id"])]
+    for gone in (
+        api.get(path, env="live"),
+        api.patch(path, {}, env="live"),
+        api.delete(path, env="live"),
+        api.get(path + "/health", env="live"),
+    ):
+        assert (await gone).status == 404
+    assert await api.database.fetchval("select count(*) from numbers where id = $1", number["id"]) == 1
+    entry = (await api.get("/v2/audit?action=number.delete", env="live")).body["items"]
+    assert [item["targetId"] for item in entry] == [number["id"]]
+
+
+async def test_a_number_with_waiting_messages_is_not_deleted(api: Any) -> None:
+    number = api.organizations[0].number
+    now = api.clock.now()
+    await api.database.execute(
+        "insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at, "
+        "held_base_ms, force) values ($1, $2, 'test', 'chatapp', $3, 1, 'single', $4, 1000, $5, 0, false)",
+        number.organization_id, api.ids.new("msg_"), number.id, now, now + timedelta(hours=1),
+    )  # fmt: skip
+    refused = await api.delete(f"/numbers/{number.id}")
+    assert (refused.status, refused.code) == (409, "RESOURCE_IN_USE")
+    assert (await api.get(f"/numbers/{number.id}")).status == 200
+    await api.database.execute("delete from dispatch")
+    assert (await api.delete(f"/numbers/{number.id}")).status == 204
+
+
+async def test_simulation_sets_what_a_provider_would_report(api: Any) -> None:
+    number = api.organizations[0].number
+    simulate = f"/v2/sandbox/numbers/{number.id}"
+    wanted = {"status": "flagged", "qualityRating": "red", "messagingTier": "tier_1k"}
+    answer = await api.post(simulate, wanted)
+    assert answer.status == 200
+    assert {name: answer.body[name] for name in wanted} == wanted
+    assert api.changes == [NumberChanged(number.organization_id, "test", number.id)]
+    assert (await api.post(simulate, {})).etag == answer.etag
+    cleared = (await api.post(simulate, {"partnerRemovedReason": None})).body
+    assert cleared["meta"]["partnerRemovedAt"] is None
+    for body in ({"status": None}, {"status": "gone"}, {"qualityRating": 1}, {"partnerRemovedReason": "BORED"}):
+        assert (await api.post(simulate, body)).status == 422
+
+
+async def test_simulation_is_for_test_credentials_alone(api: Any) -> None:
+    number = await register(api)
+    for path in (f"/v2/sandbox/numbers/{number['id']}", f"/v2/sandbox/numbers/{api.organizations[0].number.id}"):
+        answer = await api.post(path, {"status": "connected"}, env="live")
+        assert (answer.status, answer.code) == (404, "NOT_FOUND")
