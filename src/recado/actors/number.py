@@ -3,17 +3,14 @@
 Live in one process only. The rows are the truth and every message here is a hint: whatever it forgets, it reads again.
 """
 
-import asyncio
-from collections.abc import Coroutine
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from functools import partial
-from typing import Any
+from datetime import timedelta
 
 import structlog
 
 from recado.actors.calls import Calls
 from recado.actors.departures import Departures
+from recado.actors.errands import Errands
 from recado.actors.holding import CHANGEABLE, Holding
 from recado.actors.number_messages import (
     AskSituation,
@@ -30,28 +27,23 @@ from recado.actors.number_view import NumberView, Records, read_view
 from recado.actors.ready_rows import ReadyRows, Wanted
 from recado.actors.row import Row, row_from
 from recado.actors.sending import Arrived, Forced, Sending
+from recado.actors.verdict import verdict_of
 from recado.channels.provider import Down, SlowDown
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
-from recado.domain.gates import FOREVER, Fail, Hold, TemplateFacts, expires_at, message_gate, number_hold
-from recado.domain.message import BULK, FailureCode, WaitReason
+from recado.domain.gates import Fail, Hold, number_hold
+from recado.domain.message import FailureCode, WaitReason
 from recado.domain.pacing import Pacer
-from recado.domain.template import TemplateCategory
 from recado.engine.actor import Actor
-from recado.engine.errors import ActorDeadError, MailboxFull
-from recado.engine.timers import Timer
 from recado.storage import dispatch
 from recado.storage.dispatch import CLAIMED, WINDOW_CLOSED
 from recado.storage.numbers import NumberKey
-from recado.storage.templates import Template
 
 log = structlog.get_logger()
 
 OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
 PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
-LONGEST_NAP = 60.0  # seconds
-FULL_MAILBOX_PAUSE = 0.05  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +73,7 @@ class NumberActor(Actor):
         self._view: NumberView | None = None
         self._rows = ReadyRows()
         self._holding = Holding(key, db=desk.records.db, sending=desk.sending)
-        self._background: set[asyncio.Task[None]] = set()
-        self._timer: Timer | None = None
-        self._timer_at = float("inf")
+        self._errands = Errands(self.actor_ref, Wake(), clock=self._clock, name=key[2])
         self._in_hand: Row | None = None
         self._since_pump = 0
         self._stale = False
@@ -109,9 +99,9 @@ class NumberActor(Actor):
             pacer=pacer,
             day=day,
             opens_at=self._desk.owner_since + OWNERSHIP_PAUSE,
-            tell=self._tell_self,
+            tell=self._errands.tell,
         )
-        self.context.tell_later(0.0, Look())
+        self._errands.tell(Look())
 
     async def _read_day(self) -> DayUsage:
         organization_id, _, number_id = self._key
@@ -122,26 +112,28 @@ class NumberActor(Actor):
         return day
 
     async def stopping(self) -> None:
+        self._errands.quiet()
         await self._departures.give_back()
         pacer = self._desk.pacers[self._key[2]]
         if pacer.sent_within(self._clock.monotonic(), 1.0) == 0:
             del self._desk.pacers[self._key[2]]
 
     async def failed(self, error: BaseException) -> None:
+        self._errands.quiet()
         if self._in_hand is not None:
             await self._holding.count_crash(self._in_hand, self._clock.now())
         await self._departures.give_back()
 
     def may_passivate(self) -> bool:
         """Nothing in memory, in the table or under way."""
-        return self._rows.idle and self._departures.idle and not self._background
+        return self._rows.idle and self._departures.idle and self._errands.idle
 
     async def handle(self, message: object) -> NumberSituation | None:
         match message:
             case Arrived():
                 self._rows.arrive(message.rows)
             case Wake():
-                self._timer, self._timer_at = None, float("inf")
+                pass  # the time has come to look at everything again
             case ClaimDone():
                 self._claim_done(message)
             case CallDone():
@@ -155,7 +147,7 @@ class NumberActor(Actor):
             case Changed():
                 self._stale = True
             case TemplateMoved():
-                self._in_background(self._release(WaitReason.TEMPLATE_STATE, message.template_id))
+                self._errands.begin(self._release(WaitReason.TEMPLATE_STATE, message.template_id))
             case AskSituation():
                 return self._situation()
         self._since_pump += 1
@@ -167,7 +159,7 @@ class NumberActor(Actor):
                 if self._in_hand is not None:
                     self._rows.forget(self._in_hand)
                     self._in_hand = None
-                self._wake_in(READ_AGAIN_AFTER)
+                self._errands.wake_in(READ_AGAIN_AFTER)
         return None
 
     # Its turns --------------------------------------------------------------------------------------------------------
@@ -180,7 +172,7 @@ class NumberActor(Actor):
         if holding is not None:
             for row in await self._departures.give_back():
                 self._rows.forget(row)
-            self._wake_at(holding.until)
+            self._errands.wake_at(holding.until)
             return
         view = self._view
         assert view is not None  # noqa: S101 - a number without one is held
@@ -191,13 +183,13 @@ class NumberActor(Actor):
             taken = self._rows.take(view.standing, self._clock.now())
             if not isinstance(taken, Row):
                 if taken is not None:
-                    self._wake_at(taken.until)
+                    self._errands.wake_at(taken.until)
                 break
             self._in_hand = taken
             await self._pass_gates(taken, view)
             self._in_hand = None
         for wanted in self._rows.wanted(view.standing, self._clock.now()):
-            self._in_background(self._refill(wanted))
+            self._errands.begin(self._refill(wanted))
 
     def _held_by(self) -> Hold | None:
         """What holds everything of the number now."""
@@ -209,7 +201,7 @@ class NumberActor(Actor):
         answer = self._departures.may_claim(view, forced=self._rows.has_forced)
         if isinstance(answer, bool):
             return answer
-        self._wake_in(answer)
+        self._errands.wake_in(answer)
         return False
 
     async def _pass_gates(self, row: Row, view: NumberView) -> None:
@@ -219,20 +211,7 @@ class NumberActor(Actor):
             organization_id, env, _ = self._key
             template_key, templates = (organization_id, env, row.template_id), self._desk.records.templates
             template = templates.peek(template_key) or await templates.get(template_key)
-        now = self._clock.now()
-        verdict = _expiry(row, template, view, now) or message_gate(
-            view.standing,
-            now,
-            klass=row.klass,
-            free_form=row.free_form,
-            force=row.force,
-            template=None if template is None else TemplateFacts(template.status, template.category),
-        )
-        if verdict is None and view.tier is not None and not row.free_form:
-            if view.tier.admits(row.recipient_hash, now):
-                view.tier.count(row.recipient_hash, now)
-            else:
-                verdict = Hold(WaitReason.TIER_LIMIT, view.tier.frees_at(now))
+        verdict = verdict_of(row, template, view, self._clock.now())
         match verdict:
             case None:
                 if not self._departures.claim(row, template):
@@ -245,13 +224,13 @@ class NumberActor(Actor):
     def _claim_done(self, done: ClaimDone) -> None:
         if not self._departures.claim_done(done):
             if done.verdict == CLAIMED:  # claimed for an incarnation that failed: the call never began
-                self._in_background(self._departures.put_back(done.row))
+                self._errands.begin(self._departures.put_back(done.row))
         elif done.verdict == WINDOW_CLOSED:
             self._fail(done.row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
         elif done.verdict is None:
             if done.error is not None and not isinstance(done.error, Unavailable):
                 log.error("claim_failed", message_id=done.row.id, error=type(done.error).__name__)
-                self._in_background(self._holding.count_crash(done.row, self._clock.now()))
+                self._errands.begin(self._holding.count_crash(done.row, self._clock.now()))
             self._later(done.row)
         elif done.verdict != CLAIMED:
             self._rows.gone(done.row.id)  # withdrawn or held meanwhile
@@ -259,7 +238,7 @@ class NumberActor(Actor):
     def _depart(self, view: NumberView) -> None:
         wait = self._departures.depart(view, self._rows.gone)
         if wait is not None:
-            self._wake_in(wait)
+            self._errands.wake_in(wait)
 
     def _call_done(self, done: CallDone) -> None:
         self._departures.call_done(done.departure, done.outcome)
@@ -274,7 +253,7 @@ class NumberActor(Actor):
             return
         self._rows.gone(row.id)
         if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
-            self._in_background(self._holding.hold_template(row.template_id))
+            self._errands.begin(self._holding.hold_template(row.template_id))
 
     def _fail(self, row: Row, verdict: Fail) -> None:
         if self._holding.fail(row, verdict, self._clock.now()):
@@ -285,11 +264,11 @@ class NumberActor(Actor):
     def _later(self, row: Row) -> None:
         """The database has no room or is away: read the row again in a moment."""
         self._rows.forget(row)
-        self._wake_in(READ_AGAIN_AFTER)
+        self._errands.wake_in(READ_AGAIN_AFTER)
 
     async def _release(self, reason: WaitReason, template_id: str | None = None) -> None:
         while await self._holding.release(reason, template_id):
-            self._tell_self(Look())
+            self._errands.tell(Look())
 
     async def _read_again(self) -> None:
         """The number or its organization was changed: what waited for that may go on."""
@@ -298,7 +277,7 @@ class NumberActor(Actor):
             self._desk.pacers[self._key[2]].set_rate(self._view.per_second)
         self._stale = False
         for reason in CHANGEABLE:
-            self._in_background(self._release(reason))
+            self._errands.begin(self._release(reason))
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
@@ -317,12 +296,12 @@ class NumberActor(Actor):
             )
             rows = [row_from(record) for record in records]
         finally:
-            self._tell_self(Refilled(wanted.klass, wanted.limit, rows))
+            self._errands.tell(Refilled(wanted.klass, wanted.limit, rows))
 
     def _refilled(self, message: Refilled) -> None:
         if message.rows is None:
             self._rows.refill_failed(message.klass)
-            self._wake_in(READ_AGAIN_AFTER)
+            self._errands.wake_in(READ_AGAIN_AFTER)
         else:
             self._rows.fill(message.klass, list(message.rows), message.limit)
 
@@ -336,53 +315,3 @@ class NumberActor(Actor):
             self._view.per_second if self._view else 0.0,
             self._departures.in_flight,
         )
-
-    # Timers and tasks -------------------------------------------------------------------------------------------------
-
-    def _wake_at(self, at: datetime) -> None:
-        if at is not FOREVER:
-            self._wake_in((at - self._clock.now()).total_seconds())
-
-    def _wake_in(self, seconds: float) -> None:
-        seconds = min(max(seconds, 0.0), LONGEST_NAP)
-        at = self._clock.monotonic() + seconds
-        if at >= self._timer_at:
-            return
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer, self._timer_at = self.context.tell_later(seconds, Wake()), at
-
-    def _in_background(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._background.add(task)
-        task.add_done_callback(self._background_ended)
-
-    def _background_ended(self, task: "asyncio.Task[None]") -> None:
-        self._background.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("number_work_failed", number_id=self._key[2], error=type(error).__name__)
-
-    def _tell_self(self, message: object) -> None:
-        """What this actor owes itself: a full mailbox is asked again until it has room."""
-        try:
-            self.actor_ref.tell(message)
-        except MailboxFull:
-            self._clock.call_at(self._clock.monotonic() + FULL_MAILBOX_PAUSE, partial(self._tell_self, message))
-        except ActorDeadError:
-            log.debug("number_stopped_before", number_id=self._key[2], told=type(message).__name__)
-
-
-def _expiry(row: Row, template: Template | None, view: NumberView, now: datetime) -> Fail | None:
-    """The time to live, counted exactly only when it may have run out."""
-    if now < row.expires_at:
-        return None
-    marketing = template is not None and template.category is TemplateCategory.MARKETING
-    ends = expires_at(
-        view.standing,
-        now,
-        due_at=row.due_at,
-        ttl=timedelta(milliseconds=row.ttl_ms),
-        held_base_ms=row.held_base_ms,
-        obeys_quiet_hours=marketing or row.klass == BULK,
-    )
-    return Fail(FailureCode.EXPIRED, "its time to live ran out") if now >= ends else None

@@ -72,6 +72,7 @@ class ReadyRows:
 
     def fill(self, klass: int, rows: list[Row], limit: int) -> None:
         """Take what a refill read."""
+        self.arrive_forced([row for row in rows if row.force])
         self._lanes[klass].fill(rows, limit, self._known)
 
     def refill_failed(self, klass: int) -> None:

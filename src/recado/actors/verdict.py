@@ -1,0 +1,46 @@
+"""What the gates of a message's own say of a row that is about to be claimed (C14.5)."""
+
+from datetime import datetime, timedelta
+
+from recado.actors.number_view import NumberView
+from recado.actors.row import Row
+from recado.domain.gates import Fail, Hold, TemplateFacts, expires_at, message_gate
+from recado.domain.message import BULK, FailureCode, WaitReason
+from recado.domain.template import TemplateCategory
+from recado.storage.templates import Template
+
+EXPIRED = Fail(FailureCode.EXPIRED, "its time to live ran out")
+
+
+def verdict_of(row: Row, template: Template | None, view: NumberView, now: datetime) -> Hold | Fail | None:
+    """None: it may be claimed, and its recipient is counted where the tier has a limit."""
+    if _expired(row, template, view, now):
+        return EXPIRED
+    verdict = message_gate(
+        view.standing,
+        now,
+        klass=row.klass,
+        free_form=row.free_form,
+        force=row.force,
+        template=None if template is None else TemplateFacts(template.status, template.category),
+    )
+    if verdict is None and view.tier is not None and not row.free_form:
+        if not view.tier.admits(row.recipient_hash, now):
+            return Hold(WaitReason.TIER_LIMIT, view.tier.frees_at(now))
+        view.tier.count(row.recipient_hash, now)
+    return verdict
+
+
+def _expired(row: Row, template: Template | None, view: NumberView, now: datetime) -> bool:
+    """Counted exactly only when the time to live may have run out."""
+    if now < row.expires_at:
+        return False
+    marketing = template is not None and template.category is TemplateCategory.MARKETING
+    return now >= expires_at(
+        view.standing,
+        now,
+        due_at=row.due_at,
+        ttl=timedelta(milliseconds=row.ttl_ms),
+        held_base_ms=row.held_base_ms,
+        obeys_quiet_hours=marketing or row.klass == BULK,
+    )
