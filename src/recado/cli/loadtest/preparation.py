@@ -20,7 +20,8 @@ async def prepare(
 ) -> list[Sender]:
     """Return the senders: the numbers named, else the first `count` that are connected, made where they are missing.
 
-    `per_second` is set on each of them, with a daily limit out of the way. Raises CommandError.
+    `per_second` is set on each of them, with a daily limit out of the way; numbers that were not named lose their limit
+    of recipients, which would hold most of a test's messages back for a day. Raises CommandError.
     """
     if number_ids:
         numbers = [await api.call("GET", f"/numbers/{number_id}") for number_id in number_ids]
@@ -28,6 +29,9 @@ async def prepare(
         numbers = (await api.items("/numbers", {"status": "connected"}))[:count]
         while len(numbers) < count:
             numbers.append(await _make_number(api))
+        for number in numbers:
+            if number["messagingTier"] != "unlimited":
+                await api.call("POST", f"/v2/sandbox/numbers/{number['id']}", body={"messagingTier": "unlimited"})
     if template_id is not None and len(numbers) != 1:
         raise CommandError("--template belongs to one number: name it with --number, or leave --template out")
     senders = []
