@@ -27,6 +27,8 @@ _REASONS = {
     304: "Not modified.",
 }
 
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+
 Mode = Literal["validation", "serialization"]
 
 
@@ -79,8 +81,8 @@ class _Schemas:
                 if answer is not None:
                     wanted[answer, "serialization"] = None
         names, found = models_json_schema(list(wanted), ref_template=_REF + "{model}")
-        definitions = _renamed(found.get("$defs", {}))
-        self._names = {key: _name(ref["$ref"]) for key, ref in names.items()}
+        definitions = {_name(name): _clean(schema) for name, schema in found.get("$defs", {}).items()}
+        self._names = {key: _name(ref["$ref"].removeprefix(_REF)) for key, ref in names.items()}
         queries = {self._names[route.query, "validation"] for route in routes if route.query is not None}
         self._queries = {name: definitions[name] for name in queries}
         self.definitions = {name: schema for name, schema in definitions.items() if name not in queries}
@@ -96,23 +98,25 @@ class _Schemas:
         return [_parameter(name, "query", field, name in required) for name, field in schema["properties"].items()]
 
 
-def _name(ref: str) -> str:
-    return ref.removeprefix(_REF).replace("-Input", "Input").replace("-Output", "Output")
+def _name(name: str) -> str:
+    """The name of a component: pydantic's, without the signs that it needs to tell two shapes of one model apart."""
+    return name.replace("-Input", "Input").replace("-Output", "Output").lstrip("_")
 
 
-def _renamed(value: Any) -> Any:
-    """Every reference and component under the name that `_name` gives it; `title`s that only repeat a name go."""
+def _clean(value: Any) -> Any:
+    """A schema with every reference under its component's name, and without titles, which only repeat names."""
     if isinstance(value, dict):
         return {
-            _name(name): _name(member) if name == "$ref" and isinstance(member, str) else _renamed(member)
-            for name, member in value.items()
-            if not (name == "title" and isinstance(member, str))
+            name: _clean(member) for name, member in value.items() if not (name == "title" and isinstance(member, str))
         }
-    return [_renamed(member) for member in value] if isinstance(value, list) else value
+    if isinstance(value, str):
+        return _REF + _name(value.removeprefix(_REF)) if value.startswith(_REF) else value
+    return [_clean(member) for member in value] if isinstance(value, list) else value
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
-    schema = dict(schema)
+    # Bounds behind our own reading of numbers come under pydantic's names.
+    schema = {_BOUNDS.get(name, name): member for name, member in schema.items()}
     description = schema.pop("description", None)
     options = schema.get("anyOf")
     if options is not None:  # a text parameter cannot be null: `X | None` is just not required

@@ -51,7 +51,7 @@ def _check(route: Route) -> None:
 
 def statuses(route: Route) -> tuple[int, ...]:
     """Return every status of a problem that an operation can answer: its own, and those of the steps before it."""
-    found = {*route.errors, 500}
+    found = {*route.errors, 400, 500}  # 400: what is not even HTTP
     if route.access is not Access.PUBLIC:
         found.add(503)
     if route.access in {Access.KEY, Access.ADMIN}:
@@ -61,15 +61,15 @@ def statuses(route: Route) -> tuple[int, ...]:
     elif route.rate_class:
         found.add(429)
     if route.query is not None:
-        found |= {400, route.bad_query_status}
+        found.add(route.bad_query_status)
     if "{" in route.path:
         found.add(404)
     if route.body is not None:
-        found |= {400, 408, 413, 415, 422, route.bad_body_status}
+        found |= {408, 413, 415, 422, route.bad_body_status}
     elif route.raw_body:
-        found |= {400, 408, 413}
+        found |= {408, 413}
     if route.idempotency is not Idempotency.NONE:
-        found |= {400, 409, 422}
+        found |= {409, 422}
     if route.creates or (route.versioned and route.method != "GET"):
         found.add(412)
     return tuple(sorted(found))

@@ -25,7 +25,7 @@ class Thing(ApiModel):
 
 class Filter(QueryModel):
     limit: QueryInt = Field(default=50, ge=1, le=200)
-    status: list[str] = []
+    status: list[str] = Field(default_factory=list)
 
 
 async def test_an_answer_carries_its_request_id_and_is_not_stored(serve: Any, thing: Any) -> None:
@@ -372,7 +372,7 @@ async def test_a_callback_is_read_raw_and_within_its_own_limit(serve: Any, thing
             rate_class="",
             raw_body=True,
             body_limit=1000,
-        )  # fmt: skip
+        )
     )
     headers = {"Authorization": "", "Content-Type": "text/plain"}
     async with api.client.post("/v2/callbacks/a", data=b"\xff" * 1000, headers=headers) as answer:

@@ -142,11 +142,8 @@ async def test_a_large_body_in_many_pieces_arrives_whole(serve: Any, thing: Any)
     api = await serve(thing("POST", handler=handle, body=Thing, body_limit=4 * 1024 * 1024))
     for chunked in (False, True):
         name = "ä" * 1_000_000
-        data: Any = ('{"name":"' + name + '"}').encode()
-        if chunked:
-            data = _pieces(data)
-        else:
-            data = BytesIO(data)
+        body = ('{"name":"' + name + '"}').encode()
+        data: Any = _pieces(body) if chunked else BytesIO(body)
         async with api.client.post("/things", data=data, headers={"Content-Type": "application/json"}) as answer:
             assert (answer.status, await answer.json()) == (200, {"length": 1_000_000})
 
@@ -334,16 +331,15 @@ async def test_a_server_starts_again_and_start_twice_is_start_once(serve: Any, t
     port = api.server.port
     await api.server.start()
     assert api.server.port == port
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="address already in use"):
         await serve(thing(), port=port)
 
 
 async def test_a_socket_file_serves_too(serve: Any, thing: Any, tmp_path: Path) -> None:
     path = tmp_path / "http.sock"
-    api = await serve(thing(), socket_path=path)
+    await serve(thing(), socket_path=path)
     async with (
         aiohttp.ClientSession(connector=aiohttp.UnixConnector(str(path))) as client,
         client.get("http://x/things", headers={"Authorization": "Bearer good"}) as answer,
     ):
         assert answer.status == 200
-    assert api.server.connections == 0 or True

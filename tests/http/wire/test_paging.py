@@ -1,0 +1,89 @@
+"""Pages and their cursors (C5)."""
+
+from typing import Any
+
+import orjson
+from pydantic import Field
+
+from recado.domain.page import CursorSigner
+from recado.http.call import Call
+from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, envelope
+from recado.http.reply import Reply
+
+CURSORS = Cursors(CursorSigner(b"k" * 32))
+
+
+class Filtered(CursorQuery):
+    status: list[str] = Field(default_factory=list)
+
+
+async def numbers(call: Call) -> Reply:
+    after = CURSORS.read(call, "numbers")
+    start = 0 if after is None else after[0] + 1
+    rows = list(range(start, min(start + call.query.limit + 1, 10)))
+    return Reply(200, CURSORS.page(call, "numbers", rows, str, lambda row: [row]))
+
+
+async def walk(api: Any, query: str, headers: dict[str, str] | None = None) -> list[list[str]]:
+    pages: list[list[str]] = []
+    cursor = ""
+    while True:
+        async with api.client.get(f"/things?{query}{cursor}", headers=headers) as answer:
+            body = await answer.json()
+        pages.append(body["items"])
+        if "nextCursor" not in body:
+            return pages
+        cursor = f"&cursor={body['nextCursor']}"
+
+
+async def test_following_the_cursor_shows_every_row_once(serve: Any, thing: Any) -> None:
+    api = await serve(thing(handler=numbers, query=Filtered))
+    assert await walk(api, "limit=4") == [["0", "1", "2", "3"], ["4", "5", "6", "7"], ["8", "9"]]
+    assert await walk(api, "limit=5&status=a") == [["0", "1", "2", "3", "4"], ["5", "6", "7", "8", "9"]]
+
+
+async def test_a_cursor_is_good_for_its_list_only(serve: Any, thing: Any) -> None:
+    api = await serve(thing(handler=numbers, query=Filtered))
+    async with api.client.get("/things?limit=4&status=a") as answer:
+        cursor = (await answer.json())["nextCursor"]
+    test = api.as_principal(env="test")
+    other = api.as_principal(organization_id="org_2")
+    for query, headers, status in (
+        (f"limit=2&status=a&cursor={cursor}", {}, 200),
+        (f"status=b&cursor={cursor}", {}, 400),
+        (f"cursor={cursor}", {}, 400),
+        (f"status=a&cursor={cursor}", test, 400),
+        (f"status=a&cursor={cursor}", other, 400),
+        (f"status=a&cursor={cursor}x", {}, 400),
+        ("cursor=", {}, 400),
+        ("cursor=%F0%9F%A6%9C", {}, 400),
+    ):
+        async with api.client.get(f"/things?{query}", headers=headers) as answer:
+            assert answer.status == status, query
+            if status == 400:
+                code = orjson.loads(await answer.read())["code"]
+                assert code == ("INVALID_CURSOR" if query != "cursor=" else "INVALID_PARAMETER")
+
+
+async def test_limit_and_skip_out_of_range_are_refused(serve: Any, thing: Any) -> None:
+    async def handle(call: Call) -> Reply:
+        return Reply(200, [call.query.limit, call.query.skip])
+
+    api = await serve(
+        thing(handler=handle, query=PageQuery), thing("GET", "/messages", handler=handle, query=MessagePageQuery)
+    )
+    for path, status in (
+        ("/things", 200), ("/things?limit=200&skip=100000", 200), ("/things?limit=201", 400), ("/things?skip=-1", 400),
+        ("/things?skip=100001", 400), ("/messages?skip=10000", 200), ("/messages?skip=10001", 400),
+    ):  # fmt: skip
+        async with api.client.get(path) as answer:
+            assert answer.status == status, path
+    async with api.client.get("/things") as answer:
+        assert await answer.json() == [50, 0]
+
+
+def test_the_envelope_says_only_what_holds() -> None:
+    assert envelope([1], 1) == {"items": [1], "total": 1}
+    assert envelope([], 10_001, estimated=True, next_cursor="c") == {
+        "items": [], "total": 10_001, "totalEstimated": True, "nextCursor": "c",
+    }  # fmt: skip

@@ -1,0 +1,349 @@
+"""What bodies and query strings may hold, and what is said about those that may not."""
+
+import math
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any, Literal
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from recado.domain.errors import Problem
+from recado.http.models import ApiModel, QueryBool, QueryInt, QueryModel, Timestamp
+from recado.http.parsing import JsonBody, QueryParser, parse_json, require_json, validate_body
+
+
+class Colour(StrEnum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Text(ApiModel):
+    type: Literal["text"]
+    text: str = Field(max_length=3)
+
+
+class Picture(ApiModel):
+    type: Literal["picture"]
+    media_id: str
+
+
+def refuse_phone(value: str) -> str:
+    if not value.startswith("+"):
+        raise PydanticCustomError("phone_invalid", "must be an international number")
+    return value
+
+
+class Body(ApiModel):
+    display_name: str = Field(default="x", min_length=1, max_length=5)
+    size: int = 1
+    weight: float = 1.0
+    flag: bool = False
+    at: Timestamp | None = None
+    colour: Colour = Colour.RED
+    tags: list[str] = Field(default_factory=list)
+    content: Annotated[Text | Picture, Field(discriminator="type")] | None = None
+    either: Text | int | None = None
+    phone: Annotated[str, AfterValidator(refuse_phone)] = "+1"
+    anything: Any = None
+
+
+def read(raw: bytes) -> Body:
+    body = validate_body(Body, parse_json(raw), 422)
+    assert isinstance(body, Body)
+    return body
+
+
+def refusal(raw: bytes, status: int = 422) -> Problem:
+    with pytest.raises(Problem) as caught:
+        validate_body(Body, parse_json(raw), status)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b" ",
+        b"{",
+        b"{'a': 1}",
+        b'{"a": 1,}',
+        b"{} x",
+        b"nul",
+        b"\xff",
+        b'{"a": "\xff"}',
+        b'"\\ud800"',
+        b'"\\udc00"',
+        b"NaN",
+        b'{"size": NaN}',
+        b'{"weight": Infinity}',
+        b'{"weight": -Infinity}',
+        b'{"weight": 1e400}',
+        b'{"weight": -1e999999999}',
+        b"01",
+        b"+1",
+        b"\xef\xbb\xbf{}",
+        b'"\x00"',
+        b'{"a": "\n"}',
+        b"[" * 2000,
+        b"[" * 2000 + b"]" * 2000,
+        b"[" * 300 + b"]" * 300,
+        b'{"a":' * 500 + b"1" + b"}" * 500,
+        b"[" * 500_000,
+        "{}".encode("utf-16"),
+        b'{"a": "\xed\xa0\x80"}',
+    ],
+)
+def test_what_is_no_json_is_malformed(raw: bytes) -> None:
+    with pytest.raises(Problem) as caught:
+        parse_json(raw)
+    assert (caught.value.code, caught.value.status) == ("MALFORMED_JSON", 400)
+
+
+def outcome(work: Callable[[], Any]) -> Any:
+    """What `work` returns, or the problem that it raises."""
+    try:
+        return work()
+    except Problem as problem:
+        return problem
+
+
+@given(st.binary(max_size=50))
+def test_any_bytes_are_parsed_or_refused(raw: bytes) -> None:
+    found = outcome(lambda: parse_json(raw))
+    if isinstance(found, Problem):
+        assert found.status == 400
+    else:
+        assert orjson.loads(found.canonical) == found.document
+
+
+_JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(_JSON)
+def test_the_order_of_members_and_spaces_do_not_change_the_canonical_form(document: Any) -> None:
+    one = parse_json(orjson.dumps(document))
+    other = parse_json(orjson.dumps(_reversed(document), option=orjson.OPT_INDENT_2))
+    assert one.canonical == other.canonical
+
+
+def _reversed(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _reversed(member) for name, member in reversed(value.items())}
+    return [_reversed(member) for member in value] if isinstance(value, list) else value
+
+
+@given(st.dictionaries(st.sampled_from(["displayName", "size", "weight", "flag", "tags", "content", "either"]), _JSON))
+def test_any_document_is_taken_or_refused_with_pointers_into_it(document: dict[str, Any]) -> None:
+    found = outcome(lambda: read(orjson.dumps(document)))
+    if isinstance(found, Problem):
+        assert found.status == 422
+        assert found.errors
+        for error in found.errors:
+            assert error.path == "" or error.path.split("/")[1] in document
+
+
+def test_numbers_beyond_64_bits_become_floats_and_can_be_written_again() -> None:
+    body = read(b'{"anything": 123456789012345678901234567890, "weight": 1e300}')
+    assert body.anything == 123456789012345678901234567890.0
+    assert math.isfinite(body.weight)
+    assert orjson.dumps(body.anything)
+    assert refusal(b'{"size": 123456789012345678901234567890}').errors[0].path == "/size"
+
+
+def test_names_are_camel_case_unknown_ones_ignored_and_texts_trimmed() -> None:
+    body = read('{"displayName": " \\u00a0äöü\\n", "id": 1, "organizationId": "x", "env": "live"}'.encode())
+    assert body.display_name == "äöü"
+
+
+def test_lengths_count_code_points_after_trimming() -> None:
+    assert read('{"displayName": " 🦜🦜🦜🦜🦜 "}'.encode()).display_name == "🦜" * 5
+    (error,) = refusal('{"displayName": "🦜🦜🦜🦜🦜🦜"}'.encode()).errors
+    assert (error.path, error.code) == ("/displayName", "TOO_LONG")
+    (error,) = refusal(b'{"displayName": "  "}').errors
+    assert (error.path, error.code) == ("/displayName", "TOO_SHORT")
+
+
+@pytest.mark.parametrize(
+    ("raw", "path", "code"),
+    [
+        (b'{"size": "1"}', "/size", "WRONG_TYPE"),
+        (b'{"size": 1.5}', "/size", "WRONG_TYPE"),
+        (b'{"size": true}', "/size", "WRONG_TYPE"),
+        (b'{"size": null}', "/size", "WRONG_TYPE"),
+        (b'{"flag": 1}', "/flag", "WRONG_TYPE"),
+        (b'{"flag": "true"}', "/flag", "WRONG_TYPE"),
+        (b'{"displayName": 5}', "/displayName", "WRONG_TYPE"),
+        (b'{"tags": "a"}', "/tags", "WRONG_TYPE"),
+        (b'{"tags": ["a", 5]}', "/tags/1", "WRONG_TYPE"),
+        (b'{"colour": "green"}', "/colour", "NOT_ALLOWED"),
+        (b'{"at": "2026-01-01T00:00:00"}', "/at", "WRONG_TYPE"),
+        (b'{"at": 1700000000}', "/at", "WRONG_TYPE"),
+        (b'{"at": "2026-02-30T00:00:00Z"}', "/at", "WRONG_TYPE"),
+        (b'{"content": {}}', "/content", "REQUIRED"),
+        (b'{"content": {"type": "video"}}', "/content", "NOT_ALLOWED"),
+        (b'{"content": {"type": "text"}}', "/content/text", "REQUIRED"),
+        (b'{"content": {"type": "text", "text": "abcd"}}', "/content/text", "TOO_LONG"),
+        (b'{"content": {"type": "picture"}}', "/content/mediaId", "REQUIRED"),
+        (b"[]", "", "WRONG_TYPE"),
+        (b'"text"', "", "WRONG_TYPE"),
+        (b"null", "", "WRONG_TYPE"),
+    ],
+)
+def test_each_bad_field_is_named_by_its_pointer(raw: bytes, path: str, code: str) -> None:
+    problem = refusal(raw)
+    assert (problem.code, problem.kind) == ("VALIDATION_ERROR", "VALIDATION_ERROR")
+    assert [(error.path, error.code) for error in problem.errors] == [(path, code)]
+
+
+def test_the_branches_of_a_union_are_no_part_of_a_pointer() -> None:
+    paths = {error.path for error in refusal(b'{"either": {"type": "text", "text": 5}}').errors}
+    assert paths == {"/either/text", "/either"}
+
+
+def test_names_are_escaped_in_pointers() -> None:
+    (error,) = refusal(b'{"anything": {"a/b~c": ["\\u0000"]}}').errors
+    assert error.path == "/anything/a~1b~0c/0"
+
+
+def test_no_message_repeats_what_was_sent() -> None:
+    raw = b"""{"displayName": "Maria-da-Silva", "size": "Maria", "colour": "Maria", "content": {"type": "Maria"},
+              "either": "Maria", "flag": "Maria", "at": "Maria", "phone": "Maria", "weight": "Maria"}"""
+    problem = refusal(raw)
+    assert len(problem.errors) >= 9
+    assert "Maria" not in problem.detail + repr(problem.errors)
+
+
+def test_at_most_fifty_errors_are_told() -> None:
+    problem = refusal(orjson.dumps({"tags": list(range(80))}))
+    assert [error.path for error in problem.errors] == [f"/tags/{n}" for n in range(50)]
+
+
+def test_a_rule_with_a_code_of_its_own_names_the_problem_when_nothing_else_is_wrong() -> None:
+    assert refusal(b'{"phone": "5"}').code == "PHONE_INVALID"
+    assert refusal(b'{"phone": "5", "size": "x"}').code == "VALIDATION_ERROR"
+    assert (refusal(b'{"phone": "5"}', 400).code, refusal(b'{"phone": "5"}', 400).status) == ("BAD_REQUEST", 400)
+
+
+@pytest.mark.parametrize(
+    ("raw", "paths"),
+    [
+        (rb'{"displayName": "a\u0000b"}', ["/displayName"]),
+        (rb'{"anything": {"deep": [1, "\u0000"]}, "unknown": "\u0000"}', ["/anything/deep/1", "/unknown"]),
+        (rb'{"anything": {"na\u0000me": 1}}', ["/anything"]),
+    ],
+)
+def test_the_character_nul_is_refused_wherever_it_stands(raw: bytes, paths: list[str]) -> None:
+    problem = refusal(raw)
+    assert (problem.code, problem.status) == ("INVALID_CHARACTER", 422)
+    assert [error.path for error in problem.errors] == paths
+
+
+def test_a_text_that_only_looks_like_the_escape_of_nul_is_no_nul() -> None:
+    assert read(rb'{"anything": "\\u0000"}').anything == "\\u0000"
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "application/json",
+        "application/json; charset=utf-8",
+        "Application/JSON;Charset=UTF-8",
+        'application/json; charset="utf-8"',
+    ],
+)
+def test_json_is_recognised(content_type: str) -> None:
+    require_json(content_type)
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [None, "", "text/plain", "application/jsonp", "application/json; charset=latin-1", "multipart/form-data", "json"],
+)
+def test_another_content_type_is_refused(content_type: str | None) -> None:
+    with pytest.raises(Problem) as caught:
+        require_json(content_type)
+    assert (caught.value.code, caught.value.status) == ("UNSUPPORTED_MEDIA_TYPE", 415)
+
+
+class Query(QueryModel):
+    limit: QueryInt = Field(default=50, ge=1, le=200)
+    number_id: str | None = None
+    status: list[Colour] | None = None
+    since: Timestamp | None = None
+    full: QueryBool = False
+
+
+def query(text: str, status: int = 400) -> Query:
+    found = QueryParser(Query, status).parse(text)
+    assert isinstance(found, Query)
+    return found
+
+
+def test_parameters_are_read_by_their_outer_names() -> None:
+    found = query("limit=7&numberId=a%20b&status=red&status=blue&since=2026-01-01T00:00:00%2B02:00&full=true&zzz=1")
+    assert (found.limit, found.number_id, found.status) == (7, "a b", [Colour.RED, Colour.BLUE])
+    assert (found.since is not None and found.since.hour, found.full) == (22, True)
+    assert query("") == query("number_id=ignored")
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=", "limit"),
+        ("limit=1_0", "limit"),
+        ("limit=5.0", "limit"),
+        ("limit=" + "9" * 5000, "limit"),
+        ("limit=%D9%A7", "limit"),
+        ("limit=1&limit=2", "limit"),
+        ("status=", "status"),
+        ("status=green", "status"),
+        ("status=red&status=green", "status"),
+        ("since=2026-01-01", "since"),
+        ("since=0", "since"),
+        ("since=2026-01-01T00:00:00", "since"),
+        ("full=yes", "full"),
+        ("full=1", "full"),
+        ("numberId=%00", "numberId"),
+        ("numberId=\udcff", "numberId"),
+    ],
+)
+def test_a_bad_parameter_is_named(text: str, name: str) -> None:
+    for status, code in ((400, "INVALID_PARAMETER"), (422, "VALIDATION_ERROR")):
+        with pytest.raises(Problem) as caught:
+            query(text, status)
+        assert (caught.value.code, caught.value.status) == (code, status)
+        assert {error.path for error in caught.value.errors} == {name}
+
+
+def test_a_query_that_is_no_utf8_is_refused() -> None:
+    with pytest.raises(Problem) as caught:
+        query("numberId=%ff")
+    assert caught.value.code == "INVALID_PARAMETER"
+
+
+@given(st.text(alphabet="limt=&%+0123456789abcdefstu", max_size=40))
+def test_any_query_is_read_or_refused(text: str) -> None:
+    found = outcome(lambda: query(text))
+    assert isinstance(found, Query) or found.status == 400
+
+
+def test_what_is_validated_is_what_is_fingerprinted() -> None:
+    body = parse_json(b'{"size": 1, "size": 2}')
+    assert isinstance(body, JsonBody)
+    assert body.canonical == b'{"size":2}'
+    assert validate_body(Body, body, 422).size == 2  # type: ignore[attr-defined]
