@@ -115,7 +115,7 @@ class Callbacks:
             return provider.parse_callback({}, row["body"]), None
         except MalformedCallback as error:
             log.warning("callback_malformed", callback=row["id"])
-            return [], f"malformed: {error}"
+            return list(error.events), f"malformed: {error}"  # what could be read counts all the same
 
     async def _store_batch(self, rows: Sequence[CallbackRow]) -> Sequence[None]:
         await receipts.store_callbacks(self._db.hot, rows)

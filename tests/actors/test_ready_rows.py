@@ -1,0 +1,189 @@
+"""The window of ready messages: bounded, fair among owners and classes, and nothing is ever lost by forgetting."""
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from recado.actors.lane import WINDOW
+from recado.actors.ready_rows import ReadyRows
+from recado.actors.row import Row
+from recado.domain.gates import Hold, Standing
+from recado.domain.message import BULK, CRITICAL, NORMAL
+from recado.domain.number import NumberStatus, QualityRating
+from recado.domain.quiet_hours import QuietHours
+
+NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+FREE = Standing(NumberStatus.CONNECTED, QualityRating.GREEN, None, False, None, 0, None, ZoneInfo("UTC"))
+QUIET = Standing(
+    NumberStatus.CONNECTED,
+    QualityRating.GREEN,
+    None,
+    False,
+    None,
+    0,
+    QuietHours(time(11), time(13)),
+    ZoneInfo("UTC"),
+)
+
+
+def row(number: int, klass: int = NORMAL, owner: str = "single", *, force: bool = False) -> Row:
+    due = NOW + timedelta(milliseconds=number)
+    return Row(
+        organization_id="org",
+        env="test",
+        channel="chatapp",
+        id=f"msg_{number}",
+        number_id="num",
+        klass=klass,
+        owner=owner,
+        due_at=due,
+        ttl_ms=60_000,
+        expires_at=due + timedelta(minutes=1),
+        held_base_ms=0,
+        attempts=0,
+        force=force,
+        recipient="+15555550123",
+        recipient_hash=number,
+        type="template",
+        template_id="tpl",
+        payload=None,
+        template_vars=None,
+    )
+
+
+def read(rows: ReadyRows, klass: int, found: list[Row]) -> None:
+    """What a refill of one class brings."""
+    for wanted in list(rows.wanted(FREE, NOW)):
+        if wanted.klass == klass:
+            rows.fill(klass, found, wanted.limit)
+        else:
+            rows.fill(wanted.klass, [], wanted.limit)
+
+
+def fresh() -> ReadyRows:
+    """After a first look at an empty table."""
+    rows = ReadyRows()
+    read(rows, NORMAL, [])
+    rows.look_for_forced = False
+    return rows
+
+
+def taken(rows: ReadyRows, count: int, standing: Standing = FREE) -> list[str]:
+    ids = []
+    for _ in range(count):
+        found = rows.take(standing, NOW)
+        assert isinstance(found, Row)
+        ids.append(found.id)
+    return ids
+
+
+def test_before_the_first_look_an_arrival_waits_in_the_table() -> None:
+    rows = ReadyRows()
+    rows.arrive((row(1),))
+    assert len(rows) == 0
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)] == [CRITICAL, NORMAL, BULK]
+
+
+def test_arrivals_leave_in_their_order_without_another_look() -> None:
+    rows = fresh()
+    rows.arrive((row(1), row(2), row(3)))
+    assert taken(rows, 3) == ["msg_1", "msg_2", "msg_3"]
+    assert list(rows.wanted(FREE, NOW)) == []
+
+
+def test_a_message_told_twice_is_held_once() -> None:
+    rows = fresh()
+    rows.arrive((row(1),))
+    rows.arrive((row(1),))
+    assert len(rows) == 1
+
+
+def test_memory_holds_a_window_however_many_arrive() -> None:
+    rows = fresh()
+    rows.arrive(tuple(row(number) for number in range(100_000)))
+    assert len(rows) == WINDOW
+    taken(rows, WINDOW)
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)] == [NORMAL]
+
+
+def test_an_arrival_during_a_refill_is_read_by_the_next_one() -> None:
+    rows = ReadyRows()
+    first = {wanted.klass: wanted for wanted in rows.wanted(FREE, NOW)}
+    rows.arrive((row(1),))  # after the refill's snapshot, before its answer
+    rows.fill(NORMAL, [], first[NORMAL].limit)
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)] == [NORMAL]
+
+
+def test_a_refill_does_not_bring_what_is_under_way_a_second_time() -> None:
+    rows = fresh()
+    rows.arrive((row(1),))
+    assert taken(rows, 1) == ["msg_1"]  # being claimed: its row is in the table still
+    rows.look()
+    read(rows, NORMAL, [row(1), row(2)])
+    assert taken(rows, 1) == ["msg_2"]
+    assert len(rows) == 0
+
+
+def test_what_is_forgotten_is_read_again() -> None:
+    rows = fresh()
+    rows.arrive((row(1),))
+    found = rows.take(FREE, NOW)
+    assert isinstance(found, Row)
+    rows.forget(found)
+    read(rows, NORMAL, [row(1)])
+    assert taken(rows, 1) == ["msg_1"]
+
+
+def test_owners_take_turns() -> None:
+    rows = fresh()
+    rows.arrive(tuple(row(number, BULK, "btc_a") for number in range(4)))
+    rows.arrive((row(10, BULK, "btc_b"), row(11, BULK, "btc_b")))
+    assert taken(rows, 6) == ["msg_0", "msg_10", "msg_1", "msg_11", "msg_2", "msg_3"]
+
+
+def test_classes_share_turns_16_to_4_to_1() -> None:
+    rows = fresh()
+    for klass in (CRITICAL, NORMAL, BULK):
+        rows.arrive(tuple(row(klass * 1000 + number, klass) for number in range(64)))
+    turns = taken(rows, 42)
+    by_class = [sum(1 for each in turns if int(each[4:]) // 1000 == klass) for klass in (CRITICAL, NORMAL, BULK)]
+    assert by_class == [32, 8, 2]
+
+
+def test_forced_messages_go_first() -> None:
+    rows = fresh()
+    rows.arrive((row(1, CRITICAL), row(2, BULK, force=True)))
+    assert taken(rows, 2) == ["msg_2", "msg_1"]
+
+
+def test_a_held_class_lets_the_others_pass_and_tells_until_when_it_waits() -> None:
+    rows = fresh()
+    rows.arrive((row(1, BULK), row(2, NORMAL)))
+    assert taken(rows, 1, QUIET) == ["msg_2"]
+    held = rows.take(QUIET, NOW)
+    assert isinstance(held, Hold)
+    assert held.until == NOW.replace(hour=13)
+
+
+def test_starting_over_keeps_only_what_is_under_way() -> None:
+    rows = fresh()
+    rows.arrive((row(1), row(2)))
+    assert taken(rows, 1) == ["msg_1"]
+    rows.start_over({"msg_1"})
+    assert len(rows) == 0
+    assert rows.look_for_forced
+    rows.arrive_forced([row(2, force=True)])
+    read(rows, NORMAL, [row(1), row(2)])
+    assert taken(rows, 1) == ["msg_2"]
+    assert len(rows) == 0
+
+
+def test_more_owners_than_fit_are_read_in_turn() -> None:
+    rows = ReadyRows()
+    wanted = {each.klass: each for each in rows.wanted(FREE, NOW)}[BULK]
+    owners = [f"btc_{number:02}" for number in range(40)]
+    rows.fill(BULK, [row(number, BULK, owner) for number, owner in enumerate(owners[:16])], wanted.limit)
+    taken(rows, 16)
+    after = {each.klass: each for each in rows.wanted(FREE, NOW)}[BULK]
+    assert after.after_owner == owners[15]
+    rows.fill(BULK, [], after.limit)  # the rotation begins anew
+    assert {each.klass: each for each in rows.wanted(FREE, NOW)}[BULK].after_owner == ""

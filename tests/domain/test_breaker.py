@@ -1,0 +1,79 @@
+"""Slow-downs and the circuit of a number (C14.5.4, C29.2)."""
+
+from recado.domain.breaker import DOWNS_TO_OPEN, FIRST_PAUSE, LONGEST_PAUSE, Breaker, BreakerState
+
+
+def opened(at: float = 0.0) -> Breaker:
+    breaker = Breaker()
+    for _ in range(DOWNS_TO_OPEN):
+        breaker.down(at)
+    return breaker
+
+
+def test_a_closed_breaker_lets_everything_pass() -> None:
+    assert Breaker().calls_allowed(0.0, 1_999) is None
+
+
+def test_a_slow_down_pauses_for_as_long_as_the_provider_says() -> None:
+    breaker = Breaker()
+    breaker.slow_down(10.0, 2.5)
+    assert breaker.ready_at() == 12.5
+    assert breaker.calls_allowed(12.4, 0) == 0
+    assert breaker.calls_allowed(12.5, 0) is None
+
+
+def test_unasked_pauses_double_up_to_five_minutes_and_start_over_after_an_answer() -> None:
+    breaker, now, pauses = Breaker(), 0.0, []
+    for _ in range(8):
+        breaker.slow_down(now, None)
+        pauses.append(breaker.ready_at() - now)
+        now = breaker.ready_at()
+    assert pauses == [5.0, 10.0, 20.0, 40.0, 80.0, 160.0, LONGEST_PAUSE, LONGEST_PAUSE]
+    breaker.answered()
+    breaker.slow_down(now, None)
+    assert breaker.ready_at() - now == FIRST_PAUSE
+
+
+def test_slow_downs_of_calls_that_were_under_way_already_do_not_lengthen_the_pause() -> None:
+    breaker = Breaker()
+    for _ in range(50):
+        breaker.slow_down(0.0, None)
+    assert breaker.ready_at() == FIRST_PAUSE
+
+
+def test_five_failures_to_connect_in_a_row_open_the_circuit() -> None:
+    breaker = Breaker()
+    for _ in range(DOWNS_TO_OPEN - 1):
+        breaker.down(0.0)
+    assert breaker.state is BreakerState.CLOSED
+    breaker.answered()
+    breaker.down(0.0)
+    assert breaker.state is BreakerState.CLOSED
+    assert opened().state is BreakerState.OPEN
+
+
+def test_an_open_circuit_lets_one_probe_pass_after_its_pause() -> None:
+    breaker = opened(at=100.0)
+    assert breaker.calls_allowed(104.9, 0) == 0
+    assert breaker.calls_allowed(105.0, 0) == 1
+    breaker.began()
+    assert breaker.state is BreakerState.HALF_OPEN
+    assert breaker.calls_allowed(105.0, 1) == 0
+
+
+def test_a_probe_that_connects_closes_the_circuit_and_one_that_does_not_doubles_its_pause() -> None:
+    breaker = opened(at=0.0)
+    breaker.began()
+    breaker.down(5.0)
+    assert breaker.state is BreakerState.OPEN
+    assert breaker.ready_at() == 15.0
+    breaker.began()
+    breaker.answered()
+    assert breaker.calls_allowed(15.0, 100) is None
+
+
+def test_failures_of_calls_that_began_before_the_circuit_opened_do_not_prolong_it() -> None:
+    breaker = opened(at=0.0)
+    for _ in range(100):
+        breaker.down(1.0)
+    assert breaker.ready_at() == FIRST_PAUSE

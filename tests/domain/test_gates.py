@@ -1,0 +1,151 @@
+"""The gates of C14.5: each holds what it should, in the order in which a wait is explained."""
+
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recado.domain.gates import (
+    FOREVER,
+    Fail,
+    Hold,
+    Standing,
+    TemplateFacts,
+    class_hold,
+    expires_at,
+    message_gate,
+    number_hold,
+)
+from recado.domain.message import BULK, CRITICAL, NORMAL, FailureCode, WaitReason
+from recado.domain.number import NumberStatus, QualityRating
+from recado.domain.quiet_hours import QuietHours
+from recado.domain.template import TemplateCategory, TemplateStatus
+
+NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+NIGHT = QuietHours(time(22, 0), time(8, 0))
+APPROVED = TemplateFacts(TemplateStatus.APPROVED, TemplateCategory.UTILITY)
+MARKETING = TemplateFacts(TemplateStatus.APPROVED, TemplateCategory.MARKETING)
+
+
+def standing(
+    status: NumberStatus = NumberStatus.CONNECTED,
+    quality: QualityRating = QualityRating.GREEN,
+    *,
+    paused: datetime | None = None,
+    suspended: datetime | None = None,
+    held_ms: int = 0,
+    quiet: QuietHours | None = None,
+) -> Standing:
+    return Standing(status, quality, paused, suspended is not None, suspended, held_ms, quiet, ZoneInfo("UTC"))
+
+
+def gate(
+    at: Standing,
+    now: datetime = NOON,
+    *,
+    klass: int = NORMAL,
+    free_form: bool = False,
+    force: bool = False,
+    template: TemplateFacts | None = APPROVED,
+) -> Hold | Fail | None:
+    return message_gate(at, now, klass=klass, free_form=free_form, force=force, template=template)
+
+
+def test_a_connected_number_holds_nothing() -> None:
+    assert number_hold(standing()) is None
+    assert [class_hold(standing(), klass, NOON) for klass in (CRITICAL, NORMAL, BULK)] == [None, None, None]
+    assert gate(standing()) is None
+
+
+@pytest.mark.parametrize("status", [NumberStatus.PENDING, NumberStatus.AVAILABLE, NumberStatus.DISCONNECTED])
+def test_a_number_out_of_service_holds_everything_until_it_changes(status: NumberStatus) -> None:
+    assert number_hold(standing(status)) == Hold(WaitReason.NUMBER_STATE, FOREVER)
+
+
+def test_the_operator_comes_before_the_suspension_and_both_before_the_state() -> None:
+    out = NumberStatus.DISCONNECTED
+    both = number_hold(standing(out, paused=NOON, suspended=NOON))
+    suspended = number_hold(standing(out, suspended=NOON))
+    assert both is not None
+    assert both.reason is WaitReason.OPERATOR_PAUSED
+    assert suspended is not None
+    assert suspended.reason is WaitReason.ORGANIZATION_SUSPENDED
+
+
+def test_a_flagged_number_sends_critical_messages_and_replies_only() -> None:
+    flagged = standing(NumberStatus.FLAGGED)
+    assert gate(flagged, klass=CRITICAL) is None
+    assert gate(flagged, free_form=True, template=None) is None
+    assert gate(flagged) == Hold(WaitReason.NUMBER_STATE)
+    assert class_hold(flagged, BULK, NOON) == Hold(WaitReason.NUMBER_STATE)
+
+
+def test_low_quality_stops_bulk_and_nothing_else() -> None:
+    red = standing(quality=QualityRating.RED)
+    assert class_hold(red, BULK, NOON) == Hold(WaitReason.QUALITY)
+    assert class_hold(red, NORMAL, NOON) is None
+    assert class_hold(standing(quality=QualityRating.YELLOW), BULK, NOON) is None
+
+
+def test_quiet_hours_hold_bulk_and_marketing_until_they_end_but_no_forced_message() -> None:
+    midnight = NOON.replace(hour=23)
+    quiet = standing(quiet=NIGHT)
+    morning = Hold(WaitReason.QUIET_HOURS, NOON.replace(day=11, hour=8))
+    assert class_hold(quiet, BULK, midnight) == morning
+    assert gate(quiet, midnight, template=MARKETING) == morning
+    assert gate(quiet, midnight, template=MARKETING, force=True) is None
+    assert gate(quiet, midnight) is None
+    assert class_hold(quiet, BULK, NOON) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [
+        (TemplateStatus.APPROVED, None),
+        (TemplateStatus.PAUSED, Hold(WaitReason.TEMPLATE_STATE)),
+        (TemplateStatus.DRAFT, Hold(WaitReason.TEMPLATE_STATE)),
+        (TemplateStatus.SUBMITTED, Hold(WaitReason.TEMPLATE_STATE)),
+        (TemplateStatus.PENDING, Hold(WaitReason.TEMPLATE_STATE)),
+    ],
+)
+def test_a_template_must_be_approved(status: TemplateStatus, verdict: Hold | None) -> None:
+    assert gate(standing(), template=TemplateFacts(status, TemplateCategory.UTILITY)) == verdict
+
+
+@pytest.mark.parametrize("template", [None, TemplateFacts(TemplateStatus.REJECTED, TemplateCategory.UTILITY)])
+def test_a_message_whose_template_is_gone_fails(template: TemplateFacts | None) -> None:
+    verdict = gate(standing(), template=template)
+    assert isinstance(verdict, Fail)
+    assert verdict.code is FailureCode.TEMPLATE_UNAVAILABLE
+
+
+def expiry(at: Standing, now: datetime, *, held_base_ms: int = 0, quiet: bool = False) -> datetime:
+    return expires_at(at, now, due_at=NOON, ttl=timedelta(hours=1), held_base_ms=held_base_ms, obeys_quiet_hours=quiet)
+
+
+def test_the_time_to_live_runs_from_the_due_time() -> None:
+    assert expiry(standing(), NOON + timedelta(minutes=30)) == NOON + timedelta(hours=1)
+
+
+def test_time_held_since_the_message_was_accepted_does_not_count() -> None:
+    paused = standing(paused=NOON + timedelta(minutes=10), held_ms=60_000)
+    now = NOON + timedelta(minutes=30)
+    assert expiry(paused, now, held_base_ms=60_000) == NOON + timedelta(hours=1, minutes=20)
+
+
+def test_quiet_hours_do_not_count_for_messages_that_obey_them() -> None:
+    at = standing(quiet=QuietHours(time(12, 15), time(12, 45)))
+    now = NOON + timedelta(hours=2)
+    assert expiry(at, now, quiet=True) == NOON + timedelta(minutes=90)
+    assert expiry(at, now) == NOON + timedelta(minutes=60)
+
+
+@given(
+    past=st.integers(0, 10**9), base=st.integers(0, 10**9), minutes=st.integers(0, 5_000), pause=st.integers(0, 5_000)
+)
+def test_holding_only_ever_prolongs_a_life(past: int, base: int, minutes: int, pause: int) -> None:
+    now = NOON + timedelta(minutes=minutes)
+    at = standing(paused=NOON + timedelta(minutes=pause), held_ms=past)
+    assert expiry(at, now, held_base_ms=base) >= NOON + timedelta(hours=1)
