@@ -1,7 +1,9 @@
 """Keyed actors: one per key, gone when idle, back with the next message, and no tell lost on the way."""
 
 import asyncio
+import gc
 import random
+import tracemalloc
 from datetime import UTC, datetime
 
 import pytest
@@ -229,10 +231,19 @@ def test_no_tell_is_lost_or_reordered_whatever_the_timing_of_passivation(steps):
     assert ledger == sent
 
 
-async def test_ten_thousand_idle_actors_take_few_objects_and_no_task(root):
+async def test_ten_thousand_idle_actors_take_under_four_kilobytes_each_and_no_task(root):
     registry = Registry(root)
-    for number in range(10_000):
-        registry.get_or_spawn(number, lambda key: Plain())
-    assert len(registry) == 10_000
+    tracemalloc.start()
+    try:
+        for number in range(10_000):
+            registry.get_or_spawn(number, lambda key: Plain()).tell("hello")
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        gc.collect()
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(cell.handled for cell in registry) == 10_000
+    assert held / 10_000 < 4_096
     assert len(asyncio.all_tasks()) == 1
-    assert await registry.get_or_spawn(9_999, lambda key: Plain()).ask("hello") == "hello"

@@ -2,14 +2,20 @@
 
 import asyncio
 import logging
+import random
+from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from recado.engine.actor import Actor
 from recado.engine.backoff import Backoff
 from recado.engine.child import State
+from recado.engine.clock import VirtualClock
 from recado.engine.errors import ActorDeadError
 from recado.engine.failure import Crash
+from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Strategy, Supervisor
 
 STEADY = Backoff(first=1.0, ceiling=8.0, jitter=0.0)
@@ -132,6 +138,28 @@ async def test_failures_in_a_row_wait_longer_and_steady_work_is_forgiven(runtime
     refs["a"].tell("break")
     await clock.advance(1)
     assert states(root)["a"] is State.RUNNING
+    await root.stop()
+
+
+async def test_a_failure_with_the_first_message_after_a_restart_is_not_taken_for_a_failed_start(runtime, clock):
+    root, refs = supervise(runtime, [], Strategy.ONE_FOR_ONE, "a")
+    await root.start()
+    for _ in range(3):
+        refs["a"].tell("break")
+    await clock.advance(1 + 2 + 4)
+    assert [(node.state, node.restarts) for node in root.tree()[1:]] == [(State.RUNNING, 3)]
+    await root.stop()
+
+
+async def test_an_operators_restart_during_a_group_restart_leaves_none_of_the_group_behind(runtime, clock):
+    root, refs = supervise(runtime, [], Strategy.ONE_FOR_ALL)
+    await root.start()
+    refs["a"].tell("break")
+    await clock.settle()
+    restart = asyncio.create_task(root.restart("root/a"))
+    await clock.advance(1)
+    await restart
+    assert set(states(root).values()) == {State.RUNNING}
     await root.stop()
 
 
@@ -415,3 +443,80 @@ async def test_an_actor_can_be_added_once_only_and_permanent_children_before_the
     with pytest.raises(RuntimeError, match="before"):
         root.add_actor("late", lambda: Worker([]))
     await root.stop()
+
+
+async def test_a_restart_during_someones_stop_waits_for_its_farewell_and_lets_it_end(runtime):
+    gate = asyncio.Event()
+
+    class Slow(Worker):
+        async def stopping(self):
+            await gate.wait()
+            self.diary.append("gone")
+
+    diary = []
+    root = Supervisor("root", runtime=runtime, backoff=STEADY)
+    ref = root.spawn("slow", lambda: Slow(diary))
+    await root.start()
+    stopped = ref.stop()
+    restarted = asyncio.create_task(root.restart("root/slow"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert not restarted.done()
+    gate.set()
+    await restarted
+    assert await stopped is True
+    assert diary == ["worker started", "gone"]
+    assert [node.key for node in root.tree()] == ["root"]
+    await root.stop()
+
+
+OPERATIONS = st.one_of(
+    st.tuples(st.just("break"), st.sampled_from("abc")),
+    st.tuples(st.just("ask"), st.sampled_from("abc")),
+    st.tuples(st.just("restart"), st.sampled_from(["", "/a", "/b", "/c"])),
+    st.tuples(st.just("advance"), st.sampled_from([0, 0.5, 1, 5])),
+    st.tuples(st.just("pass"), st.none()),
+)
+
+
+@pytest.mark.parametrize("strategy", list(Strategy))
+@settings(max_examples=60, deadline=None)
+@given(operations=st.lists(OPERATIONS, max_size=30), intensity=st.sampled_from([1, 1_000]))
+def test_whatever_happens_a_tree_ends_running_or_given_up_and_stops_leaving_no_task(strategy, operations, intensity):
+    async def play():
+        clock = VirtualClock(datetime(2026, 1, 1, tzinfo=UTC))
+        runtime = Runtime(clock, random.Random(1))
+        root = Supervisor("root", runtime=runtime, backoff=STEADY, intensity=2)
+        middle = root.add_supervisor(
+            Supervisor("middle", strategy, runtime=runtime, backoff=STEADY, intensity=intensity)
+        )
+        refs = {name: middle.add_actor(name, lambda: Worker([])) for name in "abc"}
+        await root.start()
+        asks, restarts = [], []
+        for operation, argument in operations:
+            match operation:
+                case "break":
+                    refs[argument].tell("break")
+                case "ask":
+                    asks.append(refs[argument].ask("count"))
+                case "restart":
+                    restarts.append(asyncio.create_task(root.restart(f"root/middle{argument}")))
+                case "advance":
+                    await clock.advance(argument)
+                case _:
+                    await asyncio.sleep(0)
+        await clock.advance(1_000)
+        assert all(task.done() for task in restarts)
+        await asyncio.gather(*restarts)
+        if root.failed.done():
+            assert intensity == 1
+        else:
+            assert set(states(root).values()) == {State.RUNNING}
+            assert all(reply.done() for reply in asks)
+        await asyncio.wait_for(root.stop(), 5)
+        await asyncio.gather(*asks, return_exceptions=True)
+        await asyncio.sleep(0)
+        assert set(states(root).values()) == {State.STOPPED}
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(play())

@@ -99,6 +99,17 @@ class Address(Child):
         if self.mailbox.closed:
             self.reopen()
 
+    def idle(self) -> bool:
+        """Whether nothing was handled since the last call and the actor is free to leave."""
+        before, self.seen_by_sweep = self.seen_by_sweep, self.handled
+        return (
+            before == self.handled
+            and self.mailbox.resting
+            and not self.timers
+            and self.actor is not None
+            and self.actor.may_passivate()
+        )
+
     def _adopt(self, actor: "Actor") -> None:
         """Give a new incarnation this address."""
         raise NotImplementedError

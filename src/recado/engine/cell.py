@@ -90,7 +90,9 @@ class Cell(Address):
     def _mark_begun(self) -> None:
         self._begun = True
         if self._starting is not None:
+            # Cleared here, not by who waits: a failure right after the start is no failed start any more.
             self._starting.set(None)
+            self._starting = None
         self.runtime.signals.emit("actor.started", self.path)
 
     # --- serving --------------------------------------------------------------------------------------------------
@@ -121,6 +123,7 @@ class Cell(Address):
             await self._farewell(actor)
             self._forget(State.BACKING_OFF)
             _obeyed(pause.order)
+            self._obey_halts()
         else:
             self._close()
             await self._farewell(actor)
@@ -162,15 +165,12 @@ class Cell(Address):
         await self._guarded("failed", actor.failed(error))
         if self._on_crash is not None:
             await self._guarded("crash hook", self._on_crash(Crash(self.path, self.key, failure, message, error)))
-        queue = self.mailbox.queue
         if not supervised:
             self.end()
         elif self._starting is not None:
             self._starting.fail(error if isinstance(error, Exception) else HandlerCancelled("cancelled while starting"))
-        elif queue and isinstance(queue[0].message, Halt):
-            _obeyed(queue.popleft())  # the supervisor is restarting this actor anyway
-        else:
-            self._report(error)
+        elif not self._obey_halts():
+            self._report(error)  # else whoever ordered the halt is restarting this actor anyway
 
     def _report(self, error: BaseException) -> None:
         if self.owner is not None:
@@ -247,11 +247,17 @@ class Cell(Address):
         """Have an order obeyed; what is still in hand after `grace` seconds is cancelled."""
         done: Reply[None] = Reply()
         final = isinstance(order, ActorStop)
-        self.mailbox.put_urgent(Envelope(order, done), first=not final)
+        envelope = Envelope(order, done)
+        self.mailbox.put_urgent(envelope, first=not final)
         clock = self.runtime.clock
         timer = None if self.grace is None else clock.call_at(clock.monotonic() + self.grace, lambda: self._cut(final))
         try:
             await done
+        except asyncio.CancelledError:
+            # Whoever wanted the halt is gone: nobody would start the actor again. A stop stands.
+            if not final and envelope in self.mailbox.queue:
+                self.mailbox.queue.remove(envelope)
+            raise
         finally:
             if timer is not None:
                 timer.cancel()
@@ -265,22 +271,20 @@ class Cell(Address):
             else:
                 self._leave()
 
-    def idle(self) -> bool:
-        """Whether nothing was handled since the last call and the actor is free to leave."""
-        before, self.seen_by_sweep = self.seen_by_sweep, self.handled
-        return (
-            before == self.handled
-            and self.mailbox.resting
-            and not self.timers
-            and self.actor is not None
-            and self.actor.may_passivate()
-        )
-
     def successor(self) -> Mailbox | None:
         """For a message to a closed mailbox: the mailbox of the next incarnation, None when the actor is dead."""
         if not self._passivated or self.owner is None:
             return None
         return self.owner.readmit(self)
+
+    def _obey_halts(self) -> bool:
+        """Answer every halt that waits, now that nothing runs; whether there was one."""
+        queue = self.mailbox.queue
+        met = False
+        while queue and isinstance(queue[0].message, Halt):
+            _obeyed(queue.popleft())
+            met = True
+        return met
 
     def _cut(self, final: bool) -> None:
         """Cancel what is in hand; `final`: and with it the actor."""

@@ -44,13 +44,17 @@ class Recovery:
         self._by_child[child] = self._do(self._recover(child, child.restarts), child)
 
     async def at_once(self, child: Child) -> None:
-        """Restart now, whether the child runs or is backing off."""
-        waiting = self._by_child.pop(child, None)
-        if waiting is not None:
-            waiting.cancel()
-        await child.halt()
-        child.failures_in_row = 0
-        await self._start_again(child)
+        """Restart this child alone; one that backs off by itself is not waited for, a group's restart is."""
+        restarts = child.restarts
+        async with self.group_lock:
+            if child.restarts != restarts:
+                return
+            waiting = self._by_child.pop(child, None)
+            if waiting is not None:
+                waiting.cancel()
+            await child.halt()
+            child.failures_in_row = 0
+            await self._start_again(child)
 
     def forgive(self) -> None:
         """Begin the count of restarts anew."""
@@ -84,8 +88,8 @@ class Recovery:
                 return
 
     async def _start_again(self, child: Child) -> bool:
-        if self._supervisor.find(child.key) is not child:
-            return True
+        if self._supervisor.state is not State.RUNNING or self._supervisor.find(child.key) is not child:
+            return True  # it left meanwhile, or its supervisor's own start will bring it back
         runtime = self._supervisor.runtime
         child.restarts += 1
         child.up_since_monotonic = runtime.clock.monotonic()
