@@ -1,5 +1,6 @@
 """The resources behind a real server on a free port and a real database, for two organizations in both environments."""
 
+import asyncio
 import io
 import os
 import random
@@ -9,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import aiohttp
+import asyncpg
 import orjson
 import pytest
 
@@ -194,7 +196,7 @@ class Api:
         async with self.session.request(
             method,
             self.base + path,
-            data=None if data is None else io.BytesIO(data),
+            data=data,
             headers={**sent, **(headers or {})},
         ) as answer:
             text = await answer.read()
@@ -211,6 +213,39 @@ class Api:
 
     async def delete(self, path: str, **how: Any) -> Answer:
         return await self.call("DELETE", path, **how)
+
+
+@pytest.fixture(scope="session")
+def shared_server(postgres: dict[str, Any]) -> dict[str, Any]:
+    """The connect arguments of a database that the tests of the resources share: making one costs more than a test."""
+
+    async def make() -> None:
+        connection = await asyncpg.connect(**postgres)
+        try:
+            await connection.execute("create database recado_resources template recado_template")
+        finally:
+            await connection.close()
+
+    with asyncio.Runner() as runner:
+        runner.run(make())
+    return {**postgres, "database": "recado_resources"}
+
+
+@pytest.fixture
+async def database(shared_server: dict[str, Any]) -> AsyncIterator[Database]:
+    """The shared database, emptied."""
+    db = Database(shared_server, clock=SystemClock(), pool_size=8, hot_size=1)
+    await db.start()
+    try:
+        tables = await db.fetchval(
+            "select string_agg(format('delete from %I', tablename), ';') from pg_tables "
+            "where schemaname = 'public' and tablename not in ('schema_migrations', 'dispatchers') "
+            "and tablename !~ '^messages_'"
+        )
+        await db.execute(tables)
+        yield db
+    finally:
+        await db.stop()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ group by bucket
 
 -- name: waiting
 select class, count(*) as waiting from dispatch
-where organization_id = $1 and number_id = $2 and claimed_epoch is null
+where organization_id = $1 and env = $2 and number_id = $3 and claimed_epoch is null
 group by class
 
 -- name: recipients
