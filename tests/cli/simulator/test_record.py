@@ -1,5 +1,6 @@
 """The simulator's record: whole, in order, over several lives, without anybody's number."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,6 +33,18 @@ def test_what_was_added_is_read_without_closing_the_file(tmp_path: Path) -> None
     assert read_record(path) == requests
     record.close()
     record.close()
+
+
+def test_an_answer_is_noted_with_its_own_request(tmp_path: Path) -> None:
+    path = tmp_path / "record.jsonl"
+    record = Record(path)
+    first, second = request(1), request(1, at=AT + timedelta(seconds=1), receipts=("delivered",), referenced=False)
+    record.add(first)
+    record.add(second)
+    record.answered(second, AT + timedelta(seconds=2))
+    record.close()
+
+    assert read_record(path) == [first, replace(second, answered_at=AT + timedelta(seconds=2))]
 
 
 def test_a_second_life_continues_the_file_even_after_a_torn_line(tmp_path: Path) -> None:

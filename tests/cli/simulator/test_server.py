@@ -171,6 +171,22 @@ async def test_an_early_receipt_has_been_taken_when_the_answer_comes(play: Play,
     assert reported(service)[0] == "delivered"
 
 
+async def test_the_record_says_when_a_request_was_answered_and_which_receipts_follow(play: Play) -> None:
+    bridge, record = await play(lost=0.5, unreferenced=1, timeout=0.3)
+    messages = [replace(MESSAGE, id=f"msg_{number:021}") for number in range(16)]
+
+    outcomes = await asyncio.gather(*(bridge.send(message, ACCOUNT, 1) for message in messages))
+
+    requests = {request.id: request for request in read_record(record)}
+    answered = [requests[message.id].answered_at is not None for message in messages]
+    assert answered == [isinstance(outcome, Accepted) for outcome in outcomes]
+    assert len(set(answered)) == 2
+    for request in requests.values():
+        assert request.receipts == ("delivered", "read")
+        assert request.referenced is (request.outcome is Given.LOST)  # without an answer there is no other name for it
+        assert request.answered_at is None or request.answered_at >= request.at
+
+
 async def test_receipts_without_reference_name_the_provider_id_and_the_account(play: Play, service: Any) -> None:
     bridge, _ = await play(unreferenced=1, undelivered=1)
 
@@ -234,9 +250,24 @@ async def test_a_template_is_judged_listed_and_deleted(
     (verdict,) = service.events
     assert isinstance(verdict, TemplateStatus)
     assert (verdict.provider_template_id, verdict.status) == (submission.provider_template_id, status)
-    (listed,) = await bridge.list_templates(ACCOUNT)
-    assert (listed.name, listed.status, listed.components) == (name, status, [{"type": "BODY"}])
+    (listed,) = [each for each in await bridge.list_templates(ACCOUNT) if each.name == name]
+    assert (listed.status, listed.components) == (status, [{"type": "BODY"}])
     await bridge.delete_template(ACCOUNT, name, submission.provider_template_id)
+    assert name not in {each.name for each in await bridge.list_templates(ACCOUNT)}
+
+
+async def test_every_account_holds_an_approved_template_of_each_category_until_it_is_deleted(play: Play) -> None:
+    bridge, _ = await play()
+
+    held = await bridge.list_templates(ACCOUNT)
+
+    assert [(each.category, each.status) for each in held] == [
+        ("utility", "approved"),
+        ("authentication", "approved"),
+        ("marketing", "approved"),
+    ]
+    for each in held:
+        await bridge.delete_template(ACCOUNT, each.name, each.provider_template_id)
     assert await bridge.list_templates(ACCOUNT) == []
 
 

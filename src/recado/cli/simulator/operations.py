@@ -10,6 +10,9 @@ from recado.channels.events import TemplateStatus, event_to_json
 
 REVIEW_SECONDS = 1.0
 
+# What every account holds already, approved: a number in live has something to send without a person's sign-in.
+OFFERED = (("order_update", "utility"), ("login_code", "authentication"), ("news", "marketing"))
+
 ReportLater = Callable[[float, str | None, bytes], None]
 
 
@@ -40,12 +43,12 @@ class Operations:
             case "submit_template":
                 return 200, self._submit(account, body)
             case "delete_template":
-                templates = self._templates.get(account, {})
+                templates = self._held(account)
                 for template_id in [key for key, known in templates.items() if known["name"] == body["name"]]:
                     del templates[template_id]
                 return 200, {}
             case "list_templates":
-                return 200, {"templates": list(self._templates.get(account, {}).values())}
+                return 200, {"templates": list(self._held(account).values())}
         return 404, {"code": "provider_error", "message": "no such operation"}
 
     def _health(self, account: str) -> dict[str, Any]:
@@ -57,11 +60,17 @@ class Operations:
             "profile": self._profiles.get(account, {}),
         }
 
+    def _held(self, account: str) -> dict[str, dict[str, Any]]:
+        """The account's templates by the provider's id."""
+        if account not in self._templates:
+            self._templates[account] = {f"sim_{name}": _offered(name, category) for name, category in OFFERED}
+        return self._templates[account]
+
     def _submit(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
         template_id = f"sim_{body['id']}"
         verdict = "rejected" if "reject" in body["name"] else "approved"
         template = {name: body[name] for name in ("name", "language", "category", "components")}
-        self._templates.setdefault(account, {})[template_id] = {
+        self._held(account)[template_id] = {
             "providerTemplateId": template_id,
             "status": verdict,
             **template,
@@ -75,3 +84,15 @@ class Operations:
         )
         self._report_later(REVIEW_SECONDS, body.get("callbackUrl"), orjson.dumps(event_to_json(event)))
         return {"providerTemplateId": template_id}
+
+
+def _offered(name: str, category: str) -> dict[str, Any]:
+    body = {"text": "For you: {{1}}.", "example": ["something"]}
+    return {
+        "providerTemplateId": f"sim_{name}",
+        "status": "approved",
+        "name": name,
+        "language": "en-US",
+        "category": category,
+        "components": [{"type": "BODY", "payload": body}],
+    }

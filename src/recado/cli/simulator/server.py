@@ -111,22 +111,27 @@ class Simulator:
             self._count += 1
             provider_id = f"sim_{self._life}_{self._count}"
         assert self._record is not None  # noqa: S101 - set before the server listens
-        self._record.add(
-            Request(
-                sent.id,
-                datetime.now(UTC),
-                sent.number,
-                plan.given,
-                request.headers.get("Idempotency-Key"),
-                recipient_hash(sent.to),
-                provider_id,
-            )
+        received = Request(
+            sent.id,
+            datetime.now(UTC),
+            sent.number,
+            plan.given,
+            request.headers.get("Idempotency-Key"),
+            recipient_hash(sent.to),
+            provider_id,
+            tuple(receipt.status for receipt in plan.receipts),
+            plan.referenced,
         )
+        self._record.add(received)
         if plan.latency:
             await asyncio.sleep(plan.latency)
         if provider_id is not None:
             await self._report(plan, sent, provider_id)
-        return await self._answer(request, plan, provider_id)
+        if plan.status:
+            if self._record is not None:  # a simulator that is stopping answers what it has, unrecorded
+                self._record.answered(received, datetime.now(UTC))
+            return self._answer(plan, provider_id)
+        return await self._lose(request, plan)
 
     async def _report(self, plan: Plan, sent: "_Send", provider_id: str) -> None:
         """Set the receipts in motion; returns when the early one has been taken, or nearly so."""
@@ -145,18 +150,19 @@ class Simulator:
         if address is not None:
             asyncio.get_running_loop().call_later(delay, self._outbox.put, address, event)
 
-    async def _answer(self, request: web.BaseRequest, plan: Plan, provider_id: str | None) -> web.StreamResponse:
-        if plan.status == 0:
-            if plan.hang:
-                await asyncio.sleep(HANG_SECONDS)
-            if request.transport is not None:
-                request.transport.abort()
-            return web.Response()
+    def _answer(self, plan: Plan, provider_id: str | None) -> web.Response:
         if plan.given is Given.ACCEPTED:
             return _json(plan.status, {"providerMessageId": provider_id})
         if plan.given is Given.SLOW_DOWN:
             return _json(plan.status, {}, {"Retry-After": str(self._options.retry_after)})
         return _json(plan.status, {"code": plan.code, "message": "as the simulation has it"})
+
+    async def _lose(self, request: web.BaseRequest, plan: Plan) -> web.Response:
+        if plan.hang:
+            await asyncio.sleep(HANG_SECONDS)
+        if request.transport is not None:
+            request.transport.abort()
+        return web.Response()
 
 
 @dataclass(frozen=True, slots=True)
