@@ -16,6 +16,7 @@ from aiohttp.web_protocol import RequestHandler
 from aiohttp.web_request import BaseRequest
 
 HEAD_SECONDS = 10.0
+READING_SECONDS = 60.0  # how long a client may leave an answer unread once the buffers are full
 KEEP_ALIVE_SECONDS = 75.0
 LINGERING_SECONDS = 5.0  # how long the rest of a refused body is read, so that the client gets to see the answer
 LONGEST_LINE = 8190
@@ -30,7 +31,7 @@ ErrorReport = Callable[[str, BaseException | None], None]
 class Connection(RequestHandler):
     """A connection. `begun` is set while bytes have come that no request was made of yet."""
 
-    __slots__ = ("answer_error", "begun", "busy", "heard", "late_since", "report_error")
+    __slots__ = ("answer_error", "begun", "busy", "heard", "late_since", "report_error", "stuck_since")
 
     def __init__(
         self, server: web.Server, *, answer_error: ErrorAnswer, report_error: ErrorReport, **options: Any
@@ -51,6 +52,7 @@ class Connection(RequestHandler):
         self.heard = False
         self.busy = False
         self.late_since: float | None = None
+        self.stuck_since: float | None = None
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sent."""
@@ -78,7 +80,13 @@ class Connection(RequestHandler):
         self._lingering_time = 0.0
 
     def look(self, now: float) -> None:
-        """Close the connection when its head has been incomplete for too long; `now`: monotonic seconds."""
+        """Close the connection when its head, or its reading of an answer, takes too long; `now`: monotonic seconds."""
+        if not self.writing_paused:
+            self.stuck_since = None
+        elif self.stuck_since is None:
+            self.stuck_since = now
+        elif now - self.stuck_since >= READING_SECONDS and self.transport is not None:
+            self.transport.abort()
         if self.busy or not self.begun:
             return
         if self.late_since is None:

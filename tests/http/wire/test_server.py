@@ -109,6 +109,21 @@ async def test_a_body_that_stops_arriving_is_answered_with_408(serve: Any, thing
     assert await reader.read() == b""
 
 
+async def test_a_client_that_leaves_its_answer_unread_is_cut_off(serve: Any, thing: Any, wait_until: Any) -> None:
+    async def large(_: Call) -> Reply:
+        return Reply(200, b" " * 50_000_000)
+
+    api = await serve(thing(handler=large))
+    _, writer = await api.connect()
+    writer.transport.pause_reading()
+    writer.write(b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n")
+    await wait_until(lambda: any(c.writing_paused for c in api.server._web.connections))
+    await api.clock.advance(59)
+    assert api.server.connections == 1
+    await api.clock.advance(3)
+    await wait_until(lambda: api.server.connections == 0)
+
+
 async def test_a_client_that_asks_first_is_told_to_continue(serve: Any, thing: Any) -> None:
     api = await serve(thing("POST", body=Thing))
     async with api.client.post("/things", json={"name": "y"}, expect100=True) as answer:
