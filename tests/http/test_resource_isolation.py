@@ -1,0 +1,130 @@
+"""Every operation on resources at once: who may call it, and that tenants and environments never meet (C2.2, C3)."""
+
+from typing import Any
+
+import pytest
+
+from recado.http.route import Access, Route
+
+OPERATIONS = [
+    ("GET", "/v2/organization"),
+    ("PATCH", "/v2/organization"),
+    ("GET", "/v2/api-keys"),
+    ("POST", "/v2/api-keys"),
+    ("GET", "/v2/api-keys/{id}"),
+    ("PATCH", "/v2/api-keys/{id}"),
+    ("POST", "/v2/api-keys/{id}/rotate"),
+    ("DELETE", "/v2/api-keys/{id}"),
+    ("GET", "/v2/audit"),
+    ("GET", "/numbers"),
+    ("POST", "/numbers"),
+    ("GET", "/numbers/{id}"),
+    ("PATCH", "/numbers/{id}"),
+    ("DELETE", "/numbers/{id}"),
+    ("POST", "/numbers/{id}/connect"),
+    ("POST", "/numbers/{id}/disconnect"),
+    ("GET", "/numbers/{id}/health"),
+    ("GET", "/numbers/{id}/usage"),
+    ("GET", "/numbers/{id}/usage/timeseries"),
+    ("GET", "/v2/templates"),
+    ("POST", "/v2/templates"),
+    ("POST", "/v2/templates/sync"),
+    ("GET", "/v2/templates/{id}"),
+    ("PATCH", "/v2/templates/{id}"),
+    ("DELETE", "/v2/templates/{id}"),
+    ("POST", "/v2/templates/{id}/submit"),
+    ("POST", "/v2/sandbox/numbers/{id}"),
+    ("POST", "/v2/sandbox/templates/{id}"),
+]
+SESSION_ONLY = {"/v2/templates/{id}/submit"}
+
+
+def route_of(api: Any, method: str, path: str) -> Route:
+    (route,) = [route for route in api.routes if (route.method, route.path) == (method, path)]
+    return route  # type: ignore[no-any-return]
+
+
+def body_for(method: str) -> Any:
+    return {} if method in ("POST", "PATCH") else None
+
+
+async def ids(api: Any, organization: int) -> dict[str, str]:
+    """One id of each kind that the organization owns in test."""
+    made = api.organizations[organization]
+    template = await api.post(
+        "/v2/templates",
+        {
+            "numberId": made.number.id,
+            "name": "mine",
+            "language": "pt-BR",
+            "category": "utility",
+            "components": [],
+        },
+        organization=organization,
+    )
+    return {"num_": made.number.id, "tpl_": template.body["id"], "key_": made.keys["test"][0].id}
+
+
+async def rows(api: Any) -> Any:
+    """Everything that a foreign caller could have changed."""
+    return [
+        await api.database.fetch(f"select * from {table} order by id")
+        for table in ("organizations", "numbers", "templates", "api_keys")
+    ]
+
+
+def test_the_table_names_every_operation_that_takes_a_key(api: Any) -> None:
+    served = {(route.method, route.path) for route in api.routes if route.access is Access.KEY}
+    assert served == set(OPERATIONS)
+
+
+@pytest.mark.parametrize(("method", "path"), OPERATIONS)
+async def test_a_credential_and_its_scope_are_required(api: Any, method: str, path: str) -> None:
+    route = route_of(api, method, path)
+    target = path.replace("{id}", "x")
+    nobody = await api.call(method, target, body_for(method), token="")
+    assert (nobody.status, nobody.code, nobody.headers["WWW-Authenticate"]) == (401, "UNAUTHORIZED", "Bearer")
+    forged = api.token()[:-1] + ("0" if api.token()[-1] != "0" else "1")
+    assert (await api.call(method, target, body_for(method), token=forged)).status == 401
+    scope = route.scope
+    assert scope is not None
+    without = await api.key(*sorted({"org:read", "audit:read", "apikeys:read", "numbers:read"} - {scope}))
+    refused = await api.call(method, target, body_for(method), token=without)
+    if path in SESSION_ONLY:
+        assert (refused.status, refused.code) == (403, "SESSION_ONLY")
+    else:
+        assert (refused.status, refused.code, refused.body["meta"]) == (
+            403, "SCOPE_REQUIRED", {"requiredScope": scope},
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "path"), [pair for pair in OPERATIONS if "{id}" in pair[1]])
+async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any, method: str, path: str) -> None:
+    if path in SESSION_ONLY:
+        return
+    (prefix,) = route_of(api, method, path).path_ids.values()
+    foreign = (await ids(api, 1))[prefix]
+    mine = (await ids(api, 0))[prefix]
+    before = await rows(api)
+    answers = [
+        await api.call(method, path.replace("{id}", foreign), body_for(method)),
+        await api.call(method, path.replace("{id}", mine), body_for(method), env="live"),
+        await api.call(method, path.replace("{id}", prefix + "0" * 21), body_for(method)),
+        await api.call(method, path.replace("{id}", "no-id"), body_for(method)),
+        await api.call(method, path.replace("{id}", "msg_" + "0" * 21), body_for(method)),
+    ]
+    for answer in answers:
+        assert (answer.status, answer.code) == (404, "NOT_FOUND")
+        assert answer.body | {"requestId": "", "instance": ""} == answers[0].body | {"requestId": "", "instance": ""}
+    assert await rows(api) == before
+
+
+@pytest.mark.parametrize("path", ["/v2/api-keys", "/numbers", "/v2/templates"])
+async def test_lists_hold_nothing_of_others(api: Any, path: str) -> None:
+    await ids(api, 1)
+    await ids(api, 0)
+    seen = [(await api.get(path, organization=o, env=e)).body["items"] for o in (0, 1) for e in ("test", "live")]
+    owned = [{item["id"] for item in items} for items in seen]
+    assert sum(len(part) for part in owned) == len(set().union(*owned))
+    assert owned[0]
+    assert owned[2]
