@@ -56,6 +56,7 @@ bench: $(DEV_STAMP) bench-tools ## Measure everything beside its bound and print
 docs: $(DEV_STAMP) ## Write the generated parts of docs/ anew
 	$(PYTHON) -m recado.config.reference docs/configuration.md
 	$(PYTHON) docs/generate_states.py
+	$(PYTHON) docs/generate_states.py
 
 .PHONY: lock
 lock: $(DEV_STAMP) ## Pin constraints.txt to what is installed now

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from recado.cli.loadtest.generator import Outcomes
 from recado.cli.loadtest.verification import Verification
@@ -54,7 +54,7 @@ def print_report(report: dict[str, Any]) -> None:
         f"{report['unanswered']:,} without an answer; {report['left']:,} left",
         highlight=False,
     )
-    table = Table("", *(name for name, _ in _SHARES), box=None, header_style="bold")
+    table = Table(*(Column(name, no_wrap=True) for name in ("", *(name for name, _ in _SHARES))), box=None)
     for title, unit, key in (("accepted after", "ms", "acceptLatencyMs"), ("sent after", "s", "secondsToSent")):
         if report[key]:
             table.add_row(title, *(f"{report[key][name]:,.2f} {unit}" for name, _ in _SHARES))

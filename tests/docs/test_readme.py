@@ -1,0 +1,61 @@
+"""The README's tour works as it is, pasted into a shell."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+PROGRAMS = Path(sys.executable).parent
+
+
+@pytest.fixture
+def environment(data_dir: Path) -> dict[str, str]:
+    """Settings for the service and the commands of the tour; everything else is as the README has it."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECADO_")}
+    return {**inherited, "RECADO_DATA_DIR": str(data_dir), "RECADO_LISTEN": "127.0.0.1:0"}
+
+
+@pytest.fixture
+def address(environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
+    """The address of a service like the one that `make run` starts."""
+    with (tmp_path / "service.log").open("wb") as log:
+        service = subprocess.Popen(
+            [sys.executable, "-m", "recado", "serve"],
+            cwd=tmp_path,
+            env={**environment, "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        assert service.stdout is not None
+        with service.stdout as output:
+            yield output.readline().split()[-1].removeprefix("http://")
+            service.terminate()
+            service.wait(timeout=60)
+
+
+def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: str, tmp_path: Path) -> None:
+    tour = README.read_text("utf-8").partition("## A tour")[2].partition("\n## ")[0]
+    blocks = re.findall(r"```sh\n(.*?)```", tour, re.DOTALL)
+    script = "\n".join(blocks).replace("127.0.0.1:8080", address).replace(".venv/bin", str(PROGRAMS))
+    assert script.count(address) == 2
+
+    done = subprocess.run(
+        ["bash", "-eu", "-c", script],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"status": "read"' in done.stdout
+    assert re.search(r"\{'reason': '(behind|rate)'", done.stdout)
+    assert "Everything that was accepted left once, within its number's rate." in done.stdout
