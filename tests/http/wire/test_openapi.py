@@ -110,6 +110,7 @@ def test_parameters_are_described_with_their_bounds(thing: Any) -> None:
     (of_path, if_match) = found["paths"]["/things/{id}"]["patch"]["parameters"]
     assert of_path["schema"] == {"type": "string", "pattern": "^thg_[0-9A-Za-z]{21}$"}
     assert (if_match["name"], if_match["in"]) == ("If-Match", "header")
+    assert [parameter["name"] for parameter in found["paths"]["/things"]["post"]["parameters"]] == ["Idempotency-Key"]
     (of_path, key) = found["paths"]["/things/{id}/send"]["post"]["parameters"]
     assert (key["name"], key["required"]) == ("Idempotency-Key", True)
 
