@@ -17,15 +17,8 @@ from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database
 from recado.storage.service_folder import service_folder
 
-TEMPLATE = "recado_template"
+_TEMPLATE = "recado_template"
 _numbers = itertools.count(1)
-
-
-def forget_cluster(data_dir: Path) -> None:
-    """Removes what the embedded server of a temporary data folder keeps elsewhere when root runs the tests."""
-    folder = service_folder(data_dir)
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")
@@ -37,8 +30,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
 
     async def begin() -> dict[str, Any]:
         arguments = await server.start()
-        await _execute(arguments, f"create database {TEMPLATE}")
-        template = Database({**arguments, "database": TEMPLATE}, clock=clock)
+        await _execute(arguments, f"create database {_TEMPLATE}")
+        template = Database({**arguments, "database": _TEMPLATE}, clock=clock)
         await template.start()
         await migrate(template)
         await ensure_partitions(template, clock.now())
@@ -50,14 +43,14 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
             yield runner.run(begin())
         finally:
             runner.run(server.stop())
-            forget_cluster(data_dir)
+            _forget_cluster(data_dir)
 
 
 @pytest.fixture
 async def database(postgres: dict[str, Any]) -> AsyncIterator[Database]:
     """A started `Database` on a database of this test's own, with the schema and this month's partitions."""
     arguments = {**postgres, "database": f"recado_test_{next(_numbers)}"}
-    await _execute(postgres, f"create database {arguments['database']} template {TEMPLATE} strategy file_copy")
+    await _execute(postgres, f"create database {arguments['database']} template {_TEMPLATE} strategy file_copy")
     db = Database(arguments, clock=SystemClock(), pool_size=8, hot_size=4)
     await db.start()
     try:
@@ -65,6 +58,30 @@ async def database(postgres: dict[str, Any]) -> AsyncIterator[Database]:
     finally:
         await db.stop()
         await _execute(postgres, f"drop database {arguments['database']} with (force)")
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path) -> Iterator[Path]:
+    """A data folder under a home that is closed to others; what its embedded server kept elsewhere is removed."""
+    home = tmp_path / "home"
+    home.mkdir(mode=0o700)
+    yield home / "data"
+    _forget_cluster(home / "data")
+
+
+@pytest.fixture
+async def own_server(data_dir: Path) -> AsyncIterator[EmbeddedPostgres]:
+    """A started embedded server that a test may restart and kill."""
+    server = EmbeddedPostgres(data_dir, clock=SystemClock())
+    await server.start()
+    yield server
+    await server.stop()
+
+
+def _forget_cluster(data_dir: Path) -> None:
+    folder = service_folder(data_dir)
+    if folder is not None:
+        shutil.rmtree(folder)
 
 
 async def _execute(arguments: dict[str, Any], sql: str) -> None:

@@ -1,8 +1,7 @@
 """Gathers rows of many callers into one statement, and answers each caller after the commit that holds its row.
 
 A batch leaves as soon as a flusher is free: alone when traffic is thin, hundreds at a time when it is dense. The
-statement must bear being run twice with the same rows (`on conflict do nothing`): a lost connection hides whether it took
-effect.
+statement must bear being run twice with the same rows (`on conflict do nothing`): a lost connection hides its outcome.
 """
 
 import asyncio
@@ -136,19 +135,18 @@ class Batcher(Generic[Row, Result]):
 
     async def _settle(self, batch: list[_Entry[Row, Result]]) -> None:
         """Runs a batch until every row of it has its answer."""
-        rows = [row for row, _, _ in batch]
         losses = 0
         repaired = False
-        while True:
+        while batch:
             try:
-                results = await self._run(rows)
+                results = await self._run([row for row, _, _ in batch])
             except Exception as error:  # noqa: BLE001 - each kind is answered below
                 if worth_repeating(error):
-                    if not await self._pause(batch[0][2], losses):
-                        log.warning("batch_given_up", batch=self.name, rows=len(rows), error=type(error).__name__)
-                        self._refuse_overdue(batch)
-                        return
+                    pause = min(FIRST_PAUSE * 2**losses, LONGEST_PAUSE)
                     losses += 1
+                    batch = self._still_in_time(batch, self._monotonic() + pause, error)
+                    if batch:
+                        await self._clock.sleep(pause)
                 elif not repaired and await self._mend(error):
                     repaired = True
                 elif len(batch) == 1 or blames_the_statement(error):
@@ -178,27 +176,26 @@ class Batcher(Generic[Row, Result]):
             else:
                 future.set_result(result)
 
-    async def _pause(self, since: float, losses: int) -> bool:
-        """Waits before the next try; False when that would be past the deadline of a row that came at `since`."""
-        seconds = min(FIRST_PAUSE * 2**losses, LONGEST_PAUSE)
-        if self._monotonic() + seconds >= since + self._deadline:
-            return False
-        await self._clock.sleep(seconds)
-        return True
-
     async def _mend(self, error: Exception) -> bool:
         if self._repair is not None:
             with contextlib.suppress(Exception):  # what cannot be mended now shows again when the rows run in halves
                 return await self._repair(error)
         return False
 
-    def _refuse_overdue(self, batch: list[_Entry[Row, Result]]) -> None:
-        """The server stays away: ends the wait of a batch, and of the rows behind it that have waited as long."""
-        for entry in batch:
-            self._refuse(entry)
-        overdue = self._monotonic() - self._deadline
+    def _still_in_time(
+        self, batch: list[_Entry[Row, Result]], next_try: float, error: Exception
+    ) -> list[_Entry[Row, Result]]:
+        """The rows of a batch with time left for another try; refuses the others, and such rows of the queue."""
+        overdue = next_try - self._deadline
+        left = [entry for entry in batch if entry[2] > overdue]
+        refused = [entry for entry in batch if entry[2] <= overdue]
         while self._waiting and self._waiting[0][2] <= overdue:
-            self._refuse(self._waiting.popleft())
+            refused.append(self._waiting.popleft())
+        for entry in refused:
+            self._refuse(entry)
+        if refused:
+            log.warning("batch_refused", batch=self.name, rows=len(refused), error=type(error).__name__)
+        return left
 
     def _refuse(self, entry: _Entry[Row, Result]) -> None:
         if not entry[1].done():

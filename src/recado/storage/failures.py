@@ -25,12 +25,12 @@ def connection_lost(error: BaseException) -> bool:
     """Whether the server or the way to it failed: the statement may or may not have taken effect."""
     if isinstance(error, _LOST):
         return True
-    # asyncpg has one class for a closed connection and for misuse of it; its data errors quote the value, so they are
-    # told apart first.
+    # asyncpg has one class for a connection that is gone and for misuse of one; its data errors quote the value and
+    # therefore are told apart first. A pooled connection that breaks between two statements counts as released.
     return (
         isinstance(error, asyncpg.InterfaceError)
         and not isinstance(error, ValueError)
-        and ("is closed" in str(error) or "is closing" in str(error))
+        and any(text in str(error) for text in ("is closed", "is closing", "released back to the pool"))
     )
 
 

@@ -6,8 +6,8 @@ is a Python value; asyncpg takes a list in a list for a second dimension: arrays
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import asyncpg
@@ -146,7 +146,7 @@ class Pool:
             try:
                 yield connection
             except BaseException:
-                if not connection.is_closed():
+                with _unless_lost():
                     await transaction.rollback()
                 raise
             await transaction.commit()
@@ -183,7 +183,7 @@ class Pool:
 
     async def _give_back(self, connection: Connection) -> None:
         if self._pool is not None:
-            with suppress(asyncpg.PostgresError, asyncpg.InterfaceError, OSError):
+            with _unless_lost():
                 await self._pool.release(connection)
 
     async def _until_deadline(self, call: Callable[[], Awaitable[Result]], give_up_at: float) -> Result:
@@ -203,6 +203,16 @@ class Pool:
                     # When one connection broke the others are likely dead too: each is replaced when it is next taken.
                     await self._pool.expire_connections()
             await self._clock.sleep(pause)
+
+
+@contextmanager
+def _unless_lost() -> Iterator[None]:
+    """For what is moot when the connection is gone."""
+    try:
+        yield
+    except Exception as error:
+        if not connection_lost(error):
+            raise
 
 
 def _unavailable() -> Unavailable:
