@@ -150,6 +150,15 @@ def test_a_message_that_is_not_ready_cannot_leave_and_leaves_no_trace() -> None:
     assert (pacer.ready_at(1.0), pacer.tokens(1.0), pacer.sent_within(1.0, 1.0)) == before
 
 
+def test_a_message_cannot_leave_into_a_full_second_although_the_bucket_holds_a_token() -> None:
+    pacer = Pacer(1000.0, limit=1, start=0.0)
+    pacer.take(5.0)
+    assert pacer.tokens(5.5) > 1
+    with pytest.raises(ValueError, match="no message may leave yet"):
+        pacer.take(5.5)
+    pacer.take(6.0)
+
+
 def test_a_departure_exactly_one_second_ago_is_old_enough() -> None:
     pacer = Pacer(1.0, start=0.0)
     pacer.take(8.0)

@@ -30,7 +30,6 @@ class SmoothRoundRobin:
         overdue = -1
         for index, weight in enumerate(self._weights):
             if index not in nonempty:
-                waited[index] = 0
                 continue
             total += weight
             credit[index] += weight

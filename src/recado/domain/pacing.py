@@ -62,8 +62,7 @@ class Pacer:
         """The earliest moment, `now` or later, at which a message may leave."""
         if self._anchor == inf:
             self._begin(now)
-        ready = max(self._opens, self._ready)
-        return max(now, ready)
+        return max(now, self._ready, self._opens)
 
     def take(self, now: float, *, forced: bool = False) -> None:
         """Record a departure at `now`. ValueError when it is not forced and `ready_at` lies in the future.
@@ -80,7 +79,7 @@ class Pacer:
             raise ValueError("no message may leave yet")
         else:
             late = now - self._catch_up
-            self._ready = (max(late, self._ready)) + self._interval
+            self._ready = max(late, self._ready) + self._interval
         head = self._head
         self._ring[head] = self._anchor = now
         head = head + 1 if head + 1 < self._size else 0
