@@ -173,7 +173,7 @@ def _known_code(code: str) -> FailureCode:
 
 
 def _failed(row: Row, code: FailureCode, text: str, now: datetime) -> Failed:
-    return Failed(row.organization_id, row.env, row.channel, row.id, last_error(code, text), now)
+    return Failed(row.organization_id, row.env, row.channel, row.id, last_error(code, text), now, False)
 
 
 def _unspent(row: Row, now: datetime) -> Returned:

@@ -82,7 +82,8 @@ class Departures:
 
     @property
     def idle(self) -> bool:
-        return not (self._claiming or self._claimed or self._in_flight)
+        """Nothing under way, and no trouble with the provider to remember."""
+        return not (self._claiming or self._claimed or self._in_flight) and self.breaker.untroubled
 
     def ready_at(self, now: float) -> float:
         """The moment of the next token."""

@@ -125,8 +125,9 @@ class NumberActor(Actor):
         await self._departures.give_back()
 
     def may_passivate(self) -> bool:
-        """Nothing in memory, in the table or under way."""
-        return self._rows.idle and self._departures.idle and self._errands.idle
+        """Nothing under way, and nothing to send: no rows, or a number out of service, which forgets nothing."""
+        out_of_service = self._view is None or number_hold(self._view.standing) is not None
+        return (self._rows.idle or out_of_service) and self._departures.idle and self._errands.idle
 
     async def handle(self, message: object) -> NumberSituation | None:
         match message:

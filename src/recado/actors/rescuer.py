@@ -71,7 +71,9 @@ class Rescuer:
         now = self._records.clock.now()
         error = last_error(FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours")
         while rows := await dispatch.to_give_up(self._records.db, now - UNCERTAIN_AFTER):
-            failed = [Failed(row["organization_id"], row["env"], row["channel"], row["id"], error, now) for row in rows]
+            failed = [
+                Failed(row["organization_id"], row["env"], row["channel"], row["id"], error, now, False) for row in rows
+            ]
             await dispatch.failed(self._records.db, failed)
             if len(rows) < BLOCK:
                 return
@@ -96,7 +98,7 @@ class Rescuer:
                     obeys_quiet_hours=marketing or row["class"] == BULK,
                 )
                 if ends <= now:
-                    failed.append(Failed(organization_id, env, row["channel"], row["id"], error, now))
+                    failed.append(Failed(organization_id, env, row["channel"], row["id"], error, now, True))
                 else:
                     prolonged.append((organization_id, row["id"], ends))
             if failed:

@@ -149,7 +149,7 @@ class Sending:
 
     def fail(self, row: Row, last_error: str, at: datetime) -> "asyncio.Future[bool]":
         """queued → failed; whether it did."""
-        return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, last_error, at))
+        return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, last_error, at, True))
 
     def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
         """Take the row out of the ready index."""

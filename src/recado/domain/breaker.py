@@ -31,6 +31,11 @@ class Breaker:
         self._next_pause = FIRST_PAUSE
         self._next_open = FIRST_PAUSE
 
+    @property
+    def untroubled(self) -> bool:
+        """The provider's last answer was one on the merits of a message."""
+        return self.state is BreakerState.CLOSED and self._downs == 0 and self._next_pause == FIRST_PAUSE
+
     def ready_at(self) -> float:
         """No call may begin before this moment."""
         return max(self.paused_until, self.open_until if self.state is BreakerState.OPEN else 0.0)

@@ -65,7 +65,7 @@ class Departed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The message is not sent and will not be. `last_error`: `<code>: <text>`."""
+    """The message is not sent and will not be. `last_error`: `<code>: <text>`; `queued`: it fails before its call."""
 
     organization_id: str
     env: str
@@ -73,6 +73,7 @@ class Failed:
     id: str
     last_error: str
     failed_at: datetime
+    queued: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +164,11 @@ async def departed(db: Database, rows: Sequence[Departed]) -> None:
 async def failed(db: Database, rows: Sequence[Failed]) -> list[str]:
     """queued or sending → failed; answers the ids that moved."""
     arguments = columns(
-        [(row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at) for row in rows], 6
+        [
+            (row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at, row.queued)
+            for row in rows
+        ],
+        7,
     )
     return [record["id"] for record in await db.hot.fetch(SQL.failed, *arguments, _FAILABLE)]
 

@@ -213,16 +213,17 @@ counted as (
 select id from released;
 
 -- name: failed
--- queued or sending → failed, for good ($7: the states it may leave).
+-- queued or sending → failed, for good ($8: the states it may leave). A row that is to fail in the queue (`queued`) is left
+-- alone when a claim was faster: its call may have begun.
 with given as (
     select *
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
-        as g (organization_id, env, channel, id, last_error, failed_at)
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[])
+        as g (organization_id, env, channel, id, last_error, failed_at, queued)
 ),
 released as (
     delete from dispatch d
     using given g
-    where d.organization_id = g.organization_id and d.id = g.id
+    where d.organization_id = g.organization_id and d.id = g.id and (d.claimed_epoch is null) = g.queued
     returning d.id
 )
 update messages m
@@ -231,7 +232,7 @@ from given g
 join released r on r.id = g.id
 where
     m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-    and m.status = any($7::text[])
+    and m.status = any($8::text[])
 returning m.id;
 
 -- name: returned
