@@ -13,8 +13,12 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+import structlog
+
 from recado.storage.cluster_lock import FileLock
 from recado.storage.postgres_binaries import bundled_binaries, copied_binaries
+
+log = structlog.get_logger(__name__)
 
 SERVICE_ROOT = Path("/var/lib/recado")
 SERVICE_USER = "recado-pg"
@@ -74,6 +78,7 @@ def _service_home(data_dir: Path, service_root: Path) -> Home:
         folder = service_folder(data_dir)
         if folder is None:
             account = _service_account()
+            _mention_earlier(data_dir, service_root)
             slug = re.sub(r"[^a-z0-9]+", "-", data_dir.name.lower()).strip("-")[:32] or "data"
             folder = service_root / f"{slug}-{secrets.token_hex(4)}"
             folder.mkdir(mode=0o710)
@@ -93,6 +98,13 @@ def _service_home(data_dir: Path, service_root: Path) -> Home:
             cluster = folder / "cluster"
             account = _account_of(cluster.stat().st_uid) if cluster.exists() else _service_account()
     return Home(folder, account.pw_name, account.pw_uid, account.pw_gid, binaries)
+
+
+def _mention_earlier(data_dir: Path, service_root: Path) -> None:
+    """A data folder that was removed and made again begins anew; what it had is kept: it may only have moved."""
+    for note in service_root.glob("*/data_folder"):
+        if note.read_text().strip() == str(data_dir):
+            log.warning("earlier_database_kept", data_dir=str(data_dir), folder=str(note.parent))
 
 
 def _refuse_copies(folder: Path, data_dir: Path) -> None:

@@ -1,0 +1,333 @@
+"""The embedded server: shared by the processes of a data folder, closed to everybody else, and back after any crash."""
+
+import asyncio
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from recado.engine.clock import SystemClock
+from recado.storage import embedded
+from recado.storage.cluster import Cluster, ClusterError
+from recado.storage.embedded import EmbeddedError, EmbeddedPostgres
+from recado.storage.postgres import Database
+from recado.storage.postgres_binaries import bundled_binaries
+from recado.storage.service_folder import LOCATION, Home, NoHome, locate, service_folder
+
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps the cluster outside the data folder")
+
+# A process that joins the server, tells its pid, and leaves when its input ends.
+OTHER_PROCESS = """
+import asyncio, concurrent.futures.thread, os, sys
+from pathlib import Path
+from recado.engine.clock import SystemClock
+from recado.storage.embedded import EmbeddedPostgres
+
+async def main():
+    server = EmbeddedPostgres(Path(sys.argv[1]), clock=SystemClock())
+    if len(sys.argv) > 2:
+        os.setgroups([])
+        os.setgid(int(sys.argv[2]))
+        os.setuid(int(sys.argv[2]))
+    await server.start()
+    print(server.pid, flush=True)
+    await asyncio.to_thread(sys.stdin.read)
+    await server.stop()
+
+asyncio.run(main())
+"""
+
+
+class OtherProcess:
+    """A second process that uses the server of a data folder."""
+
+    def __init__(self, data_dir: Path, *arguments: str) -> None:
+        command = [sys.executable, "-c", OTHER_PROCESS, str(data_dir), *arguments]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    async def server_pid(self) -> int:
+        assert self.process.stdout is not None
+        return int(await asyncio.to_thread(self.process.stdout.readline))
+
+    async def leave(self) -> None:
+        await asyncio.to_thread(self.process.communicate)
+        assert self.process.returncode == 0
+
+    async def kill(self) -> None:
+        self.process.kill()
+        await asyncio.to_thread(self.process.communicate)
+
+
+def make_server(data_dir: Path) -> EmbeddedPostgres:
+    return EmbeddedPostgres(data_dir, clock=SystemClock())
+
+
+async def query(server: EmbeddedPostgres, sql: str) -> object:
+    connection = await asyncpg.connect(**await server.start())
+    try:
+        return await connection.fetchval(sql)
+    finally:
+        await connection.close()
+
+
+async def another_server_than(pid: int, server: EmbeddedPostgres, database: Database) -> None:
+    """Waits for a new server process; connections of the killed one may go on answering for a moment."""
+    async with asyncio.timeout(30):
+        while server.pid in (None, pid):
+            assert await database.fetchval("select 1") == 1
+
+
+def running(data_dir: Path) -> int | None:
+    return Cluster(locate(data_dir)).pid()
+
+
+async def test_data_survive_a_stop_and_a_start(data_dir: Path) -> None:
+    server = make_server(data_dir)
+    await server.start()
+    await query(server, "create table t as select 42 as a")
+    await server.stop()
+    await server.stop()
+    assert running(data_dir) is None
+    await server.start()
+    assert await query(server, "select a from t") == 42
+    await server.stop()
+
+
+async def test_only_a_socket_of_ours_leads_in_and_nobody_is_trusted(own_server: EmbeddedPostgres) -> None:
+    arguments = await own_server.start()
+    assert await query(own_server, "show listen_addresses") == ""
+    assert await query(own_server, "select array_agg(auth_method) from pg_hba_file_rules") == ["peer"]
+    socket_folder = Path(arguments["host"])
+    assert stat.S_IMODE(socket_folder.stat().st_mode) == 0o700
+    with pytest.raises(asyncpg.InvalidAuthorizationSpecificationError):
+        await asyncpg.connect(**{**arguments, "user": "postgres"})
+
+
+async def test_durability_is_on_and_the_tuning_holds(own_server: EmbeddedPostgres) -> None:
+    expected = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "jit": "off"}
+    expected |= {"max_connections": "60", "max_wal_size": "4GB", "shared_buffers": "256MB", "server_encoding": "UTF8"}
+    for name, value in expected.items():
+        assert await query(own_server, f"show {name}") == value
+    assert await query(own_server, "select upper('é') || ('Z' < 'a')::text") == "Étrue"
+
+
+async def test_values_of_a_failed_statement_stay_out_of_the_log(own_server: EmbeddedPostgres, data_dir: Path) -> None:
+    for sql in ("select '+5511987654321'::integer", "select '+5511987654321' from nowhere"):
+        with pytest.raises(asyncpg.PostgresError):
+            await query(own_server, sql)
+    log = locate(data_dir).folder / "postgres.log"
+    assert "ready to accept connections" in log.read_text()
+    assert "987654321" not in log.read_text()
+
+
+async def test_a_second_process_joins_and_its_leaving_stops_nothing(
+    own_server: EmbeddedPostgres, data_dir: Path
+) -> None:
+    other = OtherProcess(data_dir)
+    assert await other.server_pid() == own_server.pid
+    await other.leave()
+    assert await query(own_server, "select 1") == 1
+
+
+async def test_the_last_of_several_users_stops_the_server(data_dir: Path) -> None:
+    first, second, other = make_server(data_dir), make_server(data_dir), OtherProcess(data_dir)
+    await asyncio.gather(first.start(), second.start())
+    pid = await other.server_pid()
+    assert first.pid == second.pid == pid
+    await first.stop()
+    await second.stop()
+    assert running(data_dir) == pid
+    await other.leave()
+    assert running(data_dir) is None
+
+
+async def test_the_server_of_a_killed_process_is_taken_over_and_stopped_by_the_next(data_dir: Path) -> None:
+    other = OtherProcess(data_dir)
+    pid = await other.server_pid()
+    await other.kill()
+    assert running(data_dir) == pid
+    server = make_server(data_dir)
+    await server.start()
+    assert server.pid == pid
+    assert await query(server, "select 1") == 1
+    await server.stop()
+    assert running(data_dir) is None
+
+
+async def test_a_killed_server_is_started_again_with_all_that_was_committed(own_server: EmbeddedPostgres) -> None:
+    database = Database(await own_server.start(), clock=SystemClock(), deadline=30)
+    await database.start()
+    await database.execute("create table t as select generate_series(1, 1000) as a")
+    for _ in range(2):
+        pid = own_server.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        await another_server_than(pid, own_server, database)
+        assert await database.fetchval("select count(*) from t") == 1000
+    await database.stop()
+
+
+async def test_a_server_that_another_process_started_is_supervised_too(data_dir: Path) -> None:
+    other = OtherProcess(data_dir)
+    pid = await other.server_pid()
+    server = make_server(data_dir)
+    database = Database(await server.start(), clock=SystemClock(), deadline=30)
+    await database.start()
+    await other.kill()
+    os.kill(pid, signal.SIGKILL)
+    await another_server_than(pid, server, database)
+    await database.stop()
+    await server.stop()
+
+
+async def test_a_restart_gives_a_new_process_and_keeps_the_data(own_server: EmbeddedPostgres) -> None:
+    await query(own_server, "create table t as select 1 as a")
+    before = own_server.pid
+    await own_server.restart()
+    assert own_server.pid not in (None, before)
+    assert await query(own_server, "select a from t") == 1
+
+
+async def test_a_pid_file_whose_pid_is_another_program_by_now_does_not_hold_the_start_up(data_dir: Path) -> None:
+    server = make_server(data_dir)
+    await server.start()
+    await query(server, "create table t as select 1 as a")
+    home = locate(data_dir)
+    # After a crash of the machine both lock files remain, and their pid may belong to a program of the same user.
+    locks = [home.folder / "cluster" / "postmaster.pid", home.folder / "run" / ".s.PGSQL.5432.lock"]
+    left_behind = [lock.read_text() for lock in locks]
+    await server.stop()
+    stranger = subprocess.Popen(["cat"], stdin=subprocess.PIPE, user=home.uid if home.foreign else None)
+    for lock, text in zip(locks, left_behind, strict=True):
+        lock.write_text("\n".join([str(stranger.pid), *text.splitlines()[1:], ""]))
+        os.chown(lock, home.uid, home.gid)
+        lock.chmod(0o600)
+    assert await query(server, "select a from t") == 1
+    stranger.communicate()
+    await server.stop()
+
+
+async def test_a_first_start_that_was_killed_halfway_leaves_no_wreck(data_dir: Path) -> None:
+    unfinished = locate(data_dir).folder / "cluster.new"
+    unfinished.mkdir()
+    (unfinished / "PG_VERSION").write_text("18\n")
+    server = make_server(data_dir)
+    assert await query(server, "select 1") == 1
+    assert not unfinished.exists()
+    await server.stop()
+
+
+async def test_a_cluster_of_another_version_is_refused(data_dir: Path) -> None:
+    server = make_server(data_dir)
+    await server.start()
+    await server.stop()
+    (locate(data_dir).folder / "cluster" / "PG_VERSION").write_text("17\n")
+    with pytest.raises(ClusterError, match="written by PostgreSQL 17; this Recado brings 18"):
+        await server.start()
+
+
+async def test_a_server_that_does_not_start_is_an_error_with_the_reason(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedded, "_SPAWNS", 2)
+    server = make_server(data_dir)
+    await server.start()
+    await server.stop()
+    (locate(data_dir).folder / "cluster" / "global" / "pg_control").unlink()
+    with pytest.raises(EmbeddedError, match=r"(?s)does not start.*pg_control"):
+        await server.start()
+    await server.stop()
+
+
+def test_a_long_path_moves_the_socket_to_a_short_folder_that_every_process_finds(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 100)
+    folder.mkdir()
+    home = Home(folder, "me", os.geteuid(), os.getegid(), bundled_binaries())
+    found = Cluster(home).socket_folder
+    try:
+        assert len(os.fsencode(found / ".s.PGSQL.5432")) <= 100
+        assert stat.S_IMODE(found.stat().st_mode) == 0o700
+        assert Cluster(home).socket_folder == found
+    finally:
+        found.rmdir()
+
+
+def test_characters_that_the_servers_list_of_folders_cannot_take_move_the_socket_too(tmp_path: Path) -> None:
+    folder = tmp_path / "a, b"
+    folder.mkdir()
+    found = Cluster(Home(folder, "me", os.geteuid(), os.getegid(), bundled_binaries())).socket_folder
+    found.rmdir()
+    assert "," not in str(found)
+
+
+@as_root
+async def test_root_changes_no_permission_of_the_data_folder_and_its_server_is_no_root(
+    own_server: EmbeddedPostgres, data_dir: Path
+) -> None:
+    assert stat.S_IMODE(data_dir.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE(data_dir.stat().st_mode) == 0o700
+    assert own_server.pid is not None
+    assert Path(f"/proc/{own_server.pid}").stat().st_uid == locate(data_dir).uid != 0
+    assert service_folder(data_dir) == locate(data_dir).folder
+
+
+@as_root
+async def test_a_moved_data_folder_keeps_its_database_and_a_copy_is_refused(data_dir: Path) -> None:
+    server = make_server(data_dir)
+    await server.start()
+    await query(server, "create table t as select 1 as a")
+    await server.stop()
+    moved, copy = data_dir.with_name("moved"), data_dir.with_name("copy")
+    data_dir.rename(moved)
+    server = make_server(moved)
+    assert await query(server, "select a from t") == 1
+    await server.stop()
+    shutil.copytree(moved, copy)
+    with pytest.raises(NoHome, match=r"copy is a copy of .*moved and would share its database"):
+        await make_server(copy).start()
+    moved.rename(data_dir)
+
+
+@as_root
+async def test_a_database_that_is_gone_is_not_silently_replaced_by_an_empty_one(data_dir: Path) -> None:
+    folder = locate(data_dir).folder
+    folder.rmdir() if not any(folder.iterdir()) else shutil.rmtree(folder)
+    with pytest.raises(NoHome, match="is gone"):
+        await make_server(data_dir).start()
+    (data_dir / LOCATION).unlink()
+
+
+@as_root
+async def test_root_leaves_the_database_of_a_plain_user_alone(data_dir: Path) -> None:
+    (data_dir / "postgres").mkdir(parents=True)
+    with pytest.raises(NoHome, match="run as the owner"):
+        await make_server(data_dir).start()
+
+
+@as_root
+@pytest.mark.skipif(
+    not all(folder.stat().st_mode & 0o001 for folder in bundled_binaries().parents),
+    reason="a plain user cannot reach the binaries of this environment",
+)
+async def test_a_plain_user_keeps_the_cluster_in_the_data_folder() -> None:
+    nobody = 65534
+    # Every folder above must let the user through, which the folders of a test run do not.
+    home = Path("/tmp") / f"recado-test-{os.getpid()}"
+    home.mkdir()
+    try:
+        os.chown(home, nobody, nobody)
+        home.chmod(0o700)
+        other = OtherProcess(home / "data", str(nobody))
+        pid = await other.server_pid()
+        assert Path(f"/proc/{pid}").stat().st_uid == nobody
+        assert (home / "data" / "postgres" / "cluster" / "PG_VERSION").exists()
+        await other.leave()
+        assert not Path(f"/proc/{pid}").exists() or not Path(f"/proc/{pid}/cmdline").read_bytes()
+    finally:
+        shutil.rmtree(home)
