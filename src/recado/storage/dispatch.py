@@ -28,13 +28,14 @@ BLOCK = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A row about to be claimed."""
+    """A row about to be claimed. `at`: when that was decided, which tells this claim of the row from every other."""
 
     organization_id: str
     id: str
     recipient_hash: int
     free_form: bool
     business_initiated: bool
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,10 +129,14 @@ async def current_epoch(executor: Executor) -> int:
 
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
     """queued → sending for the rows that are still to be had: `claimed`, `lost` or `window_closed` for each."""
-    arguments = columns(
-        [(row.organization_id, row.id, row.recipient_hash, row.free_form, row.business_initiated) for row in rows], 5
+    *arguments, moments = columns(
+        [
+            (row.organization_id, row.id, row.recipient_hash, row.free_form, row.business_initiated, row.at)
+            for row in rows
+        ],
+        6,
     )
-    found = await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE)
+    found = await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, moments)
     verdicts = {
         record["id"]: CLAIMED if record["claimed"] else WINDOW_CLOSED if record["window_closed"] else LOST
         for record in found

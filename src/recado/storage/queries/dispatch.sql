@@ -92,17 +92,18 @@ limit $3;
 -- name: claim
 -- queued → sending, in one commit before any call begins. A row is lost to this claim when it was withdrawn, held or claimed
 -- meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
+-- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
 with owner as (
     select epoch from dispatchers where shard = 0 and epoch = $6
 ),
 given as (
     select *
-    from unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[], $5::boolean[])
-        as g (organization_id, id, recipient_hash, free_form, business_initiated)
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[], $5::boolean[], $9::timestamptz[])
+        as g (organization_id, id, recipient_hash, free_form, business_initiated, at)
 ),
 taken as (
     update dispatch d
-    set claimed_epoch = $6, claimed_at = $7, attempts = d.attempts + 1
+    set claimed_epoch = $6, claimed_at = g.at, attempts = d.attempts + 1
     from given g, owner
     where
         d.organization_id = g.organization_id and d.id = g.id
@@ -144,15 +145,12 @@ counted as (
 )
 select
     g.id,
-    t.id is not null as claimed,
-    t.id is null and g.free_form and d.id is not null as window_closed
+    t.id is not null or coalesce(d.claimed_epoch = $6 and d.claimed_at = g.at, false) as claimed,
+    t.id is null and g.free_form and d.id is not null and d.claimed_epoch is null and d.not_before is null
+        as window_closed
 from given g
 left join taken t on t.id = g.id
-left join dispatch d
-    on
-        g.free_form and t.id is null
-        and d.organization_id = g.organization_id and d.id = g.id
-        and d.claimed_epoch is null and d.not_before is null;
+left join dispatch d on t.id is null and d.organization_id = g.organization_id and d.id = g.id;
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.

@@ -1,0 +1,79 @@
+"""Claims whose answer was lost: a batch that runs again knows what its first run committed (C29.2)."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+from recado.domain.ids import MESSAGE, IdSource
+from recado.engine.clock import SystemClock, VirtualClock
+from recado.storage import dispatch, messages
+from recado.storage.dispatch import CLAIMED, LOST, WINDOW_CLOSED, Claim
+from recado.storage.messages import NewMessage
+from recado.storage.postgres import Database
+
+ORGANIZATION = "org_" + "0" * 21
+NUMBER = "num_" + "0" * 21
+CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
+IDS = IdSource(CLOCK, random.Random(4))
+NOW = CLOCK.now()
+LATER = NOW + timedelta(milliseconds=1)
+
+
+async def stored(db: Database, kind: str = "template") -> str:
+    message_id = IDS.new(MESSAGE)
+    fields: dict[str, Any] = {
+        "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": message_id, "number_id": NUMBER,
+        "type": kind, "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1, "force": False,
+        "template_id": None, "payload": None, "template_vars": None, "metadata": None, "campaign_id": None,
+        "scheduled_at": None, "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW,
+    }  # fmt: skip
+    assert await messages.accept(db, [NewMessage(**fields)]) == [messages.STORED]
+    return message_id
+
+
+def of(message_id: str, at: Any = NOW, *, free_form: bool = False) -> Claim:
+    return Claim(ORGANIZATION, message_id, 1, free_form, not free_form, at)
+
+
+async def attempts(db: Database, message_id: str) -> int:
+    count: int = await db.fetchval("select attempts from dispatch where id = $1", message_id)
+    return count
+
+
+async def test_a_batch_of_claims_that_runs_again_gets_what_its_first_run_committed(database: Database) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    batch = [of(await stored(database)) for _ in range(3)]
+
+    assert await dispatch.claim(database, batch, epoch, NOW) == [CLAIMED] * 3
+    assert await dispatch.claim(database, batch, epoch, LATER) == [CLAIMED] * 3
+    assert [await attempts(database, claim.id) for claim in batch] == [1, 1, 1]
+
+
+async def test_another_claim_of_a_claimed_row_is_lost(database: Database) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    first = of(await stored(database))
+
+    assert await dispatch.claim(database, [first], epoch, NOW) == [CLAIMED]
+    assert await dispatch.claim(database, [of(first.id, LATER)], epoch, LATER) == [LOST]
+
+
+async def test_what_an_earlier_owner_claimed_is_lost_to_the_next_even_at_the_same_moment(database: Database) -> None:
+    claim = of(await stored(database))
+    before = await dispatch.take_epoch(database, NOW)
+    assert await dispatch.claim(database, [claim], before, NOW) == [CLAIMED]
+
+    after = await dispatch.take_epoch(database, NOW)
+
+    assert await dispatch.claim(database, [claim], after, NOW) == [LOST]
+
+
+async def test_a_free_form_message_outside_the_window_is_told_apart_from_one_that_is_claimed(
+    database: Database,
+) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    closed, claimed = await stored(database, "text"), await stored(database, "text")
+    assert await dispatch.claim(database, [of(claimed)], epoch, NOW) == [CLAIMED]
+
+    batch = [of(closed, LATER, free_form=True), of(claimed, LATER, free_form=True)]
+
+    assert await dispatch.claim(database, batch, epoch, LATER) == [WINDOW_CLOSED, LOST]
