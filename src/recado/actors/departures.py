@@ -22,6 +22,7 @@ from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Hold
 from recado.domain.message import WaitReason
+from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
 from recado.storage.dispatch import CLAIMED, Returned
 from recado.storage.templates import Template
@@ -40,6 +41,7 @@ class Departures:
         "_clock",
         "_day",
         "_in_flight",
+        "_moments",
         "_opens_at",
         "_pacer",
         "_sending",
@@ -51,6 +53,7 @@ class Departures:
         self,
         *,
         clock: Clock,
+        moments: Moments,
         sending: Sending,
         calls: Calls,
         pacer: Pacer,
@@ -59,6 +62,7 @@ class Departures:
         tell: Callable[[object], None],
     ) -> None:
         self._clock = clock
+        self._moments = moments
         self._sending = sending
         self._calls = calls
         self._pacer = pacer
@@ -163,7 +167,7 @@ class Departures:
                     return ready_at - now
             self._claimed.popleft()
             self._pacer.take(now, forced=row.force)
-            sent_at = self._clock.now()
+            sent_at = self._moments.at(now)
             gone(row.id)
             self._in_flight.add(row.id)
             self.breaker.began()

@@ -33,6 +33,7 @@ from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
 from recado.domain.message import FailureCode, WaitReason
+from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
 from recado.engine.actor import Actor
 from recado.storage import dispatch
@@ -50,6 +51,8 @@ READ_AGAIN_AFTER = 1.0  # seconds after the database was away
 class Desk:
     """What all number actors share. `pacers` outlive the actors, so that a restarted one remembers its last second.
 
+    `moments`: one wall clock for the departures of all, before and after a restart.
+
     `owner_since`: monotonic moment at which this process became the owner of its numbers.
     """
 
@@ -57,6 +60,7 @@ class Desk:
     sending: Sending
     calls: Calls
     pacers: dict[str, Pacer]
+    moments: Moments
     owner_since: float
 
 
@@ -94,6 +98,7 @@ class NumberActor(Actor):
         pacer.set_rate(per_second)
         self._departures = Departures(
             clock=self._clock,
+            moments=self._desk.moments,
             sending=self._desk.sending,
             calls=self._desk.calls,
             pacer=pacer,

@@ -24,6 +24,7 @@ from recado.actors.waiting import WaitExplainer
 from recado.channels.provider import ChatAppProvider
 from recado.domain.changes import Change, NumberChanged, OrganizationChanged, TemplateChanged
 from recado.domain.ids import IdSource
+from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
 from recado.engine.errors import ActorDeadError, AskTimeout, MailboxFull
 from recado.engine.failure import Failure
@@ -65,6 +66,7 @@ class ActorSystem:
         self._records = records
         db, clock = records.db, records.clock
         self._pacers: dict[str, Pacer] = {}
+        self._moments = Moments(clock)
         self._owner_since = clock.monotonic()
         self.receipts = Receipts(db, clock=clock, ids=ids)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
@@ -155,7 +157,8 @@ class ActorSystem:
                         self.tell(key, Changed())
 
     def _make(self, number: NumberKey) -> NumberActor:
-        return NumberActor(number, Desk(self._records, self.sending, self.calls, self._pacers, self._owner_since))
+        desk = Desk(self._records, self.sending, self.calls, self._pacers, self._moments, self._owner_since)
+        return NumberActor(number, desk)
 
     def _in_memory(self, number: NumberKey) -> bool:
         return self._registry.get(number) is not None
