@@ -3,13 +3,12 @@
 Live in one process only. The rows are the truth and every message here is a hint: whatever it forgets, it reads again.
 """
 
-from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
 
-from recado.actors.calls import Calls
 from recado.actors.departures import Departures
+from recado.actors.desk import Desk
 from recado.actors.errands import Errands
 from recado.actors.holding import CHANGEABLE, Holding
 from recado.actors.number_messages import (
@@ -23,17 +22,16 @@ from recado.actors.number_messages import (
     TemplateMoved,
     Wake,
 )
-from recado.actors.number_view import NumberView, Records, read_view
+from recado.actors.number_view import NumberView, read_view
 from recado.actors.ready_rows import ReadyRows, Wanted
 from recado.actors.row import Row, row_from
-from recado.actors.sending import Arrived, Forced, Sending
+from recado.actors.sending import Arrived, Forced
 from recado.actors.verdict import verdict_of
 from recado.channels.provider import Down, SlowDown
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
 from recado.domain.message import FailureCode, WaitReason
-from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
 from recado.engine.actor import Actor
 from recado.storage import dispatch
@@ -45,23 +43,6 @@ log = structlog.get_logger()
 OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
 PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
-
-
-@dataclass(frozen=True, slots=True)
-class Desk:
-    """What all number actors share. `pacers` outlive the actors, so that a restarted one remembers its last second.
-
-    `moments`: one wall clock for the departures of all, before and after a restart.
-
-    `owner_since`: monotonic moment at which this process became the owner of its numbers.
-    """
-
-    records: Records
-    sending: Sending
-    calls: Calls
-    pacers: dict[str, Pacer]
-    moments: Moments
-    owner_since: float
 
 
 class NumberActor(Actor):

@@ -9,8 +9,9 @@ import structlog
 
 from recado.actors.callbacks import Callbacks
 from recado.actors.calls import Calls
+from recado.actors.desk import Desk
 from recado.actors.due_poller import DuePoller
-from recado.actors.number import Desk, NumberActor
+from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records

@@ -1,0 +1,26 @@
+"""The desk at which all number actors of a process work: what they share, and what outlives each of them."""
+
+from dataclasses import dataclass
+
+from recado.actors.calls import Calls
+from recado.actors.number_view import Records
+from recado.actors.sending import Sending
+from recado.domain.moments import Moments
+from recado.domain.pacing import Pacer
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """What all number actors share. `pacers` outlive the actors, so that a restarted one remembers its last second.
+
+    `moments`: one wall clock for the departures of all, before and after a restart.
+
+    `owner_since`: monotonic moment at which this process became the owner of its numbers.
+    """
+
+    records: Records
+    sending: Sending
+    calls: Calls
+    pacers: dict[str, Pacer]
+    moments: Moments
+    owner_since: float
