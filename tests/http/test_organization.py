@@ -123,8 +123,12 @@ async def test_the_administrator_makes_an_organization_with_keys_and_a_sandbox_n
     ]
     assert numbers[0]["rateLimit"] == {"perSecond": 80, "perDay": 100_000}
     assert (await api.get("/numbers", token=live["token"])).body == {"items": [], "total": 0}
-    audit = (await api.get("/v2/audit?action=organization.create", token=test["token"])).body["items"]
-    assert [(e["actor"]["type"], e["targetId"]) for e in audit] == [("admin", answer.body["id"])]
+    audit = (await api.get("/v2/audit", token=test["token"])).body["items"]
+    assert [(e["actor"]["type"], e["action"], e["targetId"]) for e in audit] == [
+        ("admin", "organization.create", answer.body["id"]),
+        ("admin", "pii_full.grant", test["id"]),
+        ("admin", "api_key.create", test["id"]),
+    ]
 
 
 async def test_administration_takes_the_administrators_token_alone(api: Any) -> None:

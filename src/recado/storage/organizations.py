@@ -8,8 +8,9 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.ids import ORGANIZATION, IdSource, created_at
 from recado.domain.scopes import KEY_SCOPES
-from recado.storage import api_keys, numbers
+from recado.storage import api_keys, audit, numbers
 from recado.storage.api_keys import ApiKey
+from recado.storage.audit import Actor
 from recado.storage.directory import Directory
 from recado.storage.numbers import Number
 from recado.storage.rows import Executor, reader
@@ -73,11 +74,12 @@ async def create_organization(
     name: str,
     now: datetime,
     random_bytes: Callable[[int], bytes],
-    created_by: str | None = None,
+    actor: Actor = audit.SYSTEM,
 ) -> NewOrganization:
     """Make an organization with one key per environment and a connected sandbox number (C2.2).
 
-    To be run in one transaction. The keys hold every scope that a key may hold.
+    To be run in one transaction. The keys hold every scope that a key may hold; the audit tells of them, the caller
+    writes its entry for the organization itself.
     """
     organization = read(
         await connection.fetchrow(SQL.insert, ids.new(ORGANIZATION), name, DEFAULT_TIME_ZONE, DEFAULT_COUNTRY, now)
@@ -91,10 +93,15 @@ async def create_organization(
             name="First key",
             scopes=KEY_SCOPES,
             random_bytes=random_bytes,
-            created_by_id=created_by,
+            created_by_id=actor.id,
         )
         for env in ENVIRONMENTS
     }
+    for env, (key, _) in keys.items():
+        for action in ("api_key.create", "pii_full.grant"):
+            await audit.write(
+                connection, ids, actor, action, organization_id=organization.id, env=env, target_id=key.id
+            )
     number = await numbers.insert(
         connection,
         numbers.sandbox_number(ids, organization_id=organization.id, display_phone=SANDBOX_PHONE, now=now),

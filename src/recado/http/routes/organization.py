@@ -63,7 +63,7 @@ class OrganizationOperations:
                 name=call.body.name,
                 now=call.now,
                 random_bytes=self._random_bytes,
-                created_by=call.principal.actor_id,
+                actor=actor_of(call),
             )
             await audit.write(
                 connection,
