@@ -1,0 +1,37 @@
+-- The load of a benchmark: POST /messages, one template message a request, spread over the senders in turn.
+-- Arguments: token, file with one body a line (PHONE stands for the recipient), last four digits, "keys" or "".
+
+local heads, tails, count = {}, {}, 0
+local before, after
+local keys, suffix, turn, run
+
+function init(args)
+  suffix, keys = args[3], args[4] == "keys"
+  for line in io.lines(args[2]) do
+    local at = string.find(line, "PHONE", 1, true)
+    count = count + 1
+    heads[count] = string.sub(line, 1, at - 1)
+    tails[count] = string.sub(line, at + 5)
+  end
+  before = "POST /messages HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer " .. args[1]
+    .. "\r\nContent-Type: application/json\r\n"
+  -- Keys and recipients differ between runs, and between the threads of one.
+  math.randomseed(tonumber(args[5]))
+  turn, run = math.random(0, 999999), args[5]
+end
+
+function request()
+  turn = turn + 1
+  local sender = turn % count + 1
+  local body = heads[sender] .. string.format("+55119%06d", turn % 1000000) .. suffix .. tails[sender]
+  local key = keys and ("Idempotency-Key: " .. run .. "-" .. turn .. "\r\n") or ""
+  return before .. key .. "Content-Length: " .. #body .. "\r\n\r\n" .. body
+end
+
+function done(summary, latency, requests)
+  local e = summary.errors
+  io.write(string.format(
+    '\nJSON {"requests": %d, "seconds": %f, "refused": %d, "broken": %d, "p50": %f, "p99": %f}\n',
+    summary.requests, summary.duration / 1e6, e.status, e.connect + e.read + e.write + e.timeout,
+    latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
+end

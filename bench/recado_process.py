@@ -1,0 +1,99 @@
+"""`recado serve` under test: the real process, and the numbers and templates that a load sends through."""
+
+import asyncio
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+
+from bench.harness import Process
+
+READY = "/readyz"
+PER_DAY = 10_000_000
+
+
+def recado(folder: Path) -> Process:
+    """The service with a sandbox that answers at once."""
+    serve = ("-m", "recado", "serve", "--listen", "127.0.0.1:{port}")
+    return Process(folder, "recado", *serve, RECADO_SANDBOX_TIME_SCALE="0")
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """A connected number with an approved template of one variable."""
+
+    organization_id: str
+    number_id: str
+    template_id: str
+
+
+class Api:
+    """A caller with an unlimited key; an asynchronous context."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self.token = ""
+
+    async def __aenter__(self) -> "Api":
+        made = await self._process.command("keys", "create", "--env", "test", "--unlimited", "--json")
+        self.token = made["token"]
+        self._organization_id = made["organizationId"]
+        self._session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {self.token}"})
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._session.close()
+
+    async def call(self, method: str, path: str, body: Any = None) -> Any:
+        async with self._session.request(method, self._process.url + path, json=body) as answer:
+            content = await answer.read()
+            if answer.status >= 300:
+                raise RuntimeError(f"{method} {path} answered {answer.status}: {content.decode()}")
+            return orjson.loads(content or b"null")
+
+    async def sender(self, name: str, per_second: int = 1_000) -> Sender:
+        """Make a number at this pace, and a template."""
+        new = {
+            "phoneNumberId": f"bench-{name}",
+            "businessAccountId": "bench",
+            "displayPhone": f"+1555{abs(hash(name)) % 10_000_000:07}",
+            "rateLimit": {"perSecond": per_second, "perDay": PER_DAY},
+        }
+        number_id = (await self.call("POST", "/numbers", new))["id"]
+        state = {"status": "connected", "messagingTier": "unlimited", "qualityRating": "green"}
+        await self.call("POST", f"/v2/sandbox/numbers/{number_id}", state)
+        template = {
+            "numberId": number_id,
+            "name": "bench",
+            "language": "en-US",
+            "category": "utility",
+            "components": [{"type": "BODY", "payload": {"text": "Hello {{1}}, here is news.", "example": ["Ana"]}}],
+        }
+        template_id = (await self.call("POST", "/v2/templates", template))["id"]
+        await self.call("POST", f"/v2/sandbox/templates/{template_id}", {"status": "approved"})
+        return Sender(self._organization_id, number_id, template_id)
+
+    async def senders(self, count: int) -> list[Sender]:
+        return list(await asyncio.gather(*(self.sender(str(position)) for position in range(count))))
+
+
+def body(number_id: str, template_id: str, **more: str) -> dict[str, Any]:
+    """The message of every benchmark; PHONE stands for its recipient."""
+    return {
+        "numberId": number_id,
+        "to": "PHONE",
+        "type": "template",
+        "templateId": template_id,
+        "templateVars": ["Ana"],
+        "metadata": {"order": "A1"},
+        **more,
+    }
+
+
+def write_bodies(path: Path, senders: list[Sender], **more: str) -> Path:
+    """The bodies of a load, one a line."""
+    lines = [orjson.dumps(body(sender.number_id, sender.template_id, **more)).decode() for sender in senders]
+    path.write_text("\n".join(lines) + "\n")
+    return path
