@@ -158,12 +158,13 @@ async def test_a_batcher_that_was_stopped_can_start_again() -> None:
 async def test_when_stop_itself_is_cut_off_nobody_is_left_without_an_answer() -> None:
     run = Recorder()
     run.gate.clear()
-    batcher = Batcher("test", run, clock=VirtualClock(START), concurrency=1, max_rows=1)
+    clock = VirtualClock(START)
+    batcher = Batcher("test", run, clock=clock, concurrency=1, max_rows=1)
     await batcher.start()
     answers = [batcher.put(row) for row in range(3)]
     await run.batches_begun(1)
     stop = asyncio.create_task(batcher.stop())
-    await asyncio.wait([asyncio.create_task(asyncio.sleep(0))])
+    await clock.settle()
     stop.cancel()
     with pytest.raises(asyncio.CancelledError):
         await stop
@@ -299,15 +300,17 @@ async def test_a_server_that_restarts_under_load_loses_and_doubles_nothing(own_s
     batcher = Batcher("test", run, clock=SystemClock(), max_rows=20)
     await batcher.start()
     answered: list[int] = []
+    milestones = {800: asyncio.Event(), 1600: asyncio.Event(), 2400: asyncio.Event()}
 
     async def caller(first: int, last: int) -> None:
         for row in range(first, last):
             answered.append(await batcher.put(row))
+            if len(answered) in milestones:
+                milestones[len(answered)].set()
 
     callers = [asyncio.create_task(caller(number * 100, number * 100 + 100)) for number in range(40)]
-    for part in (0.2, 0.4, 0.6):
-        while len(answered) < part * 4000:
-            await asyncio.wait(callers, timeout=0.001)
+    for milestone in milestones.values():
+        await milestone.wait()
         await own_server.restart()
     await asyncio.gather(*callers)
     assert sorted(answered) == list(range(4000))
