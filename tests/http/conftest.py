@@ -6,23 +6,22 @@ import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
 from typing import Any
 
 import aiohttp
 import asyncpg
 import orjson
 import pytest
+from tests.http.contract import Contract
+from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.provider import Account, NumberHealth, ProviderError, ProviderTemplate, Submission
 from recado.domain.changes import Change
 from recado.domain.ids import IdSource
 from recado.domain.page import CursorSigner
-from recado.domain.scopes import KEY_SCOPES
 from recado.engine.clock import SystemClock
 from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
@@ -46,71 +45,6 @@ from recado.storage.postgres import Database
 ADMIN_TOKEN = "the administrator of the tests"
 _LIMIT = (10_000.0, 10_000)
 LIMITS = dict.fromkeys(("read", "write", "send", "bulk", "media", "device", "public", "login", "failed"), _LIMIT)
-
-
-class ShiftedClock(SystemClock):
-    """The machine's clock, set forward at will."""
-
-    __slots__ = ("_ahead",)
-
-    def __init__(self) -> None:
-        self._ahead = 0.0
-
-    def shift(self, seconds: float) -> None:
-        self._ahead += seconds
-
-    def now(self) -> Any:
-        return super().now() + timedelta(seconds=self._ahead)
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self._ahead
-
-    def call_at(self, when: float, callback: Any) -> Any:
-        return super().call_at(when - self._ahead, callback)
-
-
-class ScriptedProvider(Sandbox):
-    """The sandbox's manners, a record of what was asked, and failures on demand: `failures[operation] = error`."""
-
-    def __init__(self, clock: ShiftedClock) -> None:
-        super().__init__(clock)
-        self.asked: list[tuple[str, Any]] = []
-        self.failures: dict[str, ProviderError] = {}
-        self.health = NumberHealth(verified=True)
-        self.templates: list[ProviderTemplate] = []
-        self.submission = Submission("provider-template-1")
-
-    async def number_health(self, account: Account) -> NumberHealth:
-        self._ask("number_health", account)
-        return self.health
-
-    async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None:
-        self._ask("update_profile", dict(profile))
-
-    async def connect(self, account: Account) -> None:
-        self._ask("connect", account)
-
-    async def disconnect(self, account: Account) -> None:
-        self._ask("disconnect", account)
-
-    async def submit_template(self, account: Account, template: Any) -> Submission:
-        self._ask("submit_template", template)
-        return self.submission
-
-    async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None:
-        self._ask("delete_template", (name, provider_template_id))
-
-    async def list_templates(self, account: Account) -> list[ProviderTemplate]:
-        self._ask("list_templates", account)
-        return self.templates
-
-    def asked_for(self, operation: str) -> list[Any]:
-        return [what for name, what in self.asked if name == operation]
-
-    def _ask(self, operation: str, what: Any) -> None:
-        self.asked.append((operation, what))
-        if operation in self.failures:
-            raise self.failures[operation]
 
 
 @dataclass
@@ -146,6 +80,7 @@ class Api:
     review: TemplateReview
     key_ring: KeyRing
     routes: tuple[Route, ...]
+    contract: Contract
     changes: list[Change] = field(default_factory=list)
 
     def token(self, organization: int = 0, env: str = "test") -> str:
@@ -200,7 +135,9 @@ class Api:
             headers={**sent, **(headers or {})},
         ) as answer:
             text = await answer.read()
-            return Answer(answer.status, orjson.loads(text) if text else None, answer.headers)
+            found = orjson.loads(text) if text else None
+            self.contract.check(method, path, answer.status, found)
+            return Answer(answer.status, found, answer.headers)
 
     async def get(self, path: str, **how: Any) -> Answer:
         return await self.call("GET", path, **how)
@@ -301,12 +238,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         async with aiohttp.ClientSession() as session:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
-                providers, refresh, review, key_ring, routes, changes,
+                providers, refresh, review, key_ring, routes, Contract(routes), changes,
             )  # fmt: skip
     finally:
         await server.stop()
-
-
-def scopes_without(scope: str) -> list[str]:
-    """Every scope of a key but one (and what implies it)."""
-    return sorted(KEY_SCOPES - {scope})
