@@ -1,0 +1,155 @@
+"""One organization ready to send, and the acceptance of its messages over a real database."""
+
+import random
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recado.actors.acceptance import Acceptance, Accepted
+from recado.actors.acceptance_rules import MessageDraft
+from recado.actors.sending import Sending
+from recado.domain.errors import Problem
+from recado.domain.ids import TEMPLATE, IdSource
+from recado.domain.message import Priority
+from recado.domain.phones import recipient_hash
+from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.engine.clock import VirtualClock
+from recado.storage import message_reads, numbers, organizations, templates
+from recado.storage.chat_windows import ChatWindows
+from recado.storage.directories import Directories
+from recado.storage.message_reads import Message
+from recado.storage.messages import NewMessage
+from recado.storage.numbers import Number
+from recado.storage.organizations import Organization
+from recado.storage.postgres import Database
+from recado.storage.templates import Template
+
+PHONE = "+5511987654321"
+BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)
+
+
+@dataclass
+class House:
+    """One organization with a connected sandbox number and an approved template of two variables."""
+
+    db: Database
+    clock: VirtualClock
+    ids: IdSource
+    directories: Directories
+    acceptance: Acceptance
+    told: list[tuple[Any, Any]]
+    organization: Organization
+    number: Number
+    template: Template
+
+    def draft(self, **changes: Any) -> MessageDraft:
+        fields: dict[str, Any] = {
+            "organization_id": self.organization.id,
+            "env": "test",
+            "channel": "chatapp",
+            "number_id": self.number.id,
+            "to": PHONE,
+            "type": "template",
+            "priority": Priority.NORMAL,
+            "template_id": self.template.id,
+            "template_vars": ["Ana", "42"],
+        }
+        return MessageDraft(**{**fields, **changes})
+
+    def free_form(self, **changes: Any) -> MessageDraft:
+        text = {"type": "text", "payload": {"text": {"body": "hi"}}, "template_id": None, "template_vars": None}
+        return self.draft(**{**text, **changes})
+
+    async def accepted(self, draft: MessageDraft) -> NewMessage:
+        outcome = await self.acceptance.accept(draft)
+        assert isinstance(outcome, Accepted)
+        return outcome.message
+
+    async def refusal(self, draft: MessageDraft) -> Problem:
+        before = await self.stored()
+        with pytest.raises(Problem) as caught:
+            await self.acceptance.accept(draft)
+        assert await self.stored() == before
+        return caught.value
+
+    async def stored(self) -> int:
+        return int(await self.db.fetchval("select count(*) from messages"))
+
+    async def row(self, message_id: str) -> Message:
+        row = await message_reads.get(self.db, self.organization.id, "test", message_id)
+        assert row is not None
+        return row
+
+    async def set_number(self, **changes: Any) -> None:
+        self.number = await numbers.save(self.db, self.number, replace(self.number, **changes), self.clock.now())
+        self.directories.numbers.clear()
+
+    async def add_template(self, **changes: Any) -> Template:
+        fields: dict[str, Any] = {
+            "organization_id": self.organization.id,
+            "id": self.ids.new(TEMPLATE),
+            "env": "test",
+            "number_id": self.number.id,
+            "name": f"t{self.ids.new('')}".lower(),
+            "language": Language.PT_BR,
+            "category": TemplateCategory.UTILITY,
+            "status": TemplateStatus.APPROVED,
+            "components": BODY,
+            "updated_at": self.clock.now(),
+        }
+        async with self.db.transaction() as connection:
+            return await templates.insert(connection, Template(**{**fields, **changes}))
+
+    async def hear_from(self, phone: str, at: datetime) -> None:
+        await self.db.execute(
+            "insert into chat_windows values ($1, $2, $3, $4)",
+            self.organization.id,
+            self.number.id,
+            recipient_hash(self.organization.id, phone),
+            at,
+        )
+
+    async def fail(self, message_id: str, last_error: str, *, sent: bool = False) -> None:
+        now = self.clock.now()
+        await self.db.execute(
+            "update messages set status = 'failed', last_error = $2, failed_at = $3, sent_at = $4 where id = $1",
+            message_id,
+            last_error,
+            now,
+            now if sent else None,
+        )
+
+
+@pytest.fixture
+async def house(database: Database) -> AsyncIterator[House]:
+    clock = VirtualClock(datetime.now(UTC))
+    ids = IdSource(clock, random.Random(7))
+    directories = Directories(database, clock=clock)
+    told: list[tuple[Any, Any]] = []
+    sending = Sending(database, clock=clock, tell=lambda number, message: told.append((number, message)))
+    windows = ChatWindows(database, clock=clock)
+    await sending.start()
+    await windows.start()
+    async with database.transaction() as connection:
+        made = await organizations.create_organization(
+            connection, ids, name="Acme", now=clock.now(), random_bytes=random.Random(7).randbytes
+        )
+    acceptance = Acceptance(
+        database,
+        numbers=directories.numbers,
+        organizations=directories.organizations,
+        templates=directories.templates,
+        windows=windows,
+        sending=sending,
+        ids=ids,
+        clock=clock,
+        sends_in={"test"},
+    )
+    house = House(database, clock, ids, directories, acceptance, told, made.organization, made.number, None)  # type: ignore[arg-type]
+    house.template = await house.add_template()
+    yield house
+    await windows.stop()
+    await sending.stop()

@@ -1,0 +1,174 @@
+"""A server with the operations on messages, the sandbox's people and callbacks, over the resources of `api`."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from recado.actors.acceptance import Acceptance
+from recado.actors.receipts import Receipts
+from recado.actors.sending import Sending
+from recado.channels.chatapp.bridge import Bridge
+from recado.domain.ids import TEMPLATE
+from recado.domain.page import CursorSigner
+from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.http.key_authenticator import KeyAuthenticator
+from recado.http.paging import Cursors
+from recado.http.routes.callbacks import callback_routes
+from recado.http.routes.messages import message_routes
+from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
+from recado.http.server import HttpServer
+from recado.storage import templates
+from recado.storage.chat_windows import ChatWindows
+from recado.storage.idempotency import IdempotencyKeys
+from recado.storage.templates import Template
+
+PHONE = "+5511987654321"
+MASKED = "+55*******4321"
+SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
+LIMITS = dict.fromkeys(("read", "write", "send", "failed"), (100_000.0, 100_000))
+BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
+CALLBACK = "/v2/callbacks/chatapp/bridge"
+
+
+@dataclass
+class Mail:
+    """A server with the operations on messages, in front of the first organization's sandbox number."""
+
+    api: Any
+    template: Template
+    forced: list[Any]
+    callbacks: list[tuple[str, str, bytes]]
+    waiting: dict[str, Any]
+
+    @property
+    def organization_id(self) -> str:
+        return str(self.api.organizations[0].organization.id)
+
+    @property
+    def number_id(self) -> str:
+        return str(self.api.organizations[0].number.id)
+
+    def body(self, **changes: Any) -> dict[str, Any]:
+        fields = {
+            "numberId": self.number_id,
+            "to": PHONE,
+            "type": "template",
+            "templateId": self.template.id,
+            "templateVars": ["Ana"],
+            **changes,
+        }
+        return {name: value for name, value in fields.items() if value is not ...}
+
+    def text(self, **changes: Any) -> dict[str, Any]:
+        plain = {"type": "text", "payload": {"text": {"body": "hi"}}, "templateId": ..., "templateVars": ...}
+        return self.body(**{**plain, **changes})
+
+    async def send(self, **changes: Any) -> dict[str, Any]:
+        answer = await self.api.post("/messages", self.body(**changes))
+        assert answer.status == 201, answer.body
+        body: dict[str, Any] = answer.body
+        return body
+
+    async def stored(self) -> int:
+        return int(await self.api.database.fetchval("select count(*) from messages"))
+
+    async def refusal(self, body: Any, **how: Any) -> Any:
+        before = await self.stored()
+        answer = await self.api.post("/messages", body, **how)
+        assert answer.status >= 400
+        assert await self.stored() == before
+        return answer
+
+    async def set_status(self, message_id: str, status: str) -> None:
+        database = self.api.database
+        if status == "sending":
+            await database.execute("update dispatch set claimed_epoch = 1 where id = $1", message_id)
+        elif status != "queued":
+            await database.execute("delete from dispatch where id = $1", message_id)
+        await database.execute("update messages set status = $2 where id = $1", message_id, status)
+
+
+@pytest.fixture
+async def mail(api: Any) -> AsyncIterator[Mail]:
+    database, clock, ids, directories = api.database, api.clock, api.ids, api.directories
+    forced: list[Any] = []
+    callbacks: list[tuple[str, str, bytes]] = []
+    waiting: dict[str, Any] = {"reason": "rate"}
+
+    class Explainer:
+        async def explain(self, organization_id: str, env: str, message: Any) -> dict[str, Any]:
+            return waiting
+
+    async def take(channel: str, adapter: str, body: bytes) -> None:
+        callbacks.append((channel, adapter, body))
+
+    sending = Sending(database, clock=clock, tell=lambda number, message: None)
+    windows = ChatWindows(database, clock=clock)
+    acceptance = Acceptance(
+        database,
+        numbers=directories.numbers,
+        organizations=directories.organizations,
+        templates=directories.templates,
+        windows=windows,
+        sending=sending,
+        ids=ids,
+        clock=clock,
+        sends_in={"test", "live"},
+    )
+    bridge = Bridge(
+        url="http://127.0.0.1:1",
+        token="token",
+        secret=SECRET,
+        callback_url="http://recado.test" + CALLBACK,
+        clock=clock,
+    )
+    routes = (
+        *message_routes(
+            database=database,
+            ids=ids,
+            acceptance=acceptance,
+            explainer=Explainer(),
+            forced=forced.append,
+            cursors=Cursors(CursorSigner(b"c" * 32)),
+        ),
+        *sandbox_inbound_routes(
+            database=database, numbers=directories.numbers, receiver=Receipts(database, clock=clock, ids=ids)
+        ),
+        *callback_routes(providers={("chatapp", "bridge"): bridge}, take=take),
+    )
+    server = HttpServer(
+        routes,
+        authenticator=KeyAuthenticator(directories.keys),
+        idempotency_store=IdempotencyKeys(database),
+        limits=LIMITS,
+        clock=clock,
+        ids=ids,
+        base_url="http://recado.test",
+    )
+    await database.execute("delete from messages")
+    async with database.transaction() as connection:
+        template = await templates.insert(
+            connection,
+            Template(
+                organization_id=api.organizations[0].organization.id,
+                id=ids.new(TEMPLATE),
+                env="test",
+                number_id=api.organizations[0].number.id,
+                name="hello",
+                language=Language.PT_BR,
+                category=TemplateCategory.UTILITY,
+                status=TemplateStatus.APPROVED,
+                components=BODY,
+                updated_at=clock.now(),
+            ),
+        )
+    for service in (sending, windows, server):
+        await service.start()
+    try:
+        there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes)
+        yield Mail(there, template, forced, callbacks, waiting)
+    finally:
+        for service in (server, windows, sending):
+            await service.stop()

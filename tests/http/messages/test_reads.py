@@ -1,0 +1,84 @@
+"""Lists and single messages: filters, pages, cursors, and why a message waits (C5, C14.6)."""
+
+from typing import Any
+
+import pytest
+
+
+async def test_lists_filter_and_page(mail: Any) -> None:
+    sent = [await mail.send(campaignId="spring" if n % 2 else "autumn") for n in range(7)]
+    newest_first = [message["id"] for message in reversed(sent)]
+    whole = (await mail.api.get("/messages?limit=200")).body
+    assert [item["id"] for item in whole["items"]] == newest_first
+    assert whole["total"] == 7
+    assert "nextCursor" not in whole
+    assert "totalEstimated" not in whole
+
+    skipped = (await mail.api.get("/messages?limit=2&skip=4")).body
+    assert [item["id"] for item in skipped["items"]] == newest_first[4:6]
+    campaign = (await mail.api.get("/messages?campaignId=spring&channel=chatapp&channel=sms&status=queued")).body
+    assert campaign["total"] == 3
+    assert (await mail.api.get("/messages?channel=email")).body == {"items": [], "total": 0}
+    assert (await mail.api.get(f"/messages?numberId={mail.number_id}&direction=outbound")).body["total"] == 7
+    assert (await mail.api.get("/messages?unknown=1&status=failed")).body["total"] == 0
+
+    walked: list[str] = []
+    path = "/messages?limit=3"
+    while True:
+        page = (await mail.api.get(path)).body
+        walked += [item["id"] for item in page["items"]]
+        if "nextCursor" not in page:
+            break
+        await mail.send()  # what is new never appears on later pages
+        path = f"/messages?limit=3&cursor={page['nextCursor']}"
+    assert walked == newest_first
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("limit=0", "INVALID_PARAMETER"),
+        ("limit=201", "INVALID_PARAMETER"),
+        ("skip=10001", "INVALID_PARAMETER"),
+        ("status=lost", "INVALID_PARAMETER"),
+        ("channel=rcs", "INVALID_PARAMETER"),
+        ("from=2026-11-01T00:00:00", "INVALID_PARAMETER"),
+        ("from=2026-11-02T00:00:00Z&to=2026-11-01T00:00:00Z", "INVALID_PERIOD"),
+        ("cursor=abc", "INVALID_CURSOR"),
+    ],
+)
+async def test_a_bad_parameter_is_answered_with_400(mail: Any, query: str, code: str) -> None:
+    answer = await mail.api.get(f"/messages?{query}")
+    assert (answer.status, answer.code) == (400, code)
+
+
+async def test_a_cursor_is_bound_to_its_filters_and_its_owner(mail: Any) -> None:
+    for _ in range(3):
+        await mail.send(campaignId="spring")
+    cursor = (await mail.api.get("/messages?limit=1&campaignId=spring")).body["nextCursor"]
+    assert (await mail.api.get(f"/messages?limit=2&campaignId=spring&cursor={cursor}")).status == 200
+    for query, how in (
+        ("campaignId=autumn", {}),
+        ("", {}),
+        ("campaignId=spring", {"env": "live"}),
+        ("campaignId=spring", {"organization": 1}),
+    ):
+        answer = await mail.api.get(f"/messages?{query}&cursor={cursor}", **how)
+        assert (answer.status, answer.code) == (400, "INVALID_CURSOR")
+
+
+async def test_a_period_holds_what_was_created_in_it(mail: Any) -> None:
+    sent = await mail.send()
+    at = sent["createdAt"]
+    later = "2999-01-01T00:00:00Z"
+    assert (await mail.api.get(f"/messages?from={at}&to={later}")).body["total"] == 1
+    assert (await mail.api.get(f"/messages?to={at}")).body["total"] == 0
+
+
+async def test_only_what_waits_says_why(mail: Any) -> None:
+    sent = await mail.send()
+    mail.waiting.update(reason="scheduled", until=mail.api.clock.now())
+    for status in ("queued", "sending", "sent", "failed"):
+        await mail.set_status(sent["id"], status)
+        body = (await mail.api.get(f"/messages/{sent['id']}")).body
+        assert ("waiting" in body) == (status in {"queued", "sending"})
