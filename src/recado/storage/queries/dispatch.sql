@@ -1,3 +1,7 @@
+-- The batches run with hash and merge joins off, so that they probe the indexes of the large tables however small those were
+-- when the plan was made (`postgres.py`). Lists of a batch's own are therefore compared by `(id in (select …)) is true`:
+-- a hashed look-up, where a join, or a bare `in`, would compare every row with every other.
+
 -- name: take_epoch
 -- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
 update dispatchers set epoch = epoch + 1, taken_at = $1 where shard = 0 returning epoch;
@@ -145,12 +149,11 @@ counted as (
 )
 select
     g.id,
-    t.id is not null or coalesce(d.claimed_epoch = $6 and d.claimed_at = g.at, false) as claimed,
-    t.id is null and g.free_form and d.id is not null and d.claimed_epoch is null and d.not_before is null
+    g.mine or coalesce(d.claimed_epoch = $6 and d.claimed_at = g.at, false) as claimed,
+    not g.mine and g.free_form and d.id is not null and d.claimed_epoch is null and d.not_before is null
         as window_closed
-from given g
-left join taken t on t.id = g.id
-left join dispatch d on t.id is null and d.organization_id = g.organization_id and d.id = g.id;
+from (select *, id in (select id from taken) as mine from given) g
+left join dispatch d on not g.mine and d.organization_id = g.organization_id and d.id = g.id;
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
@@ -193,7 +196,7 @@ planned as (
     select f.organization_id, f.message_id, f.step, f.due_at, f.number_id, f.event::jsonb
     from unnest($12::text[], $13::text[], $14::smallint[], $15::timestamptz[], $16::text[], $17::text[])
         as f (organization_id, message_id, step, due_at, number_id, event)
-    join released r on r.id = f.message_id
+    where (f.message_id in (select id from released)) is true
     on conflict do nothing
 ),
 counted as (
@@ -202,7 +205,7 @@ counted as (
         g.organization_id, g.number_id, date_trunc('minute', g.sent_at), count(*),
         count(*) filter (where g.template_category = 'marketing'), 0
     from given g
-    join released r on r.id = g.id
+    where (g.id in (select id from released)) is true
     group by 1, 2, 3
     order by 1, 2, 3
     on conflict (organization_id, number_id, minute) do update
@@ -227,9 +230,9 @@ released as (
 update messages m
 set status = 'failed', last_error = g.last_error, failed_at = g.failed_at, updated_at = g.failed_at
 from given g
-join released r on r.id = g.id
 where
-    m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+    (g.id in (select id from released)) is true
+    and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
     and m.status = any($8::text[])
 returning m.id;
 
@@ -254,9 +257,9 @@ set
     status = 'queued', attempts = m.attempts - g.unspent::int, last_error = coalesce(g.last_error, m.last_error),
     updated_at = $10
 from given g
-join released r on r.id = g.id
 where
-    m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+    (g.id in (select id from released)) is true
+    and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
     and m.status = any($11::text[])
 returning m.id;
 
@@ -277,7 +280,7 @@ planned as (
     select f.organization_id, f.message_id, f.step, f.due_at, f.number_id, f.event::jsonb
     from unnest($3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::text[], $8::text[])
         as f (organization_id, message_id, step, due_at, number_id, event)
-    join marked r on r.id = f.message_id
+    where (f.message_id in (select id from marked)) is true
     on conflict do nothing
 )
 select id from marked;

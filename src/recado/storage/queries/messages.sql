@@ -44,7 +44,7 @@ queued as (
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id
     from given g
-    join stored s on s.id = g.id
+    where (g.id in (select id from stored)) is true -- hashed: see dispatch.sql
     on conflict do nothing
 )
 select id from stored;

@@ -126,7 +126,7 @@ stored as (
         organization_id, env, 'chatapp', id, 'inbound', 'delivered', type, number_id, recipient, recipient_hash, 1, false,
         payload::json, provider_message_id, at, $11
     from given
-    where id in (select message_id from fresh)
+    where (id in (select message_id from fresh)) is true -- hashed: see dispatch.sql
     returning organization_id, number_id, recipient_hash, delivered_at
 ),
 opened as (
