@@ -1,11 +1,14 @@
 """One organization ready to send, and the acceptance of its messages over a real database."""
 
+import asyncio
+import os
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+import asyncpg
 import pytest
 
 from recado.actors.acceptance import Acceptance, Accepted
@@ -16,7 +19,7 @@ from recado.domain.ids import TEMPLATE, IdSource
 from recado.domain.message import Priority
 from recado.domain.phones import recipient_hash
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
-from recado.engine.clock import VirtualClock
+from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import message_reads, numbers, organizations, templates
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
@@ -123,10 +126,34 @@ class House:
         )
 
 
+@pytest.fixture(scope="session")
+def shared(postgres: dict[str, Any]) -> dict[str, Any]:
+    """The connect arguments of a database that these tests share: making one costs more than a test."""
+
+    async def make() -> None:
+        connection = await asyncpg.connect(**postgres)
+        await connection.execute("create database recado_acceptance template recado_template")
+        await connection.close()
+
+    asyncio.run(make())
+    return {**postgres, "database": "recado_acceptance"}
+
+
+@pytest.fixture
+async def database(shared: dict[str, Any]) -> AsyncIterator[Database]:
+    """The shared database; every test has an organization of its own."""
+    db = Database(shared, clock=SystemClock(), pool_size=4, hot_size=4)
+    await db.start()
+    await db.execute("delete from messages")
+    await db.execute("delete from audit")
+    yield db
+    await db.stop()
+
+
 @pytest.fixture
 async def house(database: Database) -> AsyncIterator[House]:
     clock = VirtualClock(datetime.now(UTC))
-    ids = IdSource(clock, random.Random(7))
+    ids = IdSource(clock, random.Random(os.urandom(8)))
     directories = Directories(database, clock=clock)
     told: list[tuple[Any, Any]] = []
     sending = Sending(database, clock=clock, tell=lambda number, message: told.append((number, message)))
@@ -135,7 +162,7 @@ async def house(database: Database) -> AsyncIterator[House]:
     await windows.start()
     async with database.transaction() as connection:
         made = await organizations.create_organization(
-            connection, ids, name="Acme", now=clock.now(), random_bytes=random.Random(7).randbytes
+            connection, ids, name="Acme", now=clock.now(), random_bytes=os.urandom
         )
     acceptance = Acceptance(
         database,

@@ -1,6 +1,6 @@
 """Every rule that a message must pass before it is stored (C15.2)."""
 
-import random
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ async def test_what_does_not_exist_here_is_not_found(house: Any) -> None:
 async def test_records_of_others_do_not_exist(house: Any) -> None:
     async with house.db.transaction() as connection:
         other = await organizations.create_organization(
-            connection, house.ids, name="Other", now=house.clock.now(), random_bytes=random.Random(8).randbytes
+            connection, house.ids, name="Other", now=house.clock.now(), random_bytes=os.urandom
         )
     assert (await house.refusal(house.draft(number_id=other.number.id))).code == "REFERENCE_NOT_FOUND"
     assert (await house.refusal(house.draft(organization_id=other.organization.id))).code == "REFERENCE_NOT_FOUND"

@@ -105,7 +105,7 @@ async def test_force_needs_its_scope(mail: Any) -> None:
     )
     sent = await mail.send(force=True)
     assert sent["force"] is True
-    audited = await mail.api.database.fetchrow("select * from audit")
+    audited = await mail.api.database.fetchrow("select * from audit where action = 'message.force'")
     assert (audited["action"], audited["target_id"], audited["ip"]) == ("message.force", sent["id"], "127.0.0.1")
 
 
