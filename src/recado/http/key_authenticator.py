@@ -39,7 +39,7 @@ def _principal(known: KnownKey) -> Principal:
         suspended=known.suspended,
         allowed_ips=tuple(ip_network(network, strict=False) for network in key.allowed_ips),
         rate_limits=overrides,
-        expires_at=known.valid_until,
+        expires_at=known.ends_at,
         name=key.name,
     )
     known.principal = principal

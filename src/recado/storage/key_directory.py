@@ -18,18 +18,16 @@ from recado.storage.directory import Directory
 from recado.storage.rows import Executor
 
 TTL = 5.0  # seconds until a change made by another process holds here (C24.4)
-TOUCH_EVERY = 60.0  # seconds between two writes of a key's last use
-MAX_TOUCHED = 10_000
+MOST_USED = 100_000  # keys whose last use waits to be written
 
 
 @dataclass(slots=True, eq=False)
 class KnownKey:
-    """One token's key, ready for use. `valid_until`: the earlier of the key's expiry and the token's own end."""
+    """One token's key, ready for use. `ends_at`: its expiry, revocation or the token's own end."""
 
     record: ApiKey
-    valid_until: datetime | None
+    ends_at: datetime | None
     suspended: bool
-    touch_at: float  # monotonic: the next use after this moment is recorded
     principal: Any = None  # what the HTTP layer makes of it, once
 
 
@@ -39,19 +37,14 @@ class KeyDirectory:
     def __init__(self, executor: Executor, *, clock: Clock, capacity: int = 10_000) -> None:
         self._executor = executor
         self._now = clock.now
-        self._monotonic = clock.monotonic
         self._known: Directory[bytes, KnownKey] = Directory(self._load, clock=clock, ttl=TTL, capacity=capacity)
-        self._touched: dict[tuple[str, str], datetime] = {}
+        self._used: dict[tuple[str, str], datetime] = {}
 
     def peek(self, token: str) -> KnownKey | None:
         """The key of a valid token when it is at hand, without waiting; None = ask `authenticate`."""
         known = self._known.peek(token_hash(token))
-        if known is None or (known.valid_until is not None and known.valid_until <= self._now()):
+        if known is None or (known.ends_at is not None and known.ends_at <= self._now()):
             return None
-        if known.record.revoked_at is not None:
-            return None
-        if known.touch_at <= self._monotonic():
-            self._touch(known)
         return known
 
     async def authenticate(self, token: str) -> KnownKey:
@@ -69,9 +62,12 @@ class KeyDirectory:
             raise Problem("UNAUTHORIZED", "The credential is unknown.")
         if known.record.revoked_at is not None:
             raise Problem("API_KEY_REVOKED", "The key was revoked.")
-        if known.valid_until is not None and known.valid_until <= self._now():
+        if known.ends_at is not None and known.ends_at <= self._now():
             raise Problem("API_KEY_EXPIRED", "The key, or this token of it, has expired.")
-        self._touch(known)
+        # A key in use comes by here every five seconds, which is exact enough for the moment of its last use.
+        key = (known.record.organization_id, known.record.id)
+        if len(self._used) < MOST_USED or key in self._used:
+            self._used[key] = self._now()
         return known
 
     def forget_key(self, key_id: str) -> None:
@@ -82,30 +78,19 @@ class KeyDirectory:
 
     async def flush(self) -> None:
         """Write the last uses gathered since the last flush, in one statement. Run every minute and at the end."""
-        if not self._touched:
+        if not self._used:
             return
-        used, self._touched = self._touched, {}
+        used, self._used = self._used, {}
         try:
             await api_keys.touch(self._executor, [(*key, at) for key, at in used.items()])
         except BaseException:
-            self._touched = used | self._touched
+            self._used = used | self._used
             raise
-
-    def _touch(self, known: KnownKey) -> None:
-        known.touch_at = self._monotonic() + TOUCH_EVERY
-        key = (known.record.organization_id, known.record.id)
-        if len(self._touched) < MAX_TOUCHED or key in self._touched:
-            self._touched[key] = self._now()
 
     async def _load(self, hashed: bytes) -> KnownKey | None:
         row: Mapping[str, Any] | None = await self._executor.fetchrow(api_keys.SQL.by_token_hash, hashed)
         if row is None:
             return None
         record = api_keys.read(row)
-        ends = [end for end in (record.expires_at, row["token_valid_until"]) if end is not None]
-        return KnownKey(
-            record=record,
-            valid_until=min(ends) if ends else None,
-            suspended=row["organization_suspended"],
-            touch_at=0.0,
-        )
+        ends = [end for end in (record.expires_at, record.revoked_at, row["token_valid_until"]) if end is not None]
+        return KnownKey(record, min(ends) if ends else None, row["organization_suspended"])
