@@ -1,0 +1,184 @@
+"""What must be true after the crashes, judged on the provider's own record and on what the service says. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.crash.traffic import Letter, Sender
+
+from recado.cli.simulator.behaviour import REFUSALS, Given
+from recado.cli.simulator.record import Request
+
+SECOND = timedelta(seconds=1)
+CLAIM_AHEAD = 0.05  # seconds: rows may be claimed that much before their departure
+ON_THE_WIRE = 0.1  # seconds in which a call that has begun reaches the provider
+SETTLED_WITHIN = timedelta(seconds=3)  # of the answer: the commit of an outcome, on a loaded machine
+STAMPED_LATE = timedelta(milliseconds=400)  # the provider's stamp of a request whose departure nobody recorded
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The death of the service at `at`. `claimed`: the messages that were claimed and not settled then."""
+
+    at: datetime
+    claimed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """`messages`: what the API lists, by id, each with `waiting` when it is `sending`."""
+
+    letters: Sequence[Letter]
+    messages: Mapping[str, Mapping[str, Any]]
+    requests: Sequence[Request]
+    kills: Sequence[Kill]
+    senders: Sequence[Sender]
+
+
+def violations(evidence: Evidence) -> list[str]:
+    """Everything that is wrong, one line each."""
+    return [
+        *_lost(evidence),
+        *_twice(evidence),
+        *wrong_ends(evidence),
+        *_too_many_uncertain(evidence),
+        *_too_fast(evidence),
+    ]
+
+
+# The rules ----------------------------------------------------------------------------------------------------------
+
+
+def _lost(evidence: Evidence) -> Iterable[str]:
+    """Every message that was answered with 201 exists, and is the one that was meant."""
+    for letter in evidence.letters:
+        if not letter.ids:
+            yield f"{letter.key} was never answered"
+        for message_id in letter.ids:
+            message = evidence.messages.get(message_id)
+            if message is None:
+                yield f"{message_id} was accepted and is gone"
+            elif (message["to"], message["templateVars"]) != (letter.recipient, [letter.marker]):
+                yield f"{message_id} is not the message that was accepted under its key"
+
+
+def _twice(evidence: Evidence) -> Iterable[str]:
+    """No message left twice; neither did two messages for what the client meant as one."""
+    processed = [request for request in evidence.requests if request.outcome.processed]
+    for what, name in (("message", lambda it: it.id), ("recipient", lambda it: it.recipient)):
+        seen: dict[str, int] = defaultdict(int)
+        for request in processed:
+            seen[name(request)] += 1
+        yield from (f"the {what} {key} was sent {count} times" for key, count in seen.items() if count > 1)
+    known = {message_id for letter in evidence.letters for message_id in letter.ids}
+    # A repeat makes a new message only after a definite refusal of the first (C6.2).
+    made = defaultdict(list)
+    for message_id, message in evidence.messages.items():
+        made[message["to"]].append(message_id)
+    for ids in made.values():
+        for message_id in sorted(ids)[:-1]:
+            if evidence.messages[message_id]["status"] != "failed":
+                yield f"{message_id} was accepted once more under the same key, and was not refused"
+    yield from (f"{message_id} left, and no answer named it" for message_id in {r.id for r in processed} - known)
+    yield from (f"{r.id} was sent under the key {r.idempotency_key}" for r in processed if r.id != r.idempotency_key)
+
+
+def wrong_ends(evidence: Evidence) -> Iterable[str]:
+    """Messages that did not end, or not yet, as the provider's record says."""
+    in_doubt = _in_doubt(evidence)
+    requests = _by_message(evidence.requests)
+    for message_id, message in evidence.messages.items():
+        of_this = requests.get(message_id, ())
+        end = "uncertain" if _is_uncertain(message) else message["status"]
+        allowed = _allowed_ends(of_this, message_id in in_doubt)
+        if end not in allowed:
+            history = [(it.outcome.value, it.receipts, f"{it.at:%T.%f}", it.answered_at is not None) for it in of_this]
+            why = message.get("waiting") or message.get("lastError")
+            yield f"{message_id} is {end} ({why}), not {sorted(allowed)}: {history}"
+        if end == "failed" and str(message.get("lastError")).split(":")[0] not in REFUSALS:
+            yield f"{message_id} failed without a definite reason: {message.get('lastError')}"
+        stamps = {"sent": ("sentAt",), "read": ("sentAt", "deliveredAt", "readAt")}.get(end, ())
+        yield from (f"{message_id} is {end} without {stamp}" for stamp in stamps if not message.get(stamp))
+
+
+def _allowed_ends(requests: Sequence[Request], in_doubt: bool) -> set[str]:
+    """How a message may end that the provider was asked to send like this. `in_doubt`: under way at a kill."""
+    last = requests[-1] if requests else None
+    if last is None or last.outcome is Given.SLOW_DOWN:
+        return {"uncertain"} if in_doubt else set()
+    if last.outcome is Given.REFUSED:
+        return {"failed", "uncertain"} if in_doubt else {"failed"}
+    told = {"failed"} if "failed" in last.receipts else {"read"} if last.receipts else set()
+    if last.outcome is Given.ACCEPTED and not in_doubt:
+        return told or {"sent"}
+    if last.referenced and told:
+        return told
+    # No report names our id: what is not recorded of the answer stays unknown.
+    return {"uncertain"} | (told or {"sent"} if last.outcome is Given.ACCEPTED else set())
+
+
+def _too_many_uncertain(evidence: Evidence) -> Iterable[str]:
+    """A kill leaves in doubt the calls in flight and what was claimed ahead of its departure, nothing else."""
+    requests = _by_message(evidence.requests)
+    ahead = sum(max(1.0, sender.per_second * (CLAIM_AHEAD + ON_THE_WIRE)) for sender in evidence.senders)
+    for kill in evidence.kills:
+        never_received = 0
+        for message_id in kill.claimed:
+            made = [request for request in requests.get(message_id, ()) if request.at <= kill.at + SECOND]
+            if not made:
+                never_received += 1
+            elif made[-1].answered_at is not None and made[-1].answered_at < kill.at - SETTLED_WITHIN:
+                yield f"{message_id} was answered {kill.at - made[-1].answered_at} before the kill, and not settled"
+        if never_received > ahead:
+            yield f"{never_received} messages were claimed at a kill and not sent, above {ahead:.0f}"
+
+
+def _too_fast(evidence: Evidence) -> Iterable[str]:
+    """No sliding second carries more than `perSecond` departures, across restarts too."""
+    in_doubt = _in_doubt(evidence)
+    for sender in evidence.senders:
+        exact, all_of_them = [], []
+        for request in evidence.requests:
+            if request.number != sender.phone_number_id:
+                continue
+            message = evidence.messages.get(request.id, {})
+            known = request.outcome is Given.ACCEPTED and request.id not in in_doubt
+            if known and message.get("sentAt"):
+                departed = datetime.fromisoformat(message["sentAt"])
+                exact.append(departed)
+                if not -SECOND < request.at - departed < 30 * SECOND:
+                    yield f"{request.id} left at {departed} and arrived at {request.at}"
+            else:
+                departed = request.at
+            all_of_them.append(departed)
+        for times, shortest in ((exact, SECOND), (all_of_them, SECOND - STAMPED_LATE)):
+            worst = tightest(times, sender.per_second)
+            if worst is not None and worst < shortest:
+                yield f"{sender.phone_number_id}: {sender.per_second + 1} departures within {worst}"
+
+
+def tightest(times: Iterable[datetime], per_second: int) -> timedelta | None:
+    """The shortest time in which `per_second` + 1 departures lie; None when there are not as many."""
+    ordered = sorted(times)
+    return min((late - early for early, late in zip(ordered, ordered[per_second:], strict=False)), default=None)
+
+
+# Small readings -----------------------------------------------------------------------------------------------------
+
+
+def _in_doubt(evidence: Evidence) -> set[str]:
+    return {message_id for kill in evidence.kills for message_id in kill.claimed}
+
+
+def _is_uncertain(message: Mapping[str, Any]) -> bool:
+    waiting = message.get("waiting") or {}
+    return message["status"] == "sending" and waiting.get("reason") == "uncertain"
+
+
+def _by_message(requests: Iterable[Request]) -> dict[str, list[Request]]:
+    found: dict[str, list[Request]] = defaultdict(list)
+    for request in requests:
+        found[request.id].append(request)
+    return found

@@ -1,0 +1,256 @@
+"""Recado as its users run it: the commands in processes of their own, and a client that speaks HTTP to them."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+from tests.waiting import until
+
+from recado.storage.cluster import Cluster
+from recado.storage.service_folder import locate, service_folder
+
+START_LIMIT = 60.0  # seconds; a loaded machine takes several
+STOP_LIMIT = 30.0
+COMMAND_LIMIT = 60.0
+
+
+class Program:
+    """One command as a process: its standard output and its log go to files that several lives continue."""
+
+    def __init__(self, folder: Path, name: str, *arguments: str, **settings: str) -> None:
+        """`settings` without the prefix: LOG_LEVEL="debug"."""
+        self._folder = folder
+        self._arguments = arguments
+        self._settings = settings
+        self._process: subprocess.Popen[bytes] | None = None
+        self.output = folder / f"{name}.out"
+        self.log = folder / f"{name}.log"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def spawn(self) -> None:
+        with self.output.open("ab") as output, self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "recado", *self._arguments],
+                cwd=self._folder,
+                env=_environment(self._settings),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def end(self, number: signal.Signals, limit: float = STOP_LIMIT) -> int | None:
+        """Send the signal and wait for the end; the exit status, None when the process was not there."""
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        process.send_signal(number)
+        try:
+            return process.wait(limit)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            raise AssertionError(
+                f"the process did not end within {limit:g} s of {number.name}: {self.tail()}"
+            ) from None
+
+    def tail(self) -> str:
+        """The last lines of the log, for a failing test."""
+        return self.log.read_text(errors="replace")[-3_000:] if self.log.exists() else ""
+
+    def command(self, *arguments: str) -> Any:
+        """Run another command on the same data folder; what it prints, as JSON."""
+        done = subprocess.run(
+            [sys.executable, "-m", "recado", *arguments],
+            cwd=self._folder,
+            env=_environment(self._settings),
+            capture_output=True,
+            text=True,
+            timeout=COMMAND_LIMIT,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+
+class Service(Program):
+    """`recado serve` on a data folder and a port of its own, with its embedded PostgreSQL."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self.data_dir = folder / "data"
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        listen = f"127.0.0.1:{self.port}"
+        super().__init__(
+            folder, "serve", "serve", DATA_DIR=str(self.data_dir), LISTEN=listen, LOG_FORMAT="json", **settings
+        )
+
+    async def start(self) -> None:
+        """Start, and come back when it is ready to serve."""
+        self.spawn()
+        async with aiohttp.ClientSession() as session:
+            await until(lambda: self._ready(session), START_LIMIT, "the service is ready")
+
+    async def _ready(self, session: aiohttp.ClientSession) -> bool:
+        assert self.running, f"the service ended: {self.tail()}"
+        try:
+            async with session.get(f"{self.url}/readyz") as answer:
+                return answer.status == 200
+        except (aiohttp.ClientError, OSError):
+            return False
+
+    def key(self, env: str, *, org: str | None = None) -> str:
+        """The token of a new key without request limits."""
+        chosen = () if org is None else ("--org", org)
+        made = self.command("keys", "create", "--env", env, "--scopes", "all", "--unlimited", "--json", *chosen)
+        return str(made["token"])
+
+    # Its PostgreSQL -------------------------------------------------------------------------------------------------
+
+    def cluster(self) -> Cluster:
+        """The embedded PostgreSQL of the data folder, running or not."""
+        return Cluster(locate(self.data_dir))
+
+    async def end_postgres(self, number: signal.Signals) -> None:
+        """Send the signal to the postmaster, and come back when it is gone."""
+        pid = self.cluster().pid()
+        assert pid is not None, "PostgreSQL is not running"
+        os.kill(pid, number)
+        await until(lambda: not Path(f"/proc/{pid}").exists() or _is_zombie(pid), STOP_LIMIT, "PostgreSQL has ended")
+
+    async def wipe(self) -> None:
+        """End everything that still runs, and remove what PostgreSQL kept outside of the data folder."""
+        self.end(signal.SIGKILL)
+        if self.cluster().pid() is not None:
+            await self.end_postgres(signal.SIGQUIT)
+        folder = service_folder(self.data_dir)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class Refused(AssertionError):
+    """The service answered with another status than success."""
+
+    def __init__(self, status: int, body: Any) -> None:
+        super().__init__(f"{status}: {body}")
+        self.status = status
+        self.body = body
+
+
+class Api:
+    """One caller with one key. `call` answers the body, or raises `Refused`."""
+
+    def __init__(self, url: str, token: str) -> None:
+        self._url = url
+        self._headers = {"Authorization": f"Bearer {token}"}
+        self._session: aiohttp.ClientSession | None = None
+
+    async def __aenter__(self) -> Self:
+        self._session = aiohttp.ClientSession(
+            headers=self._headers,
+            connector=aiohttp.TCPConnector(limit=100),
+            timeout=aiohttp.ClientTimeout(total=30),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        assert self._session is not None
+        await self._session.close()
+
+    async def call(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        key: str | None = None,
+        timeout: float = 30.0,
+        **query: str | int,
+    ) -> Any:
+        assert self._session is not None
+        async with self._session.request(
+            method,
+            self._url + path,
+            json=body,
+            params=query,
+            headers={} if key is None else {"Idempotency-Key": key},
+            timeout=aiohttp.ClientTimeout(total=timeout),
+        ) as answer:
+            content = await answer.json(content_type=None) if answer.status != 204 else None
+            if answer.status >= 300:
+                raise Refused(answer.status, content)
+            return content
+
+    async def pages(self, path: str, **query: str | int) -> AsyncIterator[Any]:
+        """Every item of a list with cursors."""
+        page = await self.call("GET", path, limit=200, **query)
+        while True:
+            for item in page["items"]:
+                yield item
+            if not page.get("nextCursor"):
+                return
+            page = await self.call("GET", path, limit=200, cursor=page["nextCursor"], **query)
+
+    async def number(self, name: str, *, per_second: int = 80, per_day: int = 100_000, **simulated: str) -> Any:
+        """A connected number. `simulated`: what the sandbox is told of it (test only)."""
+        new = {
+            "phoneNumberId": name,
+            "businessAccountId": "business",
+            "displayPhone": f"+1555{abs(hash(name)) % 10_000_000:07}",
+            "rateLimit": {"perSecond": per_second, "perDay": per_day},
+        }
+        number_id = (await self.call("POST", "/numbers", new))["id"]
+
+        async def verified() -> bool:
+            return bool((await self.call("GET", f"/numbers/{number_id}"))["status"] == "available")
+
+        await until(verified, 20, "the number is verified", every=0.1)
+        number = await self.call("POST", f"/numbers/{number_id}/connect")
+        if simulated:
+            number = await self.call("POST", f"/v2/sandbox/numbers/{number_id}", simulated)
+        return number
+
+
+@asynccontextmanager
+async def running(service: Service) -> AsyncIterator[Service]:
+    """The service while the block runs; nothing of it is left behind."""
+    try:
+        await service.start()
+        yield service
+    finally:
+        await service.wipe()
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody uses now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _environment(settings: dict[str, str]) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECADO_")}
+    return {**inherited, **{f"RECADO_{name}": value for name, value in settings.items()}}
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True

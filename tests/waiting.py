@@ -1,0 +1,28 @@
+"""Waiting for what another process does: on a condition that can be observed, with a deadline; never for a time."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+LOOK_EVERY = 0.02  # seconds
+
+
+async def until(condition: Callable[[], T | Awaitable[T]], limit: float, what: str, every: float = LOOK_EVERY) -> T:
+    """The condition's first truthy value, looked for again and again; AssertionError after `limit` seconds.
+
+    `what` ends the sentence "after 5 s still waiting until …".
+    """
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + limit
+    while True:
+        value = condition()
+        if inspect.isawaitable(value):
+            value = await value
+        if value:
+            return value
+        if loop.time() >= give_up_at:
+            raise AssertionError(f"after {limit:g} s still waiting until {what}; last seen: {value!r}")
+        await asyncio.sleep(every)
