@@ -53,7 +53,10 @@ USES_WRITTEN_EVERY = 60.0  # seconds
 
 
 class Application:
-    """The whole service, from its settings. `made`: what the first start put into an empty data folder."""
+    """The whole service, from its settings.
+
+    `made`: what the first start put into an empty data folder. `routes`: the table of everything it serves.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -63,6 +66,7 @@ class Application:
         self._system: ActorSystem | None = None
         self._server: HttpServer | None = None
         self.made: NewOrganization | None = None
+        self.routes: tuple[Route, ...] = ()
 
     @property
     def address(self) -> str:
@@ -156,7 +160,7 @@ class Application:
             sends_in=providers,
         )
         cursors = Cursors(CursorSigner(installation.keys.cursor))
-        routes: tuple[Route, ...] = (
+        routes = (
             *message_routes(
                 database=db,
                 ids=ids,
@@ -184,8 +188,10 @@ class Application:
                 return {"database": False, "migrations": False}
             return {"database": True, "migrations": not missing}
 
+        service = service_routes(routes, ready=ready, base_url=settings.address(), version=version("recado"))
+        self.routes = (*routes, *service)
         server = self._server = HttpServer(
-            (*routes, *service_routes(routes, ready=ready, base_url=settings.address(), version=version("recado"))),
+            self.routes,
             authenticator=KeyAuthenticator(directories.keys),
             idempotency_store=IdempotencyKeys(db),
             limits=settings.request_limits,
