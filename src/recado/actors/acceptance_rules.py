@@ -82,11 +82,11 @@ def check_existing(draft: MessageDraft) -> None:
     if payload is None or draft.type == "text":
         return
     if draft.type == "media":
-        raise _media_not_found("/payload/media/id")
+        raise _media_not_found("payload.media.id")
     content = payload if draft.type == TEMPLATE else payload["interactive"]
     if "media" in content.get("header", ()):
-        where = "/payload/header/media/id" if content is payload else "/payload/interactive/header/media/id"
-        raise _media_not_found(where)
+        within = "payload" if content is payload else "payload.interactive"
+        raise _media_not_found(f"{within}.header.media.id")
     if draft.type == "interactive" and content["type"] == "flow":
         raise reference_not_found("payload.interactive.action.flowId")
 
@@ -203,9 +203,5 @@ def _mismatch(path: str, message: str) -> Problem:
     return Problem("TEMPLATE_VARS_MISMATCH", message, errors=[FieldError(path, "TEMPLATE_VARS_MISMATCH", message)])
 
 
-def _media_not_found(path: str) -> Problem:
-    return Problem(
-        "MEDIA_NOT_FOUND",
-        "No media can be sent yet: this release stores none.",
-        meta={"field": path},
-    )
+def _media_not_found(field: str) -> Problem:
+    return Problem("MEDIA_NOT_FOUND", "No media can be sent yet: this release stores none.", meta={"field": field})

@@ -118,12 +118,12 @@ async def test_free_form_messages_need_an_open_window(house: Any) -> None:
         (
             {"type": "media", "payload": {"kind": "image", "media": {"id": "med_1"}}},
             "MEDIA_NOT_FOUND",
-            "/payload/media/id",
+            "payload.media.id",
         ),
         (
             {"payload": {"header": {"media": {"id": "med_1"}}}, "type": "template"},
             "MEDIA_NOT_FOUND",
-            "/payload/header/media/id",
+            "payload.header.media.id",
         ),
         (
             {
@@ -131,7 +131,7 @@ async def test_free_form_messages_need_an_open_window(house: Any) -> None:
                 "payload": {"interactive": {"type": "button", "header": {"media": {"id": "m"}}, "body": "x"}},
             },
             "MEDIA_NOT_FOUND",
-            "/payload/interactive/header/media/id",
+            "payload.interactive.header.media.id",
         ),
         (
             {"type": "interactive", "payload": {"interactive": {"type": "flow", "action": {"flowId": "flw_1"}}}},

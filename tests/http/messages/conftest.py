@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.http.contract import Contract
 
 from recado.actors.acceptance import Acceptance
 from recado.actors.receipts import Receipts
@@ -167,7 +168,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     for service in (sending, windows, server):
         await service.start()
     try:
-        there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes)
+        there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         yield Mail(there, template, forced, callbacks, waiting)
     finally:
         for service in (server, windows, sending):
