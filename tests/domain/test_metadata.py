@@ -1,4 +1,4 @@
-"""Correlation metadata (interface.md, Conventions)."""
+"""Correlation metadata (C15.2)."""
 
 from typing import Any
 

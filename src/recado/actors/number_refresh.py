@@ -141,7 +141,7 @@ def with_health(number: Number, health: NumberHealth, now: datetime) -> Number:
 
 
 def with_report(number: Number, news: NumberReport, now: datetime) -> Number:
-    """The number after a report. The mark of a removal never moves the status (interface, Number)."""
+    """The number after a report. The mark of a removal never moves the status (C14.2)."""
     event = None if news.status is None else reported_event(number.status, NumberStatus(news.status))
     moved = number if event is None else with_event(number, event)
     if news.partner_removed is not None:

@@ -12,7 +12,7 @@ _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}").fullmatch
 
 
 def metadata_errors(value: Any, path: str = "/metadata") -> list[FieldError]:
-    """What is wrong with a metadata object, or with the `properties` of a customer event (interface.md, Conventions).
+    """What is wrong with a metadata object, or with the `properties` of a customer event (C15.2).
 
     At most 20 keys; a key starts with a letter and has up to 64 of letters, digits, `_`, `.` and `-`; a value is a text
     of up to 256 characters, a number or a boolean. Messages never repeat the caller's keys or values.

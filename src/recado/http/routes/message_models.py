@@ -1,4 +1,4 @@
-"""What callers send to and receive from the operations on messages (C15.1, C15.2, interface.md "Message")."""
+"""What callers send to and receive from the operations on messages (C15.1, C15.2)."""
 
 from collections.abc import Mapping
 from datetime import datetime

@@ -49,7 +49,7 @@ _JSON_MEMBERS = (("metadata", "metadata"), ("payload", "payload"), ("template_va
 
 
 def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
-    """The generic record (interface.md, "Message"); fields without value are absent."""
+    """The record of a message (C15.1); fields without value are absent."""
     view: dict[str, Any] = {
         "id": message.id,
         "organizationId": message.organization_id,

@@ -1,4 +1,4 @@
-"""Bodies of the operations on numbers (interface, Number; C14.1)."""
+"""Bodies of the operations on numbers (C14.1)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Bodies of the operations on chat-app templates (interface, Chat-app template; C11)."""
+"""Bodies of the operations on chat-app templates (C11.1)."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any

@@ -1,0 +1,174 @@
+"""docs/contract.md states every rule that something cites, and what it lists is what the program has."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from recado.config.limits import DEFAULT_LIMITS
+from recado.domain.errors import CODES
+from recado.domain.message import FailureCode, WaitReason
+from recado.domain.scopes import ALL_SCOPES
+from recado.http.route import Access, Idempotency, Route
+from recado.http.routes.api_key_models import ApiKeyOut
+from recado.http.routes.api_keys import api_key_routes
+from recado.http.routes.audit import audit_routes
+from recado.http.routes.callbacks import callback_routes
+from recado.http.routes.message_models import MessageModel
+from recado.http.routes.messages import message_routes
+from recado.http.routes.number_health import HealthOut, number_health_routes
+from recado.http.routes.number_models import NumberOut
+from recado.http.routes.number_usage import number_usage_routes
+from recado.http.routes.numbers import number_routes
+from recado.http.routes.organization import organization_routes
+from recado.http.routes.organization_models import OrganizationOut
+from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
+from recado.http.routes.sandbox_records import sandbox_record_routes
+from recado.http.routes.service import service_routes
+from recado.http.routes.template_models import TemplateOut
+from recado.http.routes.templates import template_routes
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "contract.md").read_text("utf-8")
+CITED_IN = ("src/**/*.py", "src/**/*.sql", "tests/**/*.py", "docs/**/*.md", "docs/**/*.py", "bench/**/*.py", "*.md")
+# A rule's number; not the C3 of a percent-encoded byte.
+CITATION = re.compile(r"(?<![%\w])C\d{1,2}(?:\.\d{1,2}){0,2}(?![\w])")
+STATED = re.findall(r'<a id="(C[\d.]+)"></a>', PAGE)
+
+
+def texts() -> Iterator[tuple[Path, str]]:
+    for pattern in CITED_IN:
+        for file in ROOT.glob(pattern):
+            if "node_modules" not in file.parts:
+                yield file.relative_to(ROOT), file.read_text("utf-8")
+
+
+def section(number: str) -> str:
+    """The text of one rule, up to the next one that is not inside it."""
+    rest = PAGE.partition(f'<a id="{number}"></a>')[2]
+    ends = [
+        match.start()
+        for match in re.finditer(r'<a id="(C[\d.]+)"></a>', rest)
+        if not match.group(1).startswith(f"{number}.")
+    ]
+    return rest[: ends[0]] if ends else rest
+
+
+def named(number: str) -> set[str]:
+    """Everything in code style in a rule."""
+    return set(re.findall(r"`([^`]+)`", section(number)))
+
+
+def routes() -> tuple[Route, ...]:
+    """Every operation, with nothing behind it."""
+    nothing: Any = Mock()
+    resources = (
+        *message_routes(
+            database=nothing, ids=nothing, acceptance=nothing, explainer=nothing, forced=nothing, cursors=nothing
+        ),
+        *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),
+        *number_health_routes(health=nothing),
+        *number_usage_routes(database=nothing, organizations=nothing),
+        *template_routes(
+            database=nothing, ids=nothing, keys=nothing, provider_for=nothing, sync=nothing, changed=nothing
+        ),
+        *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
+        *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
+        *organization_routes(database=nothing, ids=nothing, random_bytes=nothing, changed=nothing),
+        *api_key_routes(database=nothing, ids=nothing, keys=nothing, random_bytes=nothing),
+        *audit_routes(database=nothing, cursors=nothing),
+        *callback_routes(providers={}, take=nothing),
+    )
+    return (*resources, *service_routes(resources, ready=nothing, base_url="http://here", version="0"))
+
+
+def test_every_rule_that_is_cited_is_stated() -> None:
+    missing = sorted(
+        f"{file}: {number}" for file, text in texts() for number in CITATION.findall(text) if number not in STATED
+    )
+    assert missing == [], "docs/contract.md lacks these rules, or the citations are wrong"
+
+
+def test_citations_are_found_where_they_are() -> None:
+    citations = [number for _, text in texts() for number in CITATION.findall(text)]
+    assert len(citations) > 300
+    assert CITATION.findall("as C14.5.2 and C31, not %C3%A4 or C0FFEE") == ["C14.5.2", "C31"]
+
+
+def test_a_rule_is_stated_once_and_under_its_own_number() -> None:
+    assert len(STATED) == len(set(STATED))
+    for number in STATED:
+        assert re.search(rf'<a id="{re.escape(number)}"></a>(?:\*\*)?{re.escape(number)}(?![.\d])', PAGE), number
+
+
+def test_nothing_cites_a_document_that_is_not_here() -> None:
+    elsewhere = re.compile(r"completion\.md|interface\.md|\bthe spec\b|\[shown\]")
+    assert [str(file) for file, text in texts() if file.name != Path(__file__).name and elsewhere.search(text)] == []
+
+
+def test_every_operation_stands_on_the_page_with_its_scope() -> None:
+    for route in routes():
+        if not route.documented:
+            continue
+        row = re.search(rf"^\| {route.method} {re.escape(route.path)} \|.*$", PAGE, re.MULTILINE)
+        assert row, f"{route.method} {route.path}"
+        if route.scope is not None:
+            assert route.scope in row.group(), row.group()
+
+
+def test_every_operation_of_the_page_exists() -> None:
+    known = {f"{route.method} {route.path}" for route in routes()}
+    listed = re.findall(r"^\| ((?:GET|POST|PUT|PATCH|DELETE) /\S+) \|", PAGE, re.MULTILINE)
+    assert len(listed) > 30
+    assert set(listed) - known == set()
+
+
+def test_every_post_of_a_key_takes_an_idempotency_key() -> None:
+    for route in routes():
+        if route.method == "POST":
+            assert (route.idempotency is not Idempotency.NONE) == (route.access is Access.KEY), route.path
+
+
+def test_every_code_stands_under_its_status() -> None:
+    rows = dict(re.findall(r"^\| (\d{3}) \| (.*)$", section("C4.2"), re.MULTILINE))
+    for code, entry in CODES.items():
+        assert f"`{code}`" in rows[str(entry.status)], code
+        assert rows[str(entry.status)].startswith(f"`{entry.kind}`")
+
+
+def test_every_scope_and_no_other_is_named() -> None:
+    scopes = {word for word in named("C3.2") if re.fullmatch(r"[a-z]+:[a-z]+", word)}
+    assert scopes == ALL_SCOPES
+
+
+def test_every_reason_and_failure_is_named() -> None:
+    assert {reason.value for reason in WaitReason} <= named("C14.6")
+    assert {code.value for code in FailureCode} <= named("C15.4")
+
+
+def test_the_request_limits_are_those_in_force() -> None:
+    listed = re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", section("C6.1"), re.MULTILINE)
+    assert len(listed) == 4
+    for name, refill, capacity in listed:
+        assert DEFAULT_LIMITS[name] == (int(refill.replace(",", "")), int(capacity.replace(",", "")))
+    assert set(DEFAULT_LIMITS) <= named("C6.1")
+
+
+@pytest.mark.parametrize(
+    ("number", "model"),
+    [
+        ("C11.1", TemplateOut),
+        ("C14.1", NumberOut),
+        ("C14.3", HealthOut),
+        ("C15.1", MessageModel),
+        ("C24.1", OrganizationOut),
+        ("C24.4", ApiKeyOut),
+    ],
+)
+def test_every_field_of_a_record_is_named(number: str, model: Any) -> None:
+    words = set(re.findall(r"\w+", section(number)))
+    fields = {info.alias or name for name, info in model.model_fields.items()}
+    assert fields - words == set()
