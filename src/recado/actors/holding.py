@@ -28,21 +28,29 @@ CHANGEABLE = (WaitReason.NUMBER_STATE, WaitReason.TIER_LIMIT, WaitReason.QUIET_H
 class Holding:
     """The holds of one number. A write that fails loses nothing: the row stays ready and meets its gate again."""
 
-    __slots__ = ("_db", "_number_id", "_organization_id", "_sending", "_templates")
+    __slots__ = ("_blocks", "_db", "_number_id", "_organization_id", "_sending", "_templates", "_under_way")
 
     def __init__(self, key: NumberKey, *, db: Database, sending: Sending) -> None:
         self._organization_id, _, self._number_id = key
         self._db = db
         self._sending = sending
         self._templates: set[str] = set()
+        self._under_way: set[asyncio.Future[None]] = set()
+        self._blocks = asyncio.Lock()
 
     def hold(self, row: Row, hold: Hold) -> bool:
         """Take the row out of the ready index; False when the queue of holds is full."""
         try:
-            self._sending.hold(row, hold.until, hold.reason).add_done_callback(_seen)
+            held = self._sending.hold(row, hold.until, hold.reason)
         except Unavailable:
             return False
+        self._under_way.add(held)
+        held.add_done_callback(self._held)
         return True
+
+    def _held(self, held: "asyncio.Future[None]") -> None:
+        self._under_way.discard(held)
+        _seen(held)
 
     def fail(self, row: Row, verdict: Fail, at: datetime) -> bool:
         """queued → failed; False when the queue of failures is full."""
@@ -53,19 +61,30 @@ class Holding:
         return True
 
     async def hold_template(self, template_id: str) -> None:
-        """Hold every message that waits for the same template, block by block."""
+        """Hold every message that waits for the same template, block by block, until it is released."""
         if template_id in self._templates:
             return
         self._templates.add(template_id)
         try:
-            while await dispatch.hold_template(self._db, self._organization_id, self._number_id, template_id):
-                pass
+            while template_id in self._templates:
+                async with self._blocks:
+                    count = await dispatch.hold_template(self._db, self._organization_id, self._number_id, template_id)
+                if not count:
+                    return
         finally:
             self._templates.discard(template_id)
 
     async def release(self, reason: WaitReason, template_id: str | None = None) -> bool:
-        """Let go one block of the messages that wait for this reason; False when there was none."""
-        return bool(await dispatch.release(self._db, self._organization_id, self._number_id, reason, template_id))
+        """Let go one block of the messages that wait for this reason; False when there was none.
+
+        What was held for the reason as it was before is committed first, or it would stay behind.
+        """
+        if template_id is not None:
+            self._templates.discard(template_id)
+        if self._under_way:
+            await asyncio.wait(self._under_way)
+        async with self._blocks:
+            return bool(await dispatch.release(self._db, self._organization_id, self._number_id, reason, template_id))
 
     async def count_crash(self, row: Row, at: datetime) -> None:
         """A message that was in hand at the third failure is set aside, so that it cannot stop the number."""

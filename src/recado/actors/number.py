@@ -220,7 +220,7 @@ class NumberActor(Actor):
                 self._errands.begin(self._holding.count_crash(done.row, self._clock.now()))
             self._later(done.row)
         elif done.verdict != CLAIMED:
-            self._rows.gone(done.row.id)  # withdrawn or held meanwhile
+            self._rows.forget(done.row)  # withdrawn, held or changed meanwhile: the table knows which
 
     def _depart(self, view: NumberView) -> None:
         wait = self._departures.depart(view, self._rows.gone)

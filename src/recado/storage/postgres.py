@@ -18,6 +18,7 @@ _HOT_SETTINGS = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
     "enable_seqscan": "off",
+    "enable_memoize": "off",  # no key comes twice in a batch
     "plan_cache_mode": "force_generic_plan",
 }
 

@@ -1,6 +1,9 @@
 -- The batches run with hash and merge joins off, so that they probe the indexes of the large tables however small those were
 -- when the plan was made (`postgres.py`). Lists of a batch's own are therefore compared by `(id in (select …)) is true`:
 -- a hashed look-up, where a join, or a bare `in`, would compare every row with every other.
+-- A queue's table is empty now and huge in a minute, and the planner only knows the one or the other. So a batch finds its
+-- rows of `dispatch` one by one through the key (`lateral … offset 0`) and then touches them by their place: no plan can scan
+-- the queue instead. A row that another changed at the same moment has a new place, and is left alone.
 
 -- name: take_epoch
 -- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
@@ -107,21 +110,32 @@ given as (
 ),
 taken as (
     update dispatch d
-    set claimed_epoch = $6, claimed_at = g.at, attempts = d.attempts + 1
-    from given g, owner
-    where
-        d.organization_id = g.organization_id and d.id = g.id
-        and d.claimed_epoch is null and d.not_before is null
-        and (
-            not g.free_form
-            or exists (
-                select 1 from chat_windows w
-                where
-                    w.organization_id = d.organization_id and w.number_id = d.number_id
-                    and w.recipient_hash = g.recipient_hash and w.last_inbound_at > $7::timestamptz - interval '24 hours'
+    set claimed_epoch = $6, claimed_at = q.at, attempts = d.attempts + 1
+    from (
+        select r.place, g.at, g.recipient_hash, g.business_initiated
+        from owner
+        cross join given g
+        cross join lateral (
+            select ctid as place, number_id, claimed_epoch, not_before
+            from dispatch
+            where organization_id = g.organization_id and id = g.id
+            offset 0
+        ) r
+        where
+            r.claimed_epoch is null and r.not_before is null
+            and (
+                not g.free_form
+                or exists (
+                    select 1 from chat_windows w
+                    where
+                        w.organization_id = g.organization_id and w.number_id = r.number_id
+                        and w.recipient_hash = g.recipient_hash
+                        and w.last_inbound_at > $7::timestamptz - interval '24 hours'
+                )
             )
-        )
-    returning d.organization_id, d.env, d.channel, d.id, d.number_id, g.recipient_hash, g.business_initiated
+    ) q
+    where d.ctid = q.place
+    returning d.organization_id, d.env, d.channel, d.id, d.number_id, q.recipient_hash, q.business_initiated
 ),
 moved as (
     update messages m
@@ -153,7 +167,12 @@ select
     not g.mine and g.free_form and d.id is not null and d.claimed_epoch is null and d.not_before is null
         as window_closed
 from (select *, id in (select id from taken) as mine from given) g
-left join dispatch d on not g.mine and d.organization_id = g.organization_id and d.id = g.id;
+left join lateral (
+    select id, claimed_epoch, claimed_at, not_before
+    from dispatch
+    where not g.mine and organization_id = g.organization_id and id = g.id
+    offset 0
+) d on true;
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
@@ -165,8 +184,18 @@ with given as (
 ),
 released as (
     delete from dispatch d
-    using given g
-    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch is not null
+    using (
+        select r.place
+        from given g
+        cross join lateral (
+            select ctid as place, claimed_epoch
+            from dispatch
+            where organization_id = g.organization_id and id = g.id
+            offset 0
+        ) r
+        where r.claimed_epoch is not null
+    ) q
+    where d.ctid = q.place
     returning d.id
 ),
 moved as (
@@ -223,8 +252,18 @@ with given as (
 ),
 released as (
     delete from dispatch d
-    using given g
-    where d.organization_id = g.organization_id and d.id = g.id and (d.claimed_epoch is null) = g.queued
+    using (
+        select r.place
+        from given g
+        cross join lateral (
+            select ctid as place, claimed_epoch
+            from dispatch
+            where organization_id = g.organization_id and id = g.id
+            offset 0
+        ) r
+        where (r.claimed_epoch is null) = g.queued
+    ) q
+    where d.ctid = q.place
     returning d.id
 )
 update messages m
@@ -246,10 +285,20 @@ with given as (
 released as (
     update dispatch d
     set
-        claimed_epoch = null, claimed_at = null, not_before = g.not_before, reason = g.reason,
-        attempts = d.attempts - g.unspent::int
-    from given g
-    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch = $9
+        claimed_epoch = null, claimed_at = null, not_before = q.not_before, reason = q.reason,
+        attempts = d.attempts - q.unspent::int
+    from (
+        select r.place, g.not_before, g.reason, g.unspent
+        from given g
+        cross join lateral (
+            select ctid as place, claimed_epoch
+            from dispatch
+            where organization_id = g.organization_id and id = g.id
+            offset 0
+        ) r
+        where r.claimed_epoch = $9
+    ) q
+    where d.ctid = q.place
     returning d.id
 )
 update messages m
@@ -271,8 +320,18 @@ with given as (
 marked as (
     update dispatch d
     set reason = 'uncertain'
-    from given g
-    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch is not null
+    from (
+        select r.place
+        from given g
+        cross join lateral (
+            select ctid as place, claimed_epoch
+            from dispatch
+            where organization_id = g.organization_id and id = g.id
+            offset 0
+        ) r
+        where r.claimed_epoch is not null
+    ) q
+    where d.ctid = q.place
     returning d.id
 ),
 planned as (
@@ -309,11 +368,19 @@ with given as (
     from unnest($1::text[], $2::text[], $3::timestamptz[], $4::text[]) as g (organization_id, id, not_before, reason)
 )
 update dispatch d
-set not_before = g.not_before, reason = g.reason
-from given g
-where
-    d.organization_id = g.organization_id and d.id = g.id
-    and d.claimed_epoch is null and d.not_before is null
+set not_before = q.not_before, reason = q.reason
+from (
+    select r.place, g.not_before, g.reason
+    from given g
+    cross join lateral (
+        select ctid as place, claimed_epoch, not_before
+        from dispatch
+        where organization_id = g.organization_id and id = g.id
+        offset 0
+    ) r
+    where r.claimed_epoch is null and r.not_before is null
+) q
+where d.ctid = q.place
 returning d.id;
 
 -- name: hold_template

@@ -10,8 +10,18 @@ with given as (
 ),
 released as (
     delete from dispatch d
-    using given g
-    where d.organization_id = g.organization_id and d.id = g.id and d.claimed_epoch is not null
+    using ( -- by place, through the key: see dispatch.sql
+        select r.place
+        from given g
+        cross join lateral (
+            select ctid as place, claimed_epoch
+            from dispatch
+            where organization_id = g.organization_id and id = g.id
+            offset 0
+        ) r
+        where r.claimed_epoch is not null
+    ) q
+    where d.ctid = q.place
     returning d.id, d.claimed_at
 ),
 moved as (
