@@ -203,7 +203,7 @@ class Cell(Address):
         self._forget(State.STOPPED)
         dropped = self.mailbox.refuse_all()
         if dropped:
-            _log.warning("actor stopped: %s, %d messages told after its stop are dropped", self.path, dropped)
+            _log.debug("actor stopped: %s, %d messages told after its stop are dropped", self.path, dropped)
         self._left("actor.stopped")
 
     def _leave(self) -> None:
