@@ -1,0 +1,45 @@
+"""Time and randomness are injected: nothing but the system's clock and the commands asks the machine for either."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+SOURCE = Path(__file__).parents[2] / "src" / "recado"
+ASK_THE_MACHINE = {
+    "asyncio": {"sleep"},
+    "datetime": {"now", "utcnow", "today"},
+    "date": {"today"},
+    "random": {"random", "choice", "choices", "randint", "randrange", "uniform", "shuffle", "sample"},
+    "time": {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "sleep"},
+}
+SQL_NOW = re.compile(r"\b(?:now\(\)|clock_timestamp|statement_timestamp|current_timestamp|current_date)", re.IGNORECASE)
+
+
+def calls_to_the_machine(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if node.attr in ASK_THE_MACHINE.get(node.value.id, ()):
+                yield f"{node.lineno}: {node.value.id}.{node.attr}"
+        elif isinstance(node, ast.ImportFrom) and node.module in ("time", "random"):
+            yield from (
+                f"{node.lineno}: from {node.module} import {name.name}"
+                for name in node.names
+                if name.name in ASK_THE_MACHINE[node.module]
+            )
+
+
+def test_only_the_clock_and_the_commands_ask_the_machine() -> None:
+    found = {
+        str(file.relative_to(SOURCE)): [*calls_to_the_machine(ast.parse(file.read_text("utf-8")))]
+        for file in SOURCE.rglob("*.py")
+        if file.relative_to(SOURCE).parts[0] != "cli"
+    }
+    assert found.pop("engine/clock.py")
+    assert {file: calls for file, calls in found.items() if calls} == {}
+
+
+def test_no_query_decides_by_the_servers_clock() -> None:
+    files = sorted((SOURCE / "storage" / "queries").glob("*.sql"))
+    assert files
+    assert [file.name for file in files if SQL_NOW.search(file.read_text("utf-8"))] == []
