@@ -93,6 +93,12 @@ def test_an_approval_is_of_the_version_that_was_reviewed() -> None:
     assert (approved.status, approved.approved_version, approved.rejection_reason) == (Status.APPROVED, 3, None)
 
 
+def test_a_report_ends_whatever_was_still_to_come() -> None:
+    waiting = at(Status.PENDING, next_step_at=NOW, verdict={"status": "rejected"}, submit_attempts=2)
+    decided = with_report(waiting, report("approved"))
+    assert (decided.next_step_at, decided.verdict, decided.submit_attempts) == (None, None, 0)
+
+
 def test_a_rejection_has_a_reason_even_when_the_provider_gives_none() -> None:
     assert with_report(at(Status.PENDING), report("rejected", reason="tone")).rejection_reason == "tone"
     assert with_report(at(Status.PENDING), report("rejected")).rejection_reason
