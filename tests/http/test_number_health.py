@@ -126,3 +126,13 @@ async def test_numbers_are_looked_at_every_fifteen_minutes(api: Any) -> None:
     api.clock.shift(15 * 60 + 1)
     await api.refresh.run("test")
     assert len(test_provider(api).asked_for("number_health")) == 4
+
+
+async def test_a_number_that_another_process_has_in_hand_is_left_to_it(api: Any) -> None:
+    api.clock.shift(15 * 60 + 1)
+    first, second = (organization.number.id for organization in api.organizations)
+    async with api.database.transaction() as elsewhere:
+        await elsewhere.execute("select from numbers where id = $1 for update", first)
+        async with asyncio.timeout(5):
+            await api.refresh.run("test")
+    assert [account.number_id for account in test_provider(api).asked_for("number_health")] == [second]
