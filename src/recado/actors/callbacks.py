@@ -88,15 +88,16 @@ class Callbacks:
             read, failure = self._read(row)
             events += read
             results.append((row["id"], failure))
-        async with self._db.hot.transaction() as connection:
-            mine = [event for event in events if isinstance(event, Status | Inbound)]
-            await self._receipts.take_in(connection, ENV, mine)
-            await receipts.callbacks_processed(connection, results, self._clock.now())
+        # News of numbers and templates can be applied twice, and so come first: a crash repeats them, and loses none.
         for event in events:
             if isinstance(event, NumberStatus):
                 await self._numbers.report(ENV, event)
             elif isinstance(event, TemplateStatus):
                 await self._templates.report(ENV, event)
+        async with self._db.hot.transaction() as connection:
+            mine = [event for event in events if isinstance(event, Status | Inbound)]
+            await self._receipts.take_in(connection, ENV, mine)
+            await receipts.callbacks_processed(connection, results, self._clock.now())
 
     async def _process_alone(self, row: Mapping[str, Any]) -> None:
         try:
