@@ -1,0 +1,214 @@
+"""For each operation, a request that succeeds. What an operation changes or ends is made for it first.
+
+A route without a sample fails the walk (test_walk.py): add one here, and every rule of the walk holds for the route.
+"""
+
+import itertools
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from tests.acceptance.caller import Request
+from tests.acceptance.served import BRIDGE_SECRET
+from tests.acceptance.tenants import CUSTOMER, Tenant, later, template
+from tests.program import Api
+
+from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
+from recado.domain.ids import API_KEY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE
+
+Sample = Callable[[Api, Tenant], Awaitable[Request]]
+
+SAMPLES: dict[str, Sample] = {}
+
+_serial = itertools.count(1)
+
+
+def sample(*operations: str) -> Callable[[Sample], Sample]:
+    """Register a sample of operations."""
+
+    def register(make: Sample) -> Sample:
+        SAMPLES.update(dict.fromkeys(operations, make))
+        return make
+
+    return register
+
+
+def new(word: str) -> str:
+    """A name that nothing has yet."""
+    return f"{word}{next(_serial)}"
+
+
+@sample(
+    "getHealth", "getReadiness", "getOpenApiDocument", "getDocs",
+    "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "getOrganization",
+)  # fmt: skip
+async def nothing(api: Api, tenant: Tenant) -> Request:
+    return Request()
+
+
+@sample("getDocsFile")
+async def file_of_the_docs(api: Api, tenant: Tenant) -> Request:
+    return Request({"file": "docs.js"})
+
+
+@sample("getProblemPage")
+async def problem_page(api: Api, tenant: Tenant) -> Request:
+    return Request({"code": "not-found"})
+
+
+@sample("receiveCallback")
+async def callback(api: Api, tenant: Tenant) -> Request:
+    body = f'{{"events": [], "serial": {next(_serial)}}}'.encode()
+    signed = signature([signing_key(BRIDGE_SECRET)], body, datetime.now(UTC))
+    return Request({"channel": "chatapp", "adapter": "bridge"}, headers={PROVIDER_SIGNATURE: signed}, raw=body)
+
+
+# Messages -----------------------------------------------------------------------------------------------------------
+
+
+@sample("createMessage")
+async def message(api: Api, tenant: Tenant) -> Request:
+    return Request(body=later(tenant.ids[NUMBER]))
+
+
+@sample("getMessage")
+async def one_message(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[MESSAGE]})
+
+
+@sample("forceMessage", "archiveMessage")
+async def held_message(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await api.call("POST", "/messages", later(tenant.ids[NUMBER])))["id"]})
+
+
+@sample("simulateInbound")
+async def inbound(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"numberId": tenant.ids[NUMBER], "from": CUSTOMER, "text": new("hello ")})
+
+
+# Numbers ------------------------------------------------------------------------------------------------------------
+
+
+def number_body() -> dict[str, Any]:
+    serial = next(_serial)
+    return {
+        "phoneNumberId": f"provider's {serial}",
+        "businessAccountId": "business",
+        "displayPhone": f"+1555{serial:07}",
+        "rateLimit": {"perSecond": 10},
+        "profile": {"about": "Walks"},
+    }
+
+
+async def number(api: Api, **simulated: str) -> Request:
+    made = await api.call("POST", "/numbers", number_body())
+    # The sandbox verifies a pending number in its own time: out of that state, nobody changes it but the walk.
+    await api.call("POST", f"/v2/sandbox/numbers/{made['id']}", {"status": "available", **simulated})
+    return Request({"id": made["id"]})
+
+
+@sample("createNumber")
+async def new_number(api: Api, tenant: Tenant) -> Request:
+    return Request(body=number_body())
+
+
+@sample("getNumber", "getNumberHealth", "getNumberUsage", "getNumberUsageSeries")
+async def one_number(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[NUMBER]})
+
+
+@sample("connectNumber", "deleteNumber")
+async def available_number(api: Api, tenant: Tenant) -> Request:
+    return await number(api)
+
+
+@sample("disconnectNumber")
+async def connected_number(api: Api, tenant: Tenant) -> Request:
+    return await number(api, status="connected")
+
+
+@sample("updateNumber")
+async def number_change(api: Api, tenant: Tenant) -> Request:
+    return Request((await number(api)).path, body={"rateLimit": {"perSecond": 20}, "profile": {"about": new("Runs ")}})
+
+
+@sample("simulateNumber")
+async def number_simulation(api: Api, tenant: Tenant) -> Request:
+    return Request((await number(api)).path, body={"status": "flagged", "qualityRating": "red"})
+
+
+# Templates ----------------------------------------------------------------------------------------------------------
+
+
+@sample("createTemplate")
+async def new_template(api: Api, tenant: Tenant) -> Request:
+    return Request(body=template(tenant.ids[NUMBER], new("walk")))
+
+
+@sample("syncTemplates")
+async def sync(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"numberId": tenant.ids[NUMBER]})
+
+
+@sample("getTemplate")
+async def one_template(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[TEMPLATE]})
+
+
+@sample("deleteTemplate", "submitTemplate")
+async def draft(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await api.call("POST", "/v2/templates", template(tenant.ids[NUMBER], new("walk"))))["id"]})
+
+
+@sample("updateTemplate")
+async def edit(api: Api, tenant: Tenant) -> Request:
+    return Request((await draft(api, tenant)).path, body={"category": "marketing"})
+
+
+@sample("simulateTemplate")
+async def review(api: Api, tenant: Tenant) -> Request:
+    return Request((await draft(api, tenant)).path, body={"status": "approved"})
+
+
+# Organization and keys ----------------------------------------------------------------------------------------------
+
+
+@sample("updateOrganization")
+async def settings(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"name": new("Renamed ")})
+
+
+@sample("createOrganization")
+async def organization(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"name": new("Organization ")})
+
+
+@sample("administerOrganization")
+async def decision(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[ORGANIZATION]}, body={"dedicatedSender": new("SENDER")})
+
+
+@sample("createApiKey")
+async def key(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"name": new("key "), "scopes": ["messages:read"]})
+
+
+@sample("getApiKey")
+async def one_key(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[API_KEY]})
+
+
+@sample("revokeApiKey")
+async def spare_key(api: Api, tenant: Tenant) -> Request:
+    made = await api.call("POST", "/v2/api-keys", (await key(api, tenant)).body)
+    return Request({"id": made["id"]})
+
+
+@sample("updateApiKey")
+async def key_change(api: Api, tenant: Tenant) -> Request:
+    return Request((await spare_key(api, tenant)).path, body={"name": new("renamed ")})
+
+
+@sample("rotateApiKey")
+async def rotation(api: Api, tenant: Tenant) -> Request:
+    return Request((await spare_key(api, tenant)).path, body={"graceSeconds": 60})

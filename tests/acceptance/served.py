@@ -1,0 +1,106 @@
+"""The whole application in this process, on a loop and a port of its own: what `recado serve` runs, within reach."""
+
+import asyncio
+import json
+import shutil
+import threading
+import urllib.request
+from collections.abc import Coroutine
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from pydantic import SecretStr
+from tests.program import free_port
+
+from recado.app import Application
+from recado.config.limits import DEFAULT_LIMITS, RequestLimit
+from recado.config.settings import Settings
+from recado.engine.clock import SystemClock
+from recado.http.route import Route
+from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.organizations import NewOrganization
+from recado.storage.service_folder import service_folder
+
+T = TypeVar("T")
+
+ADMIN_TOKEN = "the administrator of these tests"
+BRIDGE_SECRET = "what the bridge signs with"
+_PATIENCE = 120.0  # seconds
+_PLENTY = RequestLimit(100_000.0, 1_000_000)
+
+
+class Served:
+    """A running application. `database`: the connect arguments of its embedded PostgreSQL."""
+
+    def __init__(self, folder: Path) -> None:
+        self._data_dir = folder / "data"
+        settings = Settings(
+            _env_file=None,
+            data_dir=self._data_dir,
+            listen=f"127.0.0.1:{free_port()}",
+            admin_token=SecretStr(ADMIN_TOKEN),
+            sandbox_time_scale=0,
+            # Live has a provider that sends callbacks, and that nobody answers for.
+            adapter_chatapp="bridge",
+            bridge_chatapp_url=f"http://127.0.0.1:{free_port()}",
+            bridge_chatapp_token=SecretStr("a token"),
+            bridge_chatapp_secret=SecretStr(BRIDGE_SECRET),
+            request_limits=dict.fromkeys(DEFAULT_LIMITS, _PLENTY),
+        )
+        self._application = Application(settings)
+        self._postgres = EmbeddedPostgres(self._data_dir, clock=SystemClock())
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="the served application", daemon=True)
+        self.database: dict[str, Any] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self.run(self._application.start())
+            self.database = self.run(self._postgres.start())
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._end()
+
+    @property
+    def url(self) -> str:
+        return self._application.address
+
+    @property
+    def routes(self) -> tuple[Route, ...]:
+        """The table of everything that is served."""
+        return self._application.routes
+
+    @property
+    def first(self) -> NewOrganization:
+        """The organization that the first start made."""
+        assert self._application.made is not None
+        return self._application.made
+
+    def document(self) -> Any:
+        """Its OpenAPI document, fetched as anybody may."""
+        with urllib.request.urlopen(f"{self.url}/v2/openapi.json", timeout=30) as answer:
+            return json.loads(answer.read())
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """The result of `work`, done on the application's loop."""
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
+
+    def _end(self) -> None:
+        try:
+            self.run(self._postgres.stop())
+            self.run(self._application.stop())
+        finally:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_PATIENCE)
+            self._loop.close()
+            folder = service_folder(self._data_dir)
+            if folder is not None:
+                shutil.rmtree(folder)

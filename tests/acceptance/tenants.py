@@ -1,0 +1,81 @@
+"""Organizations with something in every table, so that there is something to find, to confuse and to protect."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import aiohttp
+from tests.program import Api
+from tests.waiting import until
+
+from recado.domain.ids import API_KEY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE
+
+CUSTOMER = "+5511987650000"
+"""The sandbox delivers to this phone, and reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """One organization in test. `live`: the token of its key of the other environment. `ids`: one of each kind it owns.
+
+    What `ids` names stays as it is; what an operation consumes is made for it.
+    """
+
+    organization_id: str
+    token: str
+    live: str
+    ids: Mapping[str, str]
+
+
+async def settle(url: str, admin_token: str, name: str) -> Tenant:
+    """A new organization, with at least two of everything that is listed, when nothing of it moves any more."""
+    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {admin_token}"}) as administrator:
+        async with administrator.post(f"{url}/v2/admin/organizations", json={"name": name}) as answer:
+            made = await answer.json()
+    keys = made["keys"]
+    async with Api(url, keys["test"]["token"]) as api:
+        number = (await api.call("GET", "/numbers"))["items"][0]
+        await api.number(f"another of {name}")
+        templates = [await api.call("POST", "/v2/templates", template(number["id"], f"first{n}")) for n in range(2)]
+        key = await api.call("POST", "/v2/api-keys", {"name": "another", "scopes": ["messages:read"]})
+        await api.call(
+            "POST", "/v2/sandbox/inbound", {"numberId": number["id"], "from": CUSTOMER, "text": "good morning"}
+        )
+        messages = [await api.call("POST", "/messages", text(number["id"])) for _ in range(2)]
+        held = await api.call("POST", "/messages", later(number["id"]))
+
+        async def all_read() -> bool:
+            found = [await api.call("GET", f"/messages/{message['id']}") for message in messages]
+            return all(message["status"] == "read" for message in found)
+
+        await until(all_read, 30, "the first messages are read")
+    ids = {
+        ORGANIZATION: made["id"],
+        API_KEY: key["id"],
+        NUMBER: number["id"],
+        TEMPLATE: templates[0]["id"],
+        MESSAGE: held["id"],
+    }
+    return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], ids)
+
+
+def template(number_id: str, name: str) -> dict[str, Any]:
+    """A template that the provider would take."""
+    return {
+        "numberId": number_id,
+        "name": name,
+        "language": "pt-BR",
+        "category": "utility",
+        "components": [{"type": "BODY", "payload": {"text": "Tudo certo."}}],
+    }
+
+
+def text(number_id: str) -> dict[str, Any]:
+    """A message to somebody who has just written."""
+    return {"numberId": number_id, "to": CUSTOMER, "type": "text", "payload": {"text": {"body": "Bom dia"}}}
+
+
+def later(number_id: str) -> dict[str, Any]:
+    """A message that stays queued."""
+    return {**text(number_id), "scheduledAt": (datetime.now(UTC) + timedelta(days=1)).isoformat()}

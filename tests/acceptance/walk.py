@@ -1,0 +1,114 @@
+"""What every test of the walk works with: the table, the callers, the samples, and an eye on the database."""
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import asyncpg
+from tests.acceptance.caller import Answer, Caller, Request
+from tests.acceptance.samples import SAMPLES
+from tests.acceptance.served import ADMIN_TOKEN
+from tests.acceptance.tenants import Tenant
+from tests.program import Api
+from tests.waiting import until
+
+from recado.http.route import Access, Route
+
+# Columns that the service writes by itself, whatever callers do.
+_RESTLESS = {"api_keys": ["last_used_at"]}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Walk:
+    """`tenants`: two organizations. The first one calls; everything of the second is foreign to it."""
+
+    table: tuple[Route, ...]
+    document: Any
+    caller: Caller
+    api: Api
+    tenants: tuple[Tenant, Tenant]
+    connection: asyncpg.Connection
+    prepared: dict[str, Request] = field(default_factory=dict)
+
+    @property
+    def mine(self) -> Tenant:
+        return self.tenants[0]
+
+    @property
+    def foreign(self) -> Tenant:
+        return self.tenants[1]
+
+    def routes(self, wanted: Callable[[Route], Any] = lambda _: True, *access: Access) -> list[Route]:
+        """The operations that are `wanted`, those of `access` only when given."""
+        return [route for route in self.table if wanted(route) and (not access or route.access in access)]
+
+    def open_routes(self, wanted: Callable[[Route], Any] = lambda _: True) -> list[Route]:
+        """Those `wanted` ones that a key or the administrator gets past the credential with."""
+        return [route for route in self.routes(wanted, Access.KEY, Access.ADMIN) if not route.session_only]
+
+    def described(self, route: Route) -> Any:
+        """The operation in the OpenAPI document."""
+        return self.document["paths"][route.path][route.method.lower()]
+
+    def parameters(self, route: Route) -> dict[str, Any]:
+        """The schemas of its query parameters by name."""
+        found = self.described(route).get("parameters", ()) if route.documented else ()
+        return {
+            parameter["name"]: self.resolved(parameter["schema"]) for parameter in found if parameter["in"] == "query"
+        }
+
+    def resolved(self, schema: Any) -> Any:
+        """The schema behind a reference."""
+        while "$ref" in schema:
+            schema = self.document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+        return schema
+
+    def token(self, route: Route) -> str | None:
+        """The credential with which the first organization succeeds."""
+        return {Access.KEY: self.mine.token, Access.ADMIN: ADMIN_TOKEN}.get(route.access)
+
+    async def fresh(self, route: Route) -> Request:
+        """A request that succeeds, once."""
+        return await SAMPLES[route.operation_id](self.api, self.mine)
+
+    async def some(self, route: Route) -> Request:
+        """A request that would succeed: refused for the one thing that a test changes in it, it stays good."""
+        if route.operation_id not in self.prepared:
+            self.prepared[route.operation_id] = await self.fresh(route)
+        return self.prepared[route.operation_id]
+
+    async def call(self, route: Route, request: Request, token: str | None = None, **changed: Any) -> Answer:
+        """Send the request with other parts `changed` in it."""
+        return await self.caller.call(route, replace(request, **changed), token or self.token(route))
+
+    @asynccontextmanager
+    async def unchanged(self) -> AsyncIterator[None]:
+        """Nothing in the database is another after the block."""
+        before = await self.rows()
+        yield
+        after = await self.rows()
+        assert after == before, f"changed: {sorted(table for table in after if after[table] != before[table])}"
+
+    async def rows(self) -> Mapping[str, str]:
+        """A digest of each table's rows, once nothing is under way."""
+        await until(self._at_rest, 30, "everything has come to rest")
+        tables = await self.connection.fetch(
+            "select relname from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+        )
+        digests = " union all ".join(
+            f"select '{table}', md5(coalesce(string_agg(row, ' ' order by row), '')) from "
+            f"(select (to_jsonb(r) - '{{{','.join(_RESTLESS.get(table, ()))}}}'::text[])::text as row from {table} r) t"
+            for (table,) in tables
+        )
+        return dict(await self.connection.fetch(digests))
+
+    async def _at_rest(self) -> bool:
+        """Whether nothing is under way: what the service does by itself would look like a caller's change."""
+        return not await self.connection.fetchval(
+            "select exists (select from messages where direction = 'outbound' and "
+            "(status in ('sending', 'sent', 'delivered') or status = 'queued' and (force or scheduled_at is null))) "
+            "or exists (select from callbacks where processed_at is null) "
+            "or exists (select from numbers where deleted_at is null and verify_at < now() + interval '3 seconds') "
+            "or exists (select from templates where deleted_at is null and next_step_at < now() + interval '3 seconds')"
+        )
