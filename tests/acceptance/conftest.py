@@ -1,97 +1,54 @@
-"""One real service for most tests of this folder: the sandbox, ten times as fast, and an administrator."""
+"""One application for the tests over the whole interface, two organizations in it, and the walk over its route table."""
 
 import asyncio
-import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
+import aiohttp
+import asyncpg
 import pytest
-from tests.acceptance.sandbox.customer import Customer, phone
-from tests.program import Api, Service
-
-TIME_SCALE = 0.1
-
-
-@pytest.fixture(scope="session")
-def admin_token() -> str:
-    return secrets.token_urlsafe(24)
+from tests.acceptance.caller import Caller, Request
+from tests.acceptance.served import ADMIN_TOKEN, Served
+from tests.acceptance.tenants import Tenant, settle
+from tests.acceptance.walk import Walk
+from tests.program import Api
 
 
 @pytest.fixture(scope="session")
-def service(tmp_path_factory: pytest.TempPathFactory, admin_token: str) -> Iterator[Service]:
-    """The running service."""
-    running = Service(tmp_path_factory.mktemp("sandbox"), SANDBOX_TIME_SCALE=str(TIME_SCALE), ADMIN_TOKEN=admin_token)
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """The whole application, running."""
+    with Served(tmp_path_factory.mktemp("served")) as application:
+        yield application
+
+
+@pytest.fixture(scope="session")
+def tenants(served: Served) -> tuple[Tenant, Tenant]:
+    """Two organizations that have nothing to do with each other."""
+    with asyncio.Runner() as runner:
+        first, second = (runner.run(settle(served.url, ADMIN_TOKEN, name)) for name in ("First", "Second"))
+    return first, second
+
+
+@pytest.fixture(scope="session")
+def prepared() -> dict[str, Request]:
+    """Requests that were made to be refused: they stay good for the next test."""
+    return {}
+
+
+@pytest.fixture(scope="session")
+def served_document(served: Served) -> Any:
+    """The OpenAPI document as it is served."""
+    return served.document()
+
+
+@pytest.fixture
+async def walk(
+    served: Served, served_document: Any, tenants: tuple[Tenant, Tenant], prepared: dict[str, Request]
+) -> AsyncIterator[Walk]:
+    connection = await asyncpg.connect(**served.database)
     try:
-        asyncio.run(running.start())
-        yield running
+        async with aiohttp.ClientSession() as session, Api(served.url, tenants[0].token) as api:
+            caller = Caller(session, served.url, served_document)
+            yield Walk(served.routes, served_document, caller, api, tenants, connection, prepared)
     finally:
-        asyncio.run(running.wipe())
-
-
-@pytest.fixture(scope="session")
-def token(service: Service) -> str:
-    """A key of the first organization without request limits."""
-    return service.key("test")
-
-
-@pytest.fixture
-async def api(service: Service, token: str) -> AsyncIterator[Api]:
-    async with Api(service.url, token) as caller:
-        yield caller
-
-
-@pytest.fixture
-async def admin(service: Service, admin_token: str) -> AsyncIterator[Api]:
-    async with Api(service.url, admin_token) as caller:
-        yield caller
-
-
-@dataclass(frozen=True, slots=True)
-class Early:
-    """What was sent before the first test: through a line that tests may share, to a phone that refuses it twice.
-
-    `waiting`: what the message said of its wait after the first refusal.
-    """
-
-    number_id: str
-    template_id: str
-    refused: Any
-    waiting: Any
-
-
-@pytest.fixture(scope="session", autouse=True)
-def early(service: Service, token: str) -> Early:
-    """Its two retries take 35 seconds, in which the other tests run."""
-
-    async def begin() -> Early:
-        async with Api(service.url, token) as caller:
-            customer = await Customer.arrive(caller)
-            message = await customer.send(phone("9005"))
-            waiting = await customer.waits(message, "retry")
-            return Early(customer.number_id, customer.template_id, message, waiting)
-
-    return asyncio.run(begin())
-
-
-@pytest.fixture
-def regular(api: Api, early: Early) -> Customer:
-    """A customer for whom tests change nothing but what they send."""
-    return Customer(api, early.number_id, early.template_id)
-
-
-Newcomer = Callable[[], Awaitable[tuple[str, Customer]]]
-
-
-@pytest.fixture
-async def newcomer(service: Service, admin: Api) -> AsyncIterator[Newcomer]:
-    """Makes an organization of the test's own: its id, and a customer of it with a number and a template."""
-    async with AsyncExitStack() as open_callers:
-
-        async def make() -> tuple[str, Customer]:
-            made = await admin.call("POST", "/v2/admin/organizations", {"name": "Newcomer"})
-            caller = await open_callers.enter_async_context(Api(service.url, made["keys"]["test"]["token"]))
-            return made["id"], await Customer.arrive(caller)
-
-        yield make
+        await connection.close()

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import aiohttp
 from tests.program import Api
 from tests.waiting import until
 
@@ -30,9 +29,8 @@ class Tenant:
 
 async def settle(url: str, admin_token: str, name: str) -> Tenant:
     """A new organization, with at least two of everything that is listed, when nothing of it moves any more."""
-    async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {admin_token}"}) as administrator:
-        async with administrator.post(f"{url}/v2/admin/organizations", json={"name": name}) as answer:
-            made = await answer.json()
+    async with Api(url, admin_token) as administrator:
+        made = await administrator.call("POST", "/v2/admin/organizations", {"name": name})
     keys = made["keys"]
     async with Api(url, keys["test"]["token"]) as api:
         number = (await api.call("GET", "/numbers"))["items"][0]
