@@ -1,4 +1,4 @@
-"""One application for the tests over the whole interface, two organizations in it, and the walk over its route table."""
+"""One application for the tests over the whole interface, with two organizations, and the walk over its routes."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
