@@ -40,9 +40,9 @@ async def series(
     return sent
 
 
-async def waiting(executor: Executor, organization_id: str, env: str, number_id: str) -> dict[str, int]:
+async def waiting(executor: Executor, organization_id: str, number_id: str) -> dict[str, int]:
     """Messages of the number that have not left, by class."""
-    rows = await executor.fetch(SQL.waiting, organization_id, env, number_id)
+    rows = await executor.fetch(SQL.waiting, organization_id, number_id)
     counted = {row["class"]: row["waiting"] for row in rows}
     return {priority.value: counted.get(index, 0) for index, priority in enumerate(CLASSES)}
 

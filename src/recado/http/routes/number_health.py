@@ -120,7 +120,7 @@ class HealthReader:
         number = checked.number
         sent = await usage.totals(self._database, number.organization_id, number.id, since, now)
         recipients = await usage.unique_recipients(self._database, number.organization_id, number.id, now - DAY)
-        waiting = await usage.waiting(self._database, number.organization_id, number.env, number.id)
+        waiting = await usage.waiting(self._database, number.organization_id, number.id)
         window = {
             "sent": sent.sent,
             "uniqueRecipients": recipients,
