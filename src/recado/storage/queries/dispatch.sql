@@ -455,9 +455,12 @@ where organization_id = $1 and id = $2
 returning crashes, env, channel;
 
 -- name: state
--- What a queued or sending message waits for, as far as its row knows.
-select class, owner, due_at, not_before, reason, detail, ttl_ms, expires_at, held_base_ms, force, template_id, attempts,
-    claimed_epoch
+-- What a queued or sending message waits for, as far as its row knows. Without end is a very late moment here: the driver
+-- reads `infinity` as one that belongs to no time zone.
+select
+    class, owner, due_at,
+    case when not_before = 'infinity' then timestamptz '9999-12-31 00:00+00' else not_before end as not_before,
+    reason, detail, ttl_ms, expires_at, held_base_ms, force, template_id, attempts, claimed_epoch
 from dispatch
 where organization_id = $1 and id = $2;
 
