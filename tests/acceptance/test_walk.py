@@ -34,7 +34,7 @@ async def test_every_sample_succeeds_as_the_document_says(walk: Walk, subtests: 
 
 async def test_without_a_valid_credential_nothing_is_told_or_done(walk: Walk, subtests: pytest.Subtests) -> None:
     key = walk.mine.token
-    wrong = {
+    wrong: dict[str, str | None] = {
         "none": None,
         "of another form": f"Basic {key}",
         "empty": "Bearer ",

@@ -16,7 +16,7 @@ from tests.waiting import until
 from recado.http.route import Access, Route
 
 # Columns that the service writes by itself, whatever callers do.
-_RESTLESS = {"api_keys": ["last_used_at"]}
+_RESTLESS = {"api_keys": ["last_used_at"], "numbers": ["verify_at", "last_provider_sync_at"]}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,6 +109,6 @@ class Walk:
             "select exists (select from messages where direction = 'outbound' and "
             "(status in ('sending', 'sent', 'delivered') or status = 'queued' and (force or scheduled_at is null))) "
             "or exists (select from callbacks where processed_at is null) "
-            "or exists (select from numbers where deleted_at is null and verify_at < now() + interval '3 seconds') "
+            "or exists (select from numbers where deleted_at is null and status = 'pending') "
             "or exists (select from templates where deleted_at is null and next_step_at < now() + interval '3 seconds')"
         )
