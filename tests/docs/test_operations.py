@@ -1,0 +1,67 @@
+"""docs/operations.md: its SQL does what it says, and its log entries are those of the program."""
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.message import WaitReason
+from recado.engine.clock import SystemClock
+from recado.storage import message_reads, messages, receipts
+from recado.storage.messages import NewMessage
+from recado.storage.postgres import Database
+from recado.storage.receipts import ReportRow
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")
+ORGANIZATION = "org_" + "0" * 21
+
+
+def first_cells(heading: str) -> list[str]:
+    """What stands in code style in the first column of the last table of a chapter."""
+    chapter = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", chapter, re.MULTILINE)
+    return [word for row in rows for word in re.findall(r"`([^`]+)`", row)]
+
+
+async def test_a_restored_queue_is_ended_and_late_reports_are_believed(database: Database) -> None:
+    clock = SystemClock()
+    ids, now = IdSource(clock, random.Random(5)), clock.now()
+    message_id = ids.new(MESSAGE)
+    fields: dict[str, Any] = {
+        "organization_id": ORGANIZATION, "env": "live", "channel": "chatapp", "id": message_id,
+        "number_id": "num_" + "0" * 21, "type": "text", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
+        "force": False, "template_id": None, "payload": '{"text":{"body":"x"}}', "template_vars": None,
+        "metadata": None, "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": now - now,
+        "held_base_ms": 0, "accepted_at": now,
+    }  # fmt: skip
+    await messages.accept(database, [NewMessage(**fields)])
+    statement = re.search(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    assert statement is not None
+
+    await database.execute(statement.group(1))
+
+    assert await database.fetchval("select count(*) from dispatch") == 0
+    message = await message_reads.get(database, ORGANIZATION, "live", message_id)
+    assert message is not None
+    assert message.status == "failed"
+    report = ReportRow(ORGANIZATION, "live", "chatapp", message_id, "delivered", now, None, "prov-1")
+    assert await receipts.apply(database, [report], now) == {message_id}
+    message = await message_reads.get(database, ORGANIZATION, "live", message_id)
+    assert message is not None
+    assert message.status == "delivered"
+
+
+def test_the_log_entries_are_those_of_the_program() -> None:
+    source = "\n".join(file.read_text("utf-8") for file in (ROOT / "src").rglob("*.py"))
+    entries = first_cells("Logs")
+    assert len(entries) > 10
+    assert [entry for entry in entries if not re.search(rf'"{re.escape(entry)}\b', source)] == []
+
+
+def test_the_reasons_to_look_at_are_reasons_of_waits() -> None:
+    known = {reason.value for reason in WaitReason} | {"queued"}
+    reasons = first_cells("When messages wait")
+    assert len(reasons) > 8
+    assert set(reasons) <= known
