@@ -141,7 +141,7 @@ class Service(Program):
             shutil.rmtree(folder, ignore_errors=True)
 
 
-class Refused(AssertionError):
+class Refused(Exception):
     """The service answered with another status than success."""
 
     def __init__(self, status: int, body: Any) -> None:

@@ -1,0 +1,98 @@
+"""A customer in the test environment: a number, an approved template, and the few things that are done with them."""
+
+import secrets
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Self
+
+from tests.program import Api
+from tests.waiting import until
+
+SEEN_WITHIN = 20.0  # seconds; on a loaded machine
+
+
+@dataclass(frozen=True, slots=True)
+class Customer:
+    """Sends through one number, by one template of one variable."""
+
+    api: Api
+    number_id: str
+    template_id: str
+
+    @classmethod
+    async def arrive(cls, api: Api, *, per_second: int = 80, per_day: int = 100_000, category: str = "utility") -> Self:
+        """A customer with a new connected number, whose recipients nothing limits."""
+        name = f"number-{secrets.token_hex(6)}"
+        number = await api.number(name, per_second=per_second, per_day=per_day, messagingTier="unlimited")
+        return cls(api, number["id"], await approved_template(api, number["id"], category))
+
+    async def send(self, to: str, **fields: Any) -> Any:
+        body = {"numberId": self.number_id, "to": to, "type": "template", "templateId": self.template_id}
+        return await self.api.call("POST", "/messages", {**body, "templateVars": ["hello"], **fields})
+
+    async def read(self, message: Any) -> Any:
+        return await self.api.call("GET", f"/messages/{message['id']}")
+
+    async def reaches(self, message: Any, status: str, limit: float = SEEN_WITHIN) -> Any:
+        """The message when it has the status."""
+        latest: Any = None
+
+        async def there() -> bool:
+            nonlocal latest
+            latest = await self.read(message)
+            return bool(latest["status"] == status)
+
+        try:
+            await until(there, limit, f"the message is {status}", every=0.05)
+        except AssertionError:
+            raise AssertionError(f"the message is not {status}: {latest}") from None
+        return latest
+
+    async def waits(self, message: Any, reason: str) -> Any:
+        """What the message says of its wait once it waits for that reason."""
+        latest: Any = None
+
+        async def so() -> bool:
+            nonlocal latest
+            latest = await self.read(message)
+            return bool((latest.get("waiting") or {}).get("reason") == reason)
+
+        try:
+            await until(so, SEEN_WITHIN, f"the message waits for {reason}", every=0.05)
+        except AssertionError:
+            raise AssertionError(f"the message does not wait for {reason}: {latest}") from None
+        return latest["waiting"]
+
+    async def simulate_number(self, **report: str) -> None:
+        await self.api.call("POST", f"/v2/sandbox/numbers/{self.number_id}", report)
+
+    async def simulate_template(self, status: str) -> None:
+        await self.api.call("POST", f"/v2/sandbox/templates/{self.template_id}", {"status": status})
+
+
+async def approved_template(api: Api, number_id: str, category: str = "utility") -> str:
+    component = {"type": "BODY", "payload": {"text": "Dear {{1}}, it is here.", "example": ["Ana"]}}
+    draft = {
+        "numberId": number_id,
+        "name": f"notice_{category}",
+        "language": "en-US",
+        "category": category,
+        "components": [component],
+    }
+    template_id: str = (await api.call("POST", "/v2/templates", draft))["id"]
+    await api.call("POST", f"/v2/sandbox/templates/{template_id}", {"status": "approved"})
+    return template_id
+
+
+def phone(suffix: str = "0000") -> str:
+    """A phone that no other test uses, with the last digits that tell the sandbox what to do (C29.4)."""
+    return f"+55119{secrets.randbelow(10_000):04}{suffix}"
+
+
+def moment(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def ahead(seconds: float) -> str:
+    """A timestamp so many seconds from now."""
+    return (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat()

@@ -1,0 +1,62 @@
+"""A restart forgets nothing: queue, schedule, reports and replies go on where they were (C29.4, C32)."""
+
+import asyncio
+import signal
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from tests.acceptance.sandbox.customer import Customer, ahead, moment, phone
+from tests.program import Api, Service, running
+from tests.waiting import until
+
+
+@pytest.fixture
+async def own(tmp_path: Path) -> AsyncIterator[Service]:
+    """A service that the test may end, in which reports take their full time: two seconds until `read`."""
+    async with running(Service(tmp_path)) as service:
+        yield service
+
+
+@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
+async def test_what_waits_at_a_restart_happens_after_it(way: signal.Signals, own: Service) -> None:
+    async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
+        customer, slow = await Customer.arrive(api), await Customer.arrive(api, per_second=4)
+        answered = await customer.send(phone("9007"))
+        scheduled = await customer.send(phone(), scheduledAt=ahead(4))
+        queue = [await slow.send(phone()) for _ in range(12)]
+        await customer.reaches(answered, "sent")
+
+        status = own.end(way)
+        await own.start()
+
+        assert status == (0 if way is signal.SIGTERM else -way)
+        read = await customer.reaches(answered, "read")
+        assert timedelta(seconds=1.9) <= moment(read["readAt"]) - moment(read["sentAt"]) <= timedelta(seconds=2.5)
+        late = await customer.reaches(scheduled, "read")
+        assert moment(late["sentAt"]) >= moment(scheduled["scheduledAt"])
+
+        async def answers() -> int:
+            return int((await api.call("GET", "/messages", direction="inbound"))["total"])
+
+        assert await until(answers, 10, "the person has answered", every=0.05) == 1
+        ended = [await _ended(slow, message["id"]) for message in queue]
+        lost = [message for message in ended if message["status"] == "sending"]
+        assert len(lost) <= (2 if way is signal.SIGKILL else 0)  # under way at the kill: uncertain, never sent again
+        sent = sorted(moment(message["sentAt"]) for message in ended if message not in lost)
+        assert all(later - early >= timedelta(seconds=1) for early, later in zip(sent, sent[4:], strict=False))
+        assert {message["attempts"] for message in ended} == {1}
+
+
+async def _ended(customer: Customer, message_id: str) -> dict[str, object]:
+    """The message when it is read, or when nobody knows whether it left."""
+    latest: dict[str, object] = {}
+
+    async def so() -> bool:
+        nonlocal latest
+        latest = await customer.api.call("GET", f"/messages/{message_id}")
+        return latest["status"] == "read" or latest.get("waiting") == {"reason": "uncertain"}
+
+    await until(so, 20, "the message has ended", every=0.05)
+    return latest

@@ -1,0 +1,139 @@
+"""The judge of the crash rounds sees every kind of fault that they look for."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.crash.traffic import Letter, Sender
+from tests.crash.verdict import Evidence, Kill, tightest, violations
+
+from recado.cli.simulator.behaviour import Given
+from recado.cli.simulator.record import Request
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+SENDER = Sender("num_1", "line-1", "tpl_1", 10)
+BOTH = ("delivered", "read")
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def letter(index: int) -> Letter:
+    return Letter(f"letter-{index}", f"+55119{index:08}", f"marker-{index}", SENDER, "normal", [f"msg_{index}"], 1)
+
+
+def message(index: int, status: str = "read", **fields: Any) -> dict[str, Any]:
+    stamps = {name: at(index / 10).isoformat() for name in ("sentAt", "deliveredAt", "readAt")}
+    return {"status": status, "to": letter(index).recipient, "templateVars": [f"marker-{index}"], **stamps, **fields}
+
+
+def request(index: int, seconds: float | None = None, **fields: Any) -> Request:
+    moment = at(index / 10 if seconds is None else seconds)
+    name = f"msg_{index}"
+    made = Request(
+        name, moment, "line-1", Given.ACCEPTED, name, f"person-{index}", f"sim_{index}", BOTH, True, moment
+    )  # fmt: skip
+    return replace(made, **fields)
+
+
+def sound(count: int = 30) -> Evidence:
+    """Thirty messages, ten a second, all read."""
+    return Evidence(
+        [letter(index) for index in range(count)],
+        {f"msg_{index}": message(index) for index in range(count)},
+        [request(index) for index in range(count)],
+        [],
+        [SENDER],
+    )
+
+
+def with_message(index: int, **fields: Any) -> Callable[[Evidence], Evidence]:
+    return lambda it: replace(it, messages={**it.messages, f"msg_{index}": message(index, **fields)})
+
+
+def with_requests(change: Callable[[Request], list[Request]]) -> Callable[[Evidence], Evidence]:
+    return lambda it: replace(it, requests=[made for each in it.requests for made in change(each)])
+
+
+def of_third(change: Callable[[Request], list[Request]]) -> Callable[[Evidence], Evidence]:
+    return with_requests(lambda it: change(it) if it.id == "msg_3" else [it])
+
+
+def killed(*claimed: str, seconds: float = 1.0) -> Callable[[Evidence], Evidence]:
+    return lambda it: replace(it, kills=[Kill(at(seconds), frozenset(claimed))])
+
+
+UNCERTAIN = {"status": "sending", "waiting": {"reason": "uncertain"}, "sentAt": None}
+
+FAULTS: dict[str, tuple[Callable[[Evidence], Evidence], ...]] = {
+    "was accepted and is gone": (
+        lambda it: replace(it, messages={name: each for name, each in it.messages.items() if name != "msg_3"}),
+    ),
+    "was never answered": (lambda it: replace(it, letters=[*it.letters, replace(letter(99), ids=[])]),),
+    "is not the message that was accepted": (with_message(3, templateVars=["another"]),),
+    "the message msg_3 was sent 2 times": (of_third(lambda it: [it, replace(it, at=at(9), recipient="else")]),),
+    "the recipient person-3 was sent 2 times": (of_third(lambda it: [it, replace(it, id="msg_9x")]),),
+    "accepted once more under the same key": (with_message(31, to=letter(3).recipient),),
+    "no answer named it": (of_third(lambda it: [it, request(77)]),),
+    "was sent under the key": (of_third(lambda it: [replace(it, idempotency_key="other")]),),
+    "msg_3 is queued": (with_message(3, status="queued"),),
+    "msg_3 is sent": (with_message(3, status="sent"),),
+    "msg_3 is uncertain": (with_message(3, **UNCERTAIN),),
+    "without a definite reason": (
+        with_message(3, status="failed", lastError="provider_error: it went wrong"),
+        of_third(lambda it: [replace(it, outcome=Given.REFUSED)]),
+    ),
+    "without readAt": (with_message(3, readAt=None),),
+    "before the kill, and not settled": (killed("msg_3", seconds=9.0),),
+    "claimed at a kill and not sent": (killed(*(f"msg_{index}" for index in range(100, 103))),),
+    "11 departures within 0:00:00.9": (with_message(13, sentAt=at(1.25).isoformat()),),
+    "11 departures within 0:00:00.5": (
+        # After a restart, at the old pace at once: nobody recorded these departures but the provider.
+        with_requests(lambda it: [replace(it, outcome=Given.LOST, at=at(int(it.id[4:]) / 20), answered_at=None)]),
+    ),
+}
+
+
+def test_a_sound_record_holds_no_fault() -> None:
+    assert violations(sound()) == []
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_seen(fault: str) -> None:
+    evidence = sound()
+    for spoil in FAULTS[fault]:
+        evidence = spoil(evidence)
+
+    assert any(fault in line for line in violations(evidence)), violations(evidence)
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        (with_message(3, **UNCERTAIN), of_third(lambda it: [replace(it, outcome=Given.LOST, receipts=())])),
+        (with_message(3, **UNCERTAIN), of_third(lambda it: []), killed("msg_3", seconds=0.3)),
+        (with_message(3, **UNCERTAIN), of_third(lambda it: [replace(it, referenced=False)]), killed("msg_3")),
+        (
+            with_message(3, status="failed", lastError="policy_blocked: no", sentAt=None),
+            of_third(lambda it: [replace(it, outcome=Given.REFUSED, receipts=())]),
+        ),
+        (of_third(lambda it: [replace(it, outcome=Given.SLOW_DOWN, at=at(0)), it]),),
+    ],
+    ids=["lost answer", "claimed at a kill", "nameless receipts", "refused", "slowed down first"],
+)
+def test_what_may_happen_is_no_fault(allowed: tuple[Callable[[Evidence], Evidence], ...]) -> None:
+    evidence = sound()
+    for change in allowed:
+        evidence = change(evidence)
+
+    assert violations(evidence) == []
+
+
+def test_the_tightest_departures_are_found_wherever_they_lie() -> None:
+    times = [at(0), at(5), at(5.3), at(5.4), at(9)]
+
+    assert tightest(times, 2) == timedelta(seconds=0.4)
+    assert tightest(times, 5) is None
