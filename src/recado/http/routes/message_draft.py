@@ -5,11 +5,11 @@ from typing import Final
 from recado.actors.acceptance_rules import CHATAPP, TEMPLATE, MessageDraft
 from recado.domain.errors import FieldError, Problem, validation_error
 from recado.domain.metadata import metadata_errors
-from recado.domain.phones import canonical_phone
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.operation import missing_scope
 from recado.http.routes.message_models import CreateMessage
+from recado.http.routes.phones import phone_at
 
 FORCE: Final = "messages:force"
 
@@ -64,9 +64,4 @@ def _misfits(body: CreateMessage) -> list[FieldError]:
 
 
 def _recipient(channel: str, to: str) -> str:
-    if channel != CHATAPP:
-        return to
-    try:
-        return canonical_phone(to)
-    except Problem as problem:
-        raise Problem(problem.code, problem.detail, errors=[FieldError("/to", problem.code, problem.detail)]) from None
+    return phone_at("/to", to) if channel == CHATAPP else to

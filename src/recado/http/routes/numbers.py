@@ -13,7 +13,6 @@ from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.errors import not_found
 from recado.domain.ids import NUMBER, IdSource
 from recado.domain.number import NUMBER_MACHINE, NumberEvent
-from recado.domain.phones import canonical_phone
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.provider_failures import answered_with_502
@@ -30,6 +29,7 @@ from recado.http.routes.number_models import (
     number_reply,
     number_view,
 )
+from recado.http.routes.phones import phone_at
 from recado.storage import audit, numbers
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import Number
@@ -86,7 +86,7 @@ class NumberOperations:
             env=principal.env,
             phone_number_id=body.phone_number_id,
             business_account_id=body.business_account_id,
-            display_phone=canonical_phone(body.display_phone),
+            display_phone=phone_at("/displayPhone", body.display_phone),
             byo=body.byo,
             profile=body.profile.merged({}) if body.profile else {},
             access_token_cipher=self._sealed(principal.organization_id, principal.env, number_id, body.access_token),

@@ -7,11 +7,11 @@ from pydantic import Field
 from recado.channels.events import Inbound
 from recado.domain.errors import FieldError, Problem, not_found, reference_not_found
 from recado.domain.ids import MESSAGE, REQUEST
-from recado.domain.phones import canonical_phone
 from recado.http.call import Call
 from recado.http.models import ApiModel
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
+from recado.http.routes.phones import phone_at
 from recado.storage import message_reads
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.postgres import Database
@@ -74,7 +74,7 @@ class SandboxInboundOperations:
             raise reference_not_found("numberId")
         event = Inbound(
             account=number.phone_number_id,
-            sender=_phone(body.from_),
+            sender=phone_at("/from", body.from_),
             at=call.now,
             type="text",
             payload={"text": {"body": body.text}},
@@ -93,15 +93,6 @@ class SandboxInboundOperations:
         if message is None:
             raise reference_not_found("quoted")
         return message.provider_message_id
-
-
-def _phone(text: str) -> str:
-    try:
-        return canonical_phone(text)
-    except Problem as problem:
-        raise Problem(
-            problem.code, problem.detail, errors=[FieldError("/from", problem.code, problem.detail)]
-        ) from None
 
 
 def sandbox_inbound_routes(*, database: Database, numbers: NumberDirectory, receiver: Receiver) -> tuple[Route, ...]:
