@@ -1,5 +1,6 @@
 """Calls an operation of the route table, and holds every answer to what all answers must be (C2.3.8, C4.1, C6.1)."""
 
+import io
 import re
 from collections.abc import Mapping
 from copy import deepcopy
@@ -67,7 +68,8 @@ class Caller:
 
     async def send(self, method: str, target: str, *, headers: Mapping[str, str], content: Any = None) -> Answer:
         """A request to any address."""
-        async with self._session.request(method, self._url + target, data=content, headers=headers) as answer:
+        data = io.BytesIO(content) if isinstance(content, bytes) else content
+        async with self._session.request(method, self._url + target, data=data, headers=headers) as answer:
             text = await answer.read()
             is_json = "json" in answer.headers.get("Content-Type", "")
             return Answer(answer.status, orjson.loads(text) if text and is_json else text or None, answer.headers)

@@ -1,0 +1,202 @@
+"""Every route that takes parameters: pages, filters and cursors (C4.3.2, C5), and what lists never show."""
+
+from typing import Any
+
+import pytest
+from tests.acceptance.caller import never
+from tests.acceptance.walk import Walk
+
+from recado.http.route import Route
+
+# Entries about the organization itself stand in the audit of both environments (C24.5).
+SHARED_BY_ENVIRONMENTS = {"listAudit"}
+PERIOD = {"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}
+
+
+def asked(walk: Walk, *parameters: str) -> list[Route]:
+    """The operations that take all of the query parameters; any at all when none is named."""
+    return walk.open_routes(lambda route: route.query is not None and set(parameters) <= walk.parameters(route).keys())
+
+
+def is_list(route: Route) -> bool:
+    """Whether an operation answers items."""
+    answer = route.responses.get(200)
+    return answer is not None and "items" in answer.model_fields
+
+
+async def test_every_list_is_paged(walk: Walk) -> None:
+    lists = {route.operation_id for route in walk.open_routes(is_list)}
+    by_skip = {route.operation_id for route in asked(walk, "limit", "skip")}
+    by_cursor = {route.operation_id for route in asked(walk, "limit", "cursor")}
+    assert lists
+    assert lists == by_skip | by_cursor
+
+
+async def test_no_page_size_or_position_is_bent_into_shape(walk: Walk, subtests: pytest.Subtests) -> None:
+    for route in asked(walk, "limit"):
+        request = await walk.some(route)
+        for name in {"limit", "skip"} & walk.parameters(route).keys():
+            bounds = walk.parameters(route)[name]
+            least, most = bounds["minimum"], bounds["maximum"]
+            for value in (least, most):
+                with subtests.test(route.operation_id, **{name: value}):
+                    assert (await walk.call(route, request, query={name: value})).status == 200
+            outside = [least - 1, most + 1, -(10**17), 10**30, "", " ", "x", "1.5", "1e1", "1_0", "0x1", "٣", "null"]
+            for value in outside:
+                with subtests.test(route.operation_id, **{name: value}):
+                    refused = await walk.call(route, request, query={name: value})
+                    assert (refused.status, refused.pointers) == (route.bad_query_status, [name])
+
+
+async def test_lists_are_of_fifty_unless_said(walk: Walk) -> None:
+    for route in asked(walk, "limit"):
+        described = walk.parameters(route)["limit"]
+        assert (described["default"], described["minimum"], described["maximum"]) == (50, 1, 200), route.operation_id
+
+
+async def test_filters_of_another_form_are_refused(walk: Walk, subtests: pytest.Subtests) -> None:
+    for route in asked(walk):
+        request = await walk.some(route)
+        for name, described in walk.parameters(route).items():
+            for value in impossible(walk, described):
+                with subtests.test(route.operation_id, parameter=name, value=value):
+                    refused = await walk.call(route, request, query={name: value})
+                    assert (refused.status, refused.pointers) == (route.bad_query_status, [name])
+            if described.get("type") != "array":
+                with subtests.test(route.operation_id, repeated=name):
+                    twice = await walk.call(route, request, query={name: ["1", "1"]})
+                    assert (twice.status, twice.pointers) == (route.bad_query_status, [name])
+
+
+def impossible(walk: Walk, described: Any) -> list[str]:
+    """Values that a parameter cannot take, by its description."""
+    described = walk.resolved(described.get("items", described))
+    if "enum" in described or "const" in described:
+        return ["", "nothing", "null"]
+    if described.get("format") == "date-time":
+        return ["", "yesterday", "2026-01-01", "2026-01-01T00:00:00", "2026-13-01T00:00:00Z", "1767225600"]
+    if described.get("type") == "boolean":
+        return ["", "yes", "1", "TRUE"]
+    return ["a\0b"] if described.get("type") == "string" else []
+
+
+async def test_a_period_that_ends_before_it_begins_is_refused(walk: Walk, subtests: pytest.Subtests) -> None:
+    for route in asked(walk, "from", "to"):
+        with subtests.test(route.operation_id):
+            answer = await walk.call(route, await walk.some(route), query=PERIOD)
+            assert (answer.status, answer.code) == (422 if 422 in route.errors else 400, "INVALID_PERIOD")
+
+
+async def test_unknown_parameters_are_ignored(walk: Walk, subtests: pytest.Subtests) -> None:
+    for route in walk.open_routes():
+        with subtests.test(route.operation_id):
+            query = {"unknown": "x", "organizationId": walk.foreign.organization_id, "env": "live"}
+            answer = await walk.call(route, await walk.fresh(route), query=query)
+            assert answer.status in route.responses
+
+
+async def test_a_list_holds_each_of_its_own_once_and_nothing_of_others(walk: Walk, subtests: pytest.Subtests) -> None:
+    owners = {"mine": walk.mine.token, "live": walk.mine.live, "foreign": walk.foreign.token}
+    for route in walk.open_routes(is_list):
+        with subtests.test(route.operation_id):
+            seen = {name: await everything(walk, route, token) for name, token in owners.items()}
+            assert len(seen["mine"]) >= 2, (
+                "there is too little to tell owners apart: add to tests/acceptance/tenants.py"
+            )
+            assert len(seen["foreign"]) >= 2
+            for ids in seen.values():
+                assert len(ids) == len(set(ids))
+                assert ids == sorted(ids, reverse=True)
+            assert not set(seen["mine"]) & set(seen["foreign"])
+            if route.operation_id not in SHARED_BY_ENVIRONMENTS:
+                assert not set(seen["mine"]) & set(seen["live"])
+
+
+async def everything(walk: Walk, route: Route, token: str) -> list[str]:
+    """The ids in a list, one page after another, in pages of all sizes."""
+    request = await walk.some(route)
+    found: list[str] = []
+    query: dict[str, Any] = {}
+    size = 1
+    while True:
+        page = (await walk.call(route, request, token, query={**query, "limit": size})).body
+        found += [item["id"] for item in page["items"]]
+        assert len(page["items"]) <= size
+        if "cursor" in walk.parameters(route):
+            if "nextCursor" not in page:
+                break
+            query = {"cursor": page["nextCursor"]}
+        else:
+            if len(found) >= page["total"]:
+                break
+            query = {"skip": len(found)}
+        assert len(page["items"]) == size
+        size = min(2 * size, 200)
+    if "total" in page:
+        assert page["total"] == len(found)
+    return found
+
+
+async def test_filters_by_what_belongs_to_others_find_what_others_find(walk: Walk, subtests: pytest.Subtests) -> None:
+    prefixes = {"numberId": "num_", "templateId": "tpl_", "targetId": "key_", "actorId": "key_"}
+    for route in walk.open_routes(is_list):
+        for name in prefixes.keys() & walk.parameters(route).keys():
+            with subtests.test(route.operation_id, parameter=name):
+                prefix = prefixes[name]
+                request = await walk.some(route)
+                foreign = await walk.call(route, request, query={name: walk.foreign.ids[prefix]})
+                missing = await walk.call(route, request, query={name: never(prefix)})
+                assert foreign.body["items"] == []
+                assert foreign.told[0] == missing.told[0] == 200
+                assert foreign.body == missing.body
+
+
+async def test_a_cursor_is_good_for_its_list_filters_organization_and_environment_only(
+    walk: Walk, subtests: pytest.Subtests
+) -> None:
+    routes = asked(walk, "cursor")
+    cursors = {}
+    for route in routes:
+        first = await walk.call(route, await walk.some(route), query={"limit": 1})
+        assert "nextCursor" in first.body, f"{route.operation_id} needs two items: add to tests/acceptance/tenants.py"
+        cursors[route.operation_id] = first.body["nextCursor"]
+    for route in routes:
+        request = await walk.some(route)
+        cursor = cursors[route.operation_id]
+        payload, _, signature = cursor.partition(".")
+        wrong: dict[str, tuple[str, str | None]] = {
+            "of no form": ("x", None),
+            "without a signature": (payload, None),
+            "with a signature only": ("." + signature, None),
+            "with another payload": ("A" + cursor[1:] if cursor[0] != "A" else "B" + cursor[1:], None),
+            "with another signature": (payload + "." + signature[::-1], None),
+            "that is very long": (cursor * 20, None),
+            "in other signs": ("é" + cursor, None),
+            "from another organization": (cursor, walk.foreign.token),
+            "from the other environment": (cursor, walk.mine.live),
+            **{f"of {other}": (cursors[other], None) for other in cursors if other != route.operation_id},
+        }
+        for name, (value, token) in wrong.items():
+            with subtests.test(route.operation_id, cursor=name):
+                refused = await walk.call(route, request, token, query={"cursor": value})
+                assert (refused.status, refused.code) == (400, "INVALID_CURSOR")
+        for name, value in filters(walk, route).items():
+            with subtests.test(route.operation_id, other=name):
+                refused = await walk.call(route, request, query={"cursor": cursor, name: value})
+                assert (refused.status, refused.code) == (400, "INVALID_CURSOR")
+        with subtests.test(route.operation_id, cursor="again, with another limit"):
+            for limit in (1, 200):
+                answer = await walk.call(route, request, query={"cursor": cursor, "limit": limit})
+                assert answer.status == 200
+
+
+def filters(walk: Walk, route: Route) -> dict[str, Any]:
+    """For each filter of a list, a value that it can have."""
+    found = {}
+    for name, described in walk.parameters(route).items():
+        if name in {"limit", "skip", "cursor"}:
+            continue
+        one = walk.resolved(described.get("items", described))
+        moment = one.get("format") == "date-time"
+        found[name] = one["enum"][0] if "enum" in one else "2026-01-01T00:00:00Z" if moment else "x"
+    return found
