@@ -20,10 +20,10 @@ class Reused:
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The first request was answered: its `status` and its body (JSON)."""
+    """The first request was answered: its `status`, and what is kept of the answer (JSON)."""
 
     status: int
-    body: bytes
+    answer: bytes
 
 
 Beginning = Started | InProgress | Reused | Stored

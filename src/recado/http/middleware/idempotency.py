@@ -30,7 +30,7 @@ class IdempotencyStore(Protocol):
     ) -> Beginning:
         """Claim the key, or tell what it is used for already."""
 
-    async def finish(self, organization_id: str, env: str, key_hash: bytes, status: int, body: bytes) -> None:
+    async def finish(self, organization_id: str, env: str, key_hash: bytes, status: int, answer: bytes) -> None:
         """Keep the answer."""
 
     async def release(self, organization_id: str, env: str, key_hash: bytes) -> None:
@@ -89,9 +89,10 @@ class KeptAnswers:
             if not kept:
                 # Shielded: also a cancelled request frees its key.
                 await asyncio.shield(self.release(call, key))
-        body = dump(reply.body if reply.stored is None else reply.stored)
+        shown = reply.body if reply.stored is None else reply.stored
+        answer = dump({"body": shown, "revision": reply.revision})
         try:
-            await self._store.finish(principal.organization_id, principal.env, key.key_hash, reply.status, body)
+            await self._store.finish(principal.organization_id, principal.env, key.key_hash, reply.status, answer)
         except Problem as problem:
             # The work is done and committed; the caller learns so. A repeat meets the lock, then the row itself.
             _log.error("idempotency_answer_not_kept", request_id=call.request_id, code=problem.code)
@@ -106,11 +107,12 @@ class KeptAnswers:
             _log.warning("idempotency_key_not_released", request_id=call.request_id, code=problem.code)
 
     async def _replay(self, route: Route, call: Call, found: Stored) -> Reply:
-        body = orjson.loads(found.body) if found.body else None
+        answer = orjson.loads(found.answer)
         if route.replay is not None:
-            reply = await route.replay(call, found.status, body)
+            reply = await route.replay(call, found.status, answer["body"])
         else:
-            reply = Reply(found.status, body)
+            reply = Reply(found.status, answer["body"])
+        reply.revision = answer["revision"]
         if isinstance(reply.body, dict) and "replayed" in reply.body:
             reply.body["replayed"] = True
         reply.headers = {**reply.headers, "Idempotency-Replayed": "true"}

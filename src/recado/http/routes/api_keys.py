@@ -232,6 +232,7 @@ def api_key_routes(
             responses={201: IssuedKey},
             errors=(403, 409),
             idempotency=Idempotency.ACCEPTED,
+            creates=True,
         ),
         Route(
             method="GET",
