@@ -1,6 +1,7 @@
 """`recado serve`: runs the service until it is told to stop (C32, C35)."""
 
 import asyncio
+import gc
 import signal
 import sys
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from recado.app import Application
 
 STOP_LIMIT = 20.0  # seconds (C32)
+# New objects between two looks for garbage in cycles. Requests and messages make next to none, so the interpreter's own
+# 700 spend a sixth of the processor's time on looking through what is in flight.
+COLLECT_EVERY = 50_000
 
 log = structlog.get_logger(__name__)
 
@@ -59,6 +63,7 @@ async def _serve(settings: Settings) -> int:
         await application.stop()
         return 0
     await starting
+    _spare_the_collector()
     _welcome(settings, application)
     failing = asyncio.create_task(application.wait())
     await asyncio.wait({failing, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -80,6 +85,13 @@ async def _stop(application: "Application") -> bool:
         log.error("the service did not stop in time", seconds=STOP_LIMIT)
         return False
     return True
+
+
+def _spare_the_collector() -> None:
+    """What is there now stays: it is set aside for good, and the rest is looked through less often."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_EVERY, *gc.get_threshold()[1:])
 
 
 def _welcome(settings: Settings, application: "Application") -> None:
