@@ -1,16 +1,19 @@
 """Every operation of the document under generated requests, valid and invalid: no 5xx, nothing undocumented."""
 
+import asyncio
 import json
 import os
 import re
 import subprocess
 import sys
-import urllib.request
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.acceptance.served import ADMIN_TOKEN, Served
+from tests.acceptance.tenants import Tenant, settle
+from tests.program import Api
+
+from recado.domain.ids import ORGANIZATION
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
@@ -18,41 +21,49 @@ SEED = 20_260
 
 
 def fuzzed(served: Served, folder: Path, *, phases: str, examples: int, limit: float) -> None:
-    """Run Schemathesis with the key and the organization that the service made for itself; AssertionError for any find.
+    """Run Schemathesis with the key of an organization of its own; AssertionError for anything that it finds.
 
     `limit`: seconds until the run counts as stuck.
     """
-    key, token = served.first.keys["test"]
-    done = subprocess.run(
-        [
-            str(SCHEMATHESIS), "--config-file", str(HERE / "schemathesis.toml"), "run", f"{served.url}/v2/openapi.json",
-            "--phases", phases, "--max-examples", str(examples), "--seed", str(SEED), "--no-color",
-        ],
-        cwd=folder,
-        env={
-            **os.environ,
-            "FUZZ_KEY": token,
-            "FUZZ_KEY_ID": key.id,
-            "FUZZ_ORGANIZATION_ID": served.first.organization.id,
-            "FUZZ_ADMIN": ADMIN_TOKEN,
-            "PYTHONPATH": str(HERE),
-        },
-        capture_output=True,
-        text=True,
-        timeout=limit,
-        check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout + done.stderr
-    operations = sum(1 for route in served.routes if route.documented)
-    assert re.search(rf"Tested: {operations}\n", done.stdout), done.stdout
-    assert read(served, token)["status"] == "active"
+    document = folder / "openapi.json"
+    document.write_text(json.dumps(served.document()), "utf-8")
+    with asyncio.Runner() as runner:
+        tenant = runner.run(settle(served.url, ADMIN_TOKEN, f"fuzzed in {phases}"))
+        other = runner.run(settle(served.url, ADMIN_TOKEN, f"administered in {phases}"))
+        own_key = runner.run(key_of(served, tenant))
+        done = subprocess.run(
+            [
+                str(SCHEMATHESIS), "--config-file", str(HERE / "schemathesis.toml"), "run", str(document),
+                "--url", served.url, "--phases", phases, "--max-examples", str(examples), "--seed", str(SEED),
+                "--no-color",
+            ],
+            cwd=folder,
+            env={
+                **os.environ,
+                "FUZZ_KEY": tenant.token,
+                "FUZZ_ADMIN": ADMIN_TOKEN,
+                "FUZZ_IDS": json.dumps({**tenant.ids, ORGANIZATION: other.organization_id}),
+                "FUZZ_OWN": json.dumps([own_key, tenant.organization_id]),
+                "PYTHONPATH": str(HERE),
+            },
+            capture_output=True,
+            text=True,
+            timeout=limit,
+            check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        operations = sum(1 for route in served.routes if route.documented)
+        assert re.search(rf"Tested: {operations}\n", done.stdout), done.stdout
+        assert runner.run(key_of(served, tenant)) == own_key, "the fuzzer lost its key on the way"
 
 
-def read(served: Served, token: str) -> Any:
-    """The organization, as the fuzzer's own key sees it after the run."""
-    request = urllib.request.Request(f"{served.url}/v2/organization", headers={"Authorization": f"Bearer {token}"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        return json.loads(answer.read())
+async def key_of(served: Served, tenant: Tenant) -> str:
+    """The id of the key that a tenant calls with: the only one that was made together with the organization."""
+    async with Api(served.url, tenant.token) as api:
+        total = (await api.call("GET", "/v2/api-keys", limit=1))["total"]
+        (first,) = (await api.call("GET", "/v2/api-keys", limit=1, skip=total - 1))["items"]
+        assert first["prefix"] == tenant.token[:13]
+        return str(first["id"])
 
 
 def test_generated_requests_find_no_5xx_and_nothing_undocumented(served: Served, tmp_path: Path) -> None:
