@@ -1,0 +1,92 @@
+"""The document of the whole application against its route table, and the page that shows it in a real browser.
+
+Validators from other hands read the document in test_document.py.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.acceptance.served import Served
+
+from recado.http.route import Access, Idempotency
+
+CHROMIUM = Path("/usr/bin/chromium")
+
+
+def operations(document: Any) -> dict[str, tuple[str, str, Any]]:
+    """Method, path and description by operation id."""
+    return {
+        described["operationId"]: (method.upper(), path, described)
+        for path, methods in document["paths"].items()
+        for method, described in methods.items()
+    }
+
+
+def test_the_document_holds_every_route_and_nothing_else(served: Served, served_document: Any) -> None:
+    told = {name: (method, path) for name, (method, path, _) in operations(served_document).items()}
+    assert told == {route.operation_id: (route.method, route.path) for route in served.routes if route.documented}
+    hidden = {route.path for route in served.routes if not route.documented}
+    assert hidden == {"/docs", "/docs/{file}", "/problems/{code}"}, "only pages for people stay out of the document"
+    assert served_document["servers"] == [{"url": served.url}]
+
+
+def test_the_document_tells_what_each_route_asks_for(served: Served, served_document: Any) -> None:
+    told = operations(served_document)
+    schemes = {Access.KEY: ["bearer"], Access.ADMIN: ["administrator"], Access.PUBLIC: [], Access.CALLBACK: []}
+    for route in (route for route in served.routes if route.documented):
+        _, _, described = told[route.operation_id]
+        headers = {given["name"] for given in described.get("parameters", ()) if given["in"] == "header"}
+        assert [name for scheme in described["security"] for name in scheme] == schemes[route.access]
+        assert described.get("x-required-scope") == route.scope
+        assert ("requestBody" in described) == (route.body is not None or route.raw_body)
+        assert ("Idempotency-Key" in headers) == (route.idempotency is not Idempotency.NONE)
+        assert ("If-Match" in headers) == (route.versioned and route.method != "GET" and not route.creates)
+        assert {int(status) for status in described["responses"]} >= {*route.responses, *route.errors}
+        assert described["summary"]
+
+
+def test_a_route_without_a_declared_answer_is_a_page_for_people(served: Served) -> None:
+    silent = {route.operation_id for route in served.routes if not route.responses}
+    assert silent == {route.operation_id for route in served.routes if not route.documented}
+
+
+@pytest.mark.browser
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
+async def test_the_page_shows_every_operation_and_calls_no_other_host(served: Served, served_document: Any) -> None:
+    seen = await asyncio.to_thread(visited, f"{served.url}/docs")
+    assert seen["complaints"] == []
+    assert {"/".join(url.split("/")[:3]) for url in seen["requests"]} == {served.url}
+    assert sorted(seen["operations"]) == sorted(
+        (method, path) for method, path, _ in operations(served_document).values()
+    )
+
+
+def visited(url: str) -> dict[str, Any]:
+    """What a browser shows and asks for at `url`, with one operation of each kind opened."""
+    from playwright.sync_api import sync_playwright
+
+    requests: list[str] = []
+    complaints: list[str] = []
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
+        page = browser.new_page()
+        page.on("request", lambda request: None if request.url.startswith("data:") else requests.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(url)
+        page.wait_for_selector(".opblock-summary-path")
+        for kind in ("get", "post", "patch", "delete"):
+            page.locator(f".opblock-{kind} .opblock-summary-control").first.click()
+            page.locator(f".opblock-{kind}.is-open .opblock-body").first.wait_for()
+        rows = page.locator(".opblock-summary")
+        operations = [
+            (
+                rows.nth(index).locator(".opblock-summary-method").inner_text(),
+                rows.nth(index).locator(".opblock-summary-path").get_attribute("data-path"),
+            )
+            for index in range(rows.count())
+        ]
+        browser.close()
+    return {"requests": requests, "complaints": complaints, "operations": operations}
