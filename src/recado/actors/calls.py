@@ -37,7 +37,7 @@ from recado.storage.templates import Template
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Departure:
     """One claimed message on its way: to whom it is given, and the moment its token was taken."""
 

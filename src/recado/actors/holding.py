@@ -94,6 +94,6 @@ class Holding:
             self.fail(row, Fail(FailureCode.PROVIDER_ERROR, "it could not be processed"), at)
 
 
-def _seen(answer: "asyncio.Future[None] | asyncio.Future[bool]") -> None:
+def _seen(answer: "asyncio.Future[None]") -> None:
     if not answer.cancelled():
         answer.exception()

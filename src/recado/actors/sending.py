@@ -56,7 +56,9 @@ class Sending:
         self._departed: Batcher[Departed, None] = Batcher(
             "departed", nothing_to_answer(partial(dispatch.departed, db)), clock=clock, concurrency=2
         )
-        self._failed: Batcher[Failed, bool] = Batcher("failed", self._fail, clock=clock, concurrency=1)
+        self._failed: Batcher[Failed, None] = Batcher(
+            "failed", nothing_to_answer(partial(dispatch.failed, db)), clock=clock, concurrency=1
+        )
         self._returned: Batcher[Returned, None] = Batcher(
             "returned", nothing_to_answer(self._return), clock=clock, concurrency=1
         )
@@ -154,8 +156,8 @@ class Sending:
                 log.warning("settlement_waits", kind=type(settled).__name__)
                 await self._clock.sleep(1.0)
 
-    def fail(self, row: Row, last_error: str, at: datetime) -> "asyncio.Future[bool]":
-        """queued → failed; whether it did."""
+    def fail(self, row: Row, last_error: str, at: datetime) -> "asyncio.Future[None]":
+        """queued → failed."""
         return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, last_error, at, True))
 
     def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
@@ -164,10 +166,6 @@ class Sending:
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await dispatch.returned(self._db, rows, self._epoch)
-
-    async def _fail(self, rows: Sequence[Failed]) -> Sequence[bool]:
-        moved = set(await dispatch.failed(self._db, rows))
-        return [row.id in moved for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

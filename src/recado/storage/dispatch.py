@@ -4,10 +4,10 @@ A row of `dispatch` is the lock of its message: every move of a queued or sendin
 are guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
 from recado.storage.numbers import NumberKey
@@ -25,8 +25,10 @@ _FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]
 
 BLOCK = 1_000
 
+Settled = TypeVar("Settled", "Departed", "Failed", "Returned", "Uncertain")
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True, eq=False)
 class Claim:
     """A row about to be claimed. `at`: when that was decided, which tells this claim of the row from every other."""
 
@@ -47,7 +49,7 @@ class PlannedReport:
     event: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Departed:
     """The provider accepted the message; `sent_at` is the moment of its departure."""
 
@@ -136,73 +138,88 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         ],
         6,
     )
-    found = await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, moments)
-    verdicts = {
-        record["id"]: CLAIMED if record["claimed"] else WINDOW_CLOSED if record["window_closed"] else LOST
-        for record in found
+    left = {
+        record["id"]: WINDOW_CLOSED if record["window_closed"] else LOST
+        for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, moments)
     }
-    return [verdicts[row.id] for row in rows]
+    return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
 
 
 async def departed(db: Database, rows: Sequence[Departed]) -> None:
     """sending → sent, with the departure and the counters of its minute."""
-    arguments = columns(
-        [
-            (
-                row.organization_id,
-                row.env,
-                row.channel,
-                row.id,
-                row.number_id,
-                row.provider_message_id,
-                row.sent_at,
-                row.template_category,
-                row.needs_lookup,
-            )
-            for row in rows
-        ],
-        9,
-    )
-    await db.hot.fetch(SQL.sent, *arguments, rows[-1].settled_at, _DEPARTED, *_planned(rows))
+
+    async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
+        arguments = columns(
+            [
+                (
+                    row.organization_id,
+                    row.env,
+                    row.channel,
+                    row.id,
+                    row.number_id,
+                    row.provider_message_id,
+                    row.sent_at,
+                    row.template_category,
+                    row.needs_lookup,
+                )
+                for row in some
+            ],
+            9,
+        )
+        return await _left(db, SQL.sent, *arguments, some[-1].settled_at, _DEPARTED, *_planned(some))
+
+    await _settle(rows, run)
 
 
-async def failed(db: Database, rows: Sequence[Failed]) -> list[str]:
-    """queued or sending → failed; answers the ids that moved."""
-    arguments = columns(
-        [
-            (row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at, row.queued)
-            for row in rows
-        ],
-        7,
-    )
-    return [record["id"] for record in await db.hot.fetch(SQL.failed, *arguments, _FAILABLE)]
+async def failed(db: Database, rows: Sequence[Failed]) -> None:
+    """queued or sending → failed."""
+
+    async def run(some: Sequence[Failed]) -> list[Mapping[str, Any]]:
+        arguments = columns(
+            [
+                (row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at, row.queued)
+                for row in some
+            ],
+            7,
+        )
+        return await _left(db, SQL.failed, *arguments, _FAILABLE)
+
+    await _settle(rows, run)
 
 
 async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
     """sending → queued, for rows that this process claimed."""
-    arguments = columns(
-        [
-            (
-                row.organization_id,
-                row.env,
-                row.channel,
-                row.id,
-                row.not_before,
-                row.reason,
-                row.last_error,
-                row.unspent,
-            )
-            for row in rows
-        ],
-        8,
-    )
-    await db.hot.fetch(SQL.returned, *arguments, epoch, rows[-1].returned_at, _RETURNABLE)
+
+    async def run(some: Sequence[Returned]) -> list[Mapping[str, Any]]:
+        arguments = columns(
+            [
+                (
+                    row.organization_id,
+                    row.env,
+                    row.channel,
+                    row.id,
+                    row.not_before,
+                    row.reason,
+                    row.last_error,
+                    row.unspent,
+                )
+                for row in some
+            ],
+            8,
+        )
+        return await _left(db, SQL.returned, *arguments, epoch, some[-1].returned_at, _RETURNABLE)
+
+    await _settle(rows, run)
 
 
 async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
     """Mark calls of unknown outcome: they stay `sending`."""
-    arguments = columns([(row.organization_id, row.id) for row in rows], 2)
-    await db.hot.fetch(SQL.uncertain, *arguments, *_planned(rows))
+
+    async def run(some: Sequence[Uncertain]) -> list[Mapping[str, Any]]:
+        arguments = columns([(row.organization_id, row.id) for row in some], 2)
+        return await _left(db, SQL.uncertain, *arguments, *_planned(some))
+
+    await _settle(rows, run)
 
 
 async def hold(db: Database, rows: Sequence[Held]) -> None:
@@ -311,6 +328,23 @@ async def tier_recipients(
     """(recipient hash, last business-initiated message) of the last 24 hours, oldest first."""
     rows = await executor.fetch(SQL.tier_recipients, organization_id, number_id, now - timedelta(hours=24))
     return [(row["recipient_hash"], row["last_at"]) for row in rows]
+
+
+async def _settle(
+    rows: Sequence[Settled], run: Callable[[Sequence[Settled]], Awaitable[list[Mapping[str, Any]]]]
+) -> None:
+    """Settle a batch, and once more what it left: a row that another statement was changing at the same moment.
+
+    What is left then is settled already, by a report that was faster.
+    """
+    left = {record["id"] for record in await run(rows)}
+    if left:
+        await run([row for row in rows if row.id in left])
+
+
+async def _left(db: Database, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = await db.hot.fetch(statement, *arguments)  # type: ignore[assignment]
+    return rows
 
 
 def _number(row: Mapping[str, Any]) -> NumberKey:

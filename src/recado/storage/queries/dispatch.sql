@@ -3,7 +3,8 @@
 -- a hashed look-up, where a join, or a bare `in`, would compare every row with every other.
 -- A queue's table is empty now and huge in a minute, and the planner only knows the one or the other. So a batch finds its
 -- rows of `dispatch` one by one through the key (`lateral … offset 0`) and then touches them by their place: no plan can scan
--- the queue instead. A row that another changed at the same moment has a new place, and is left alone.
+-- the queue instead. A row that another changed at the same moment has a new place, and is left alone: claims and settlements
+-- answer the rows that they left, and settlements run once more for those.
 
 -- name: take_epoch
 -- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
@@ -100,6 +101,7 @@ limit $3;
 -- queued → sending, in one commit before any call begins. A row is lost to this claim when it was withdrawn, held or claimed
 -- meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
 -- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
+-- Answers the rows that were not to be had: usually none.
 with owner as (
     select epoch from dispatchers where shard = 0 and epoch = $6
 ),
@@ -163,16 +165,17 @@ counted as (
 )
 select
     g.id,
-    g.mine or coalesce(d.claimed_epoch = $6 and d.claimed_at = g.at, false) as claimed,
-    not g.mine and g.free_form and d.id is not null and d.claimed_epoch is null and d.not_before is null
-        as window_closed
-from (select *, id in (select id from taken) as mine from given) g
+    g.free_form and d.id is not null and d.claimed_epoch is null and d.not_before is null as window_closed
+from given g
 left join lateral (
     select id, claimed_epoch, claimed_at, not_before
     from dispatch
-    where not g.mine and organization_id = g.organization_id and id = g.id
+    where organization_id = g.organization_id and id = g.id
     offset 0
-) d on true;
+) d on true
+where
+    (g.id in (select id from taken)) is not true
+    and (d.claimed_epoch = $6 and d.claimed_at = g.at) is not true;
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
@@ -240,7 +243,7 @@ counted as (
     on conflict (organization_id, number_id, minute) do update
     set sent = number_minutes.sent + excluded.sent, marketing = number_minutes.marketing + excluded.marketing
 )
-select id from released;
+select g.id from given g where (g.id in (select id from released)) is not true;
 
 -- name: failed
 -- queued or sending → failed, for good ($8: the states it may leave). A row that is to fail in the queue (`queued`) is left
@@ -265,15 +268,18 @@ released as (
     ) q
     where d.ctid = q.place
     returning d.id
+),
+moved as (
+    update messages m
+    set status = 'failed', last_error = g.last_error, failed_at = g.failed_at, updated_at = g.failed_at
+    from given g
+    where
+        (g.id in (select id from released)) is true
+        and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+        and m.status = any($8::text[])
+    returning m.id
 )
-update messages m
-set status = 'failed', last_error = g.last_error, failed_at = g.failed_at, updated_at = g.failed_at
-from given g
-where
-    (g.id in (select id from released)) is true
-    and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-    and m.status = any($8::text[])
-returning m.id;
+select g.id from given g where (g.id in (select id from released)) is not true;
 
 -- name: returned
 -- sending → queued: a transient refusal, or a row that never left. `unspent`: the attempt does not count (C29.2).
@@ -300,17 +306,20 @@ released as (
     ) q
     where d.ctid = q.place
     returning d.id
+),
+moved as (
+    update messages m
+    set
+        status = 'queued', attempts = m.attempts - g.unspent::int, last_error = coalesce(g.last_error, m.last_error),
+        updated_at = $10
+    from given g
+    where
+        (g.id in (select id from released)) is true
+        and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+        and m.status = any($11::text[])
+    returning m.id
 )
-update messages m
-set
-    status = 'queued', attempts = m.attempts - g.unspent::int, last_error = coalesce(g.last_error, m.last_error),
-    updated_at = $10
-from given g
-where
-    (g.id in (select id from released)) is true
-    and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-    and m.status = any($11::text[])
-returning m.id;
+select g.id from given g where (g.id in (select id from released)) is not true;
 
 -- name: uncertain
 -- The outcome of these calls is unknown: they stay `sending` and are never sent again by themselves.
@@ -342,7 +351,7 @@ planned as (
     where (f.message_id in (select id from marked)) is true
     on conflict do nothing
 )
-select id from marked;
+select g.id from given g where (g.id in (select id from marked)) is not true;
 
 -- name: rescue
 -- What a dead process had in hand is uncertain: its call may have been made.

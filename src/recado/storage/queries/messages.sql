@@ -1,6 +1,7 @@
 -- name: accept
 -- One batch of new outbound messages. A row whose idempotency key is taken is left out; a row that an earlier run of the
--- same batch committed is left alone, and queued no second time. Answers the ids stored by this run.
+-- same batch committed is left alone, and queued no second time. Answers the ids that this run left
+-- out: usually none.
 with given as (
     select *
     from unnest(
@@ -47,7 +48,7 @@ queued as (
     where (g.id in (select id from stored)) is true -- hashed: see dispatch.sql
     on conflict do nothing
 )
-select id from stored;
+select g.id from given g where (g.id in (select id from stored)) is not true;
 
 -- name: bindings
 -- What idempotency keys are bound to.
