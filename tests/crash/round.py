@@ -87,7 +87,7 @@ class Round:
         )
         self._service: Service
         self._kills: list[Kill] = []
-        self._access_tokens: list[str] = []
+        self._private: list[str] = []  # of the numbers: access tokens and phones
 
     async def run(self, crashes: Sequence[Crash]) -> Outcome:
         """Send, crash, recover, and wait until everything has come to its end."""
@@ -121,7 +121,7 @@ class Round:
             postgres_log = self._folder / "postgres.log"
             postgres_log.write_bytes(self._service.cluster().log.read_bytes())  # the original is wiped
             logs = [self._service.log, postgres_log]
-            personal = [self._token, self._secret, key, *self._access_tokens]
+            personal = [self._token, self._secret, key, *self._private]
             return Outcome(evidence, traffic.unexpected, logs, personal)
         finally:
             self._simulator.end(signal.SIGKILL)
@@ -135,9 +135,9 @@ class Round:
     async def _sender(self, api: Api, index: int, pace: int) -> Sender:
         """A number in live, and the template that the provider holds for it."""
         token = secrets.token_urlsafe(24)
-        self._access_tokens.append(token)
         number = await api.number(f"line-{index}", per_second=pace, per_day=1_000_000)
         await api.call("PATCH", f"/numbers/{number['id']}", {"accessToken": token})
+        self._private += [token, number["displayPhone"][1:]]
         await api.call("POST", "/v2/templates/sync", {"numberId": number["id"]})
 
         async def approved() -> Any:

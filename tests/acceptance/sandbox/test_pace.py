@@ -72,9 +72,13 @@ def _most_in_a_second(times: Sequence[datetime]) -> int:
 
 
 def _assert_sixteen_to_one(departures: Sequence[tuple[datetime, str]], since: datetime) -> None:
-    """Between two `bulk` messages lie sixteen `critical` ones, from when all are there until no critical one is."""
+    """Between two `bulk` messages lie sixteen `critical` ones, from when all are there until no critical one is.
+
+    Claims are committed in batches, of which one may overtake the other by a place.
+    """
     both = [klass for at, klass in departures if at > since]
     both = both[: len(both) - both[::-1].index("critical")]
     bulk = [position for position, klass in enumerate(both) if klass == "bulk"]
     assert len(bulk) >= 10
-    assert {later - earlier for earlier, later in pairwise(bulk)} == {17}
+    assert {later - earlier for earlier, later in pairwise(bulk)} <= {16, 17, 18}
+    assert abs((bulk[-1] - bulk[0]) - 17 * (len(bulk) - 1)) <= 1
