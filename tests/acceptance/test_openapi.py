@@ -13,6 +13,10 @@ from tests.acceptance.served import Served
 from recado.http.route import Access, Idempotency
 
 CHROMIUM = Path("/usr/bin/chromium")
+_SHOWN = """rows => rows.map(row => [
+    row.querySelector(".opblock-summary-method").innerText,
+    row.querySelector(".opblock-summary-path").dataset.path,
+])"""
 
 
 def operations(document: Any) -> dict[str, tuple[str, str, Any]]:
@@ -80,13 +84,6 @@ def visited(url: str) -> dict[str, Any]:
         for kind in ("get", "post", "patch", "delete"):
             page.locator(f".opblock-{kind} .opblock-summary-control").first.click()
             page.locator(f".opblock-{kind}.is-open .opblock-body").first.wait_for()
-        rows = page.locator(".opblock-summary")
-        operations = [
-            (
-                rows.nth(index).locator(".opblock-summary-method").inner_text(),
-                rows.nth(index).locator(".opblock-summary-path").get_attribute("data-path"),
-            )
-            for index in range(rows.count())
-        ]
+        operations = [(method, path) for method, path in page.locator(".opblock-summary").evaluate_all(_SHOWN)]
         browser.close()
     return {"requests": requests, "complaints": complaints, "operations": operations}

@@ -11,6 +11,22 @@ from tests.acceptance.walk import Walk
 from recado.domain.scopes import KEY_SCOPES, implied
 from recado.http.route import Access
 
+SCOPES = {
+    "messages:read": "listMessages getMessage",
+    "messages:send": "createMessage archiveMessage simulateInbound",
+    "messages:force": "forceMessage",
+    "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries",
+    "numbers:write": "createNumber updateNumber deleteNumber connectNumber disconnectNumber simulateNumber",
+    "templates:read": "listTemplates getTemplate",
+    "templates:write": "createTemplate updateTemplate deleteTemplate submitTemplate syncTemplates simulateTemplate",
+    "org:read": "getOrganization",
+    "org:write": "updateOrganization",
+    "apikeys:read": "listApiKeys getApiKey",
+    "apikeys:write": "createApiKey updateApiKey rotateApiKey revokeApiKey",
+    "audit:read": "listAudit",
+}
+CLASSES = {"createMessage": "send"}
+
 # A request that nobody gets past the steps before parsing with (C2.6): not one of its parts is right.
 RUBBISH = {"query": {"limit": "x", "from": "x"}, "body": None, "raw": b"{", "headers": {"If-Match": '"0"'}}
 
@@ -20,6 +36,16 @@ def test_every_route_has_a_sample(walk: Walk) -> None:
     missing, left = sorted(served - set(SAMPLES)), sorted(set(SAMPLES) - served)
     assert missing == [], f"add a request that succeeds to tests/acceptance/samples.py for {', '.join(missing)}"
     assert left == [], f"no route has the operations {', '.join(left)} of tests/acceptance/samples.py any more"
+
+
+def test_scopes_and_classes_are_those_of_the_interface(walk: Walk) -> None:
+    """The one thing about a route that no other part of it tells: it is written here a second time (C3.2, C6.1)."""
+    scopes: dict[str, set[str]] = {}
+    for route in walk.routes(lambda _: True, Access.KEY):
+        scopes.setdefault(route.scope or "", set()).add(route.operation_id)
+        default = "read" if route.method == "GET" else "write"
+        assert route.rate_class == CLASSES.get(route.operation_id, default), route.operation_id
+    assert scopes == {scope: set(operations.split()) for scope, operations in SCOPES.items()}
 
 
 async def test_every_sample_succeeds_as_the_document_says(walk: Walk, subtests: pytest.Subtests) -> None:

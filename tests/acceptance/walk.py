@@ -70,7 +70,9 @@ class Walk:
 
     async def fresh(self, route: Route) -> Request:
         """A request that succeeds, once."""
-        return await SAMPLES[route.operation_id](self.api, self.mine)
+        make = SAMPLES.get(route.operation_id)
+        assert make is not None, f"{route.operation_id} has no sample in tests/acceptance/samples.py"
+        return await make(self.api, self.mine)
 
     async def some(self, route: Route) -> Request:
         """A request that would succeed: refused for the one thing that a test changes in it, it stays good."""
