@@ -1,7 +1,7 @@
 """Exact pacing of one number: when the next message may leave (C14.5, per second).
 
 Two rules, both kept as instants, so that nothing refills on a timer. The token bucket (GCRA) is one instant, the moment
-when the next token is due; it spreads departures and lets a late wake-up catch up by 50 ms of rate. The ring of past
+when the next token is due; it spreads departures and lets a late wake-up catch up by 200 ms of rate. The ring of past
 departures guards it: a departure waits until the `limit`-th last one is a second old, so no sliding second, closed at
 its start and open at its end, ever holds more than `limit` of them.
 """
@@ -10,7 +10,7 @@ from array import array
 from math import ceil, inf, nextafter
 from typing import Final
 
-CATCH_UP: Final = 0.05
+CATCH_UP: Final = 0.2
 """Seconds of rate that may be caught up at once after a late wake-up."""
 
 _BUCKETS: Final = 64
