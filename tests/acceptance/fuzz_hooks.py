@@ -1,5 +1,6 @@
 """Leads the fuzzer to records that exist, and keeps it from sawing off the branch it sits on."""
 
+import itertools
 import json
 import os
 import re
@@ -10,19 +11,31 @@ import schemathesis
 _IDS: dict[str, str] = json.loads(os.environ["FUZZ_IDS"])  # by prefix
 _OWN = set(json.loads(os.environ["FUZZ_OWN"]))
 _ID = re.compile(r"([a-z]+_)[0-9A-Za-z]{20}([0-9A-Za-z])")
+_KEY = re.compile(r"[ -~]{1,240}")
+_serial = itertools.count(1)
 
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Put ids that exist into half of the paths whose ids have the right form.
+    """What generation cannot know: which ids exist, which keys are new, which versions are current."""
+    for name, value in case.path_parameters.items():
+        match = _ID.fullmatch(value) if isinstance(value, str) else None
+        if match is not None:
+            case.path_parameters[name] = _path_id(case.method, value, match)
+    headers = case.headers or {}
+    key, version = headers.get("Idempotency-Key"), headers.get("If-Match")
+    if isinstance(key, str) and _KEY.fullmatch(key):
+        # The generator is fond of "0": nearly every request would be the repeat of another one.
+        case.headers["Idempotency-Key"] = f"{key.strip() or 'k'}-{next(_serial)}"
+    if isinstance(version, str) and len(version) % 2:
+        case.headers["If-Match"] = "*"
+
+
+def _path_id(method: str, value: str, match: re.Match[str]) -> str:
+    """An id that exists in half of the cases.
 
     A change of the key that the fuzzer calls with, or of that key's organization, is turned to one that does not exist.
     """
-    for name, value in case.path_parameters.items():
-        match = _ID.fullmatch(value) if isinstance(value, str) else None
-        if match is None:
-            continue
-        if case.method != "GET" and value in _OWN:
-            case.path_parameters[name] = match[1] + "0" * 21
-        elif match[1] in _IDS and match[2] < "V":
-            case.path_parameters[name] = _IDS[match[1]]
+    if method != "GET" and value in _OWN:
+        return match[1] + "0" * 21
+    return _IDS.get(match[1], value) if match[2] < "V" else value
