@@ -15,6 +15,7 @@ import structlog
 from recado.actors.row import Row
 from recado.actors.sending import Sending
 from recado.channels.provider import (
+    ACCOUNT_BLOCKED,
     Accepted,
     Account,
     ChatAppProvider,
@@ -25,6 +26,7 @@ from recado.channels.provider import (
     Refused,
     Retry,
     SlowDown,
+    SlowPair,
     Unknown,
     event_to_json,
 )
@@ -111,7 +113,11 @@ class Calls:
                 return self._try_again(departure, outcome.after, now)
             case SlowDown():
                 return _unspent(row, now)
+            case SlowPair():
+                return _unspent(row, now, now + timedelta(seconds=outcome.after))
             case Down():
+                if outcome.code == ACCOUNT_BLOCKED:  # nothing but a person's appeal ends it
+                    log.error("provider_blocks_account", provider=departure.provider.name, number=row.number_id)
                 return _unspent(row, now)
             case Unknown():
                 if departure.provider.idempotent and row.attempts + 1 < MAX_ATTEMPTS:
@@ -159,6 +165,7 @@ def _message(row: Row, template: Template | None) -> OutboundMessage:
         type=row.type,
         payload=payload,
         template_name=template.name if template else None,
+        template_category=template.category.value if template else None,
         template_language=template.language if template else None,
         template_components=template.components if template else None,
         template_vars=orjson.loads(row.template_vars) if row.template_vars else None,
@@ -176,6 +183,7 @@ def _failed(row: Row, code: FailureCode, text: str, now: datetime) -> Failed:
     return Failed(row.organization_id, row.env, row.channel, row.id, last_error(code, text), now, False)
 
 
-def _unspent(row: Row, now: datetime) -> Returned:
-    """Back to the head of its lane: the number waits, not the message."""
-    return Returned(row.organization_id, row.env, row.channel, row.id, None, None, None, True, now)
+def _unspent(row: Row, now: datetime, pair_waits_until: datetime | None = None) -> Returned:
+    """Back to the head of its lane: the number waits, not the message. Only a pair of its own holds a message."""
+    reason = None if pair_waits_until is None else WaitReason.PAIR_LIMIT
+    return Returned(row.organization_id, row.env, row.channel, row.id, pair_waits_until, reason, None, True, now)

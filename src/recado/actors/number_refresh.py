@@ -4,7 +4,7 @@ A number's row says when it is looked at next; whoever takes it sets the next tu
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -15,6 +15,7 @@ from recado.channels.provider import ChatAppProvider, NumberHealth, ProviderErro
 from recado.channels.provider import NumberStatus as NumberReport
 from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.clock import Clock
+from recado.domain.errors import Problem
 from recado.domain.number import (
     NUMBER_MACHINE,
     MessagingTier,
@@ -23,6 +24,7 @@ from recado.domain.number import (
     QualityRating,
     reported_event,
 )
+from recado.domain.phones import canonical_phone
 from recado.storage import numbers
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import REFRESH_EVERY, Number
@@ -93,9 +95,24 @@ class NumberRefresh:
 
     async def report(self, env: str, news: NumberReport) -> None:
         """Store what a provider reports by itself; news of a number that is not here is dropped."""
-        number = await numbers.by_provider_id(self._database, env, news.account)
-        if number is not None:
+        for number in await self._meant(env, news):
             await self._store(number, lambda at, now: with_report(at, news, now))
+
+    async def _meant(self, env: str, news: NumberReport) -> Sequence[Number]:
+        """The numbers that a report is about: one, or all of a business account."""
+        if news.account is not None:
+            number = await numbers.by_provider_id(self._database, env, news.account)
+            return [] if number is None else [number]
+        if news.business_account is None:
+            return []
+        siblings = await numbers.of_business_account(self._database, env, news.business_account)
+        if news.phone is None:
+            return siblings
+        try:
+            phone = canonical_phone(news.phone if news.phone.startswith("+") else f"+{news.phone}")
+        except Problem:
+            return []
+        return [number for number in siblings if number.display_phone == phone]
 
     async def _store(self, number: Number, change: Callable[[Number, datetime], Number]) -> Number:
         now = self._clock.now()

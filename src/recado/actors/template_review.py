@@ -78,6 +78,12 @@ class TemplateReview:
 
     async def report(self, env: str, news: TemplateReport) -> None:
         """Store what a provider reports by itself; news of a template that is not here is dropped."""
+        if news.business_account is not None:
+            for shared in await templates.of_business_account(
+                self._database, env, news.provider_template_id, news.business_account
+            ):
+                await self._store(shared, lambda at, now: with_report(at, news))
+            return
         number_id = None
         if news.account is not None:
             number = await numbers.by_provider_id(self._database, env, news.account)
@@ -189,8 +195,9 @@ def with_provider_away(template: Template, now: datetime) -> Template:
 def with_report(template: Template, news: TemplateReport) -> Template:
     """The template after a provider's report; a report that its state does not know changes nothing."""
     status = template.status
-    for event in reported_events(status, TemplateStatus(news.status)):
-        status = TEMPLATE_MACHINE.move(status, event)
+    if news.status is not None:
+        for event in reported_events(status, TemplateStatus(news.status)):
+            status = TEMPLATE_MACHINE.move(status, event)
     moved = template if status is template.status else replace(without_step(template), status=status)
     if news.category is not None and moved.status is TemplateStatus.APPROVED:
         moved = replace(moved, category=TemplateCategory(news.category))

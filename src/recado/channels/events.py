@@ -48,18 +48,23 @@ class Inbound:
     provider_message_id: str
     quoted: str | None = None
     media_ref: str | None = None
+    profile_name: str | None = field(default=None, repr=False)  # the name that the sender shows there
 
 
 @dataclass(frozen=True, slots=True)
 class TemplateStatus:
-    """The provider's verdict on a template (C11.3); `category` where the provider changed it."""
+    """The provider's verdict on a template (C11.3); `category` where the provider changed it. One of both is there.
 
-    status: Verdict
+    `business_account`: where the provider shares a template among the numbers of one, as it is meant for all of them.
+    """
+
+    status: Verdict | None
     at: datetime
     provider_template_id: str
     account: str | None = None
     category: Category | None = None
     reason: str | None = None
+    business_account: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,16 +72,19 @@ class NumberStatus:
     """News of a number (C14.2); None = no news of that field.
 
     `status` is the state that the provider sees: `available` = verified, `connected` = cleared, `flagged`,
-    `disconnected` = refused, restricted or lost.
+    `disconnected` = refused, restricted or lost. A number is named by its id at the provider (`account`), by its phone
+    within a business account, or, with all its siblings, by the business account alone.
     """
 
-    account: str
+    account: str | None
     at: datetime
     status: NumberState | None = None
     quality: Quality | None = None
     tier: str | None = None
     name_status: str | None = None
     partner_removed: Removal | None = None
+    business_account: str | None = None
+    phone: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +130,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
                 providerMessageId=event.provider_message_id,
                 quoted=event.quoted,
                 mediaRef=event.media_ref,
+                profileName=event.profile_name,
             ),
             "from": event.sender,
             "payload": event.payload,
@@ -135,6 +144,7 @@ def event_to_json(event: Event) -> dict[str, Any]:
             account=event.account,
             category=event.category,
             reason=event.reason,
+            businessAccount=event.business_account,
         )
     if isinstance(event, NumberStatus):
         return _present(
@@ -146,6 +156,8 @@ def event_to_json(event: Event) -> dict[str, Any]:
             tier=event.tier,
             nameStatus=event.name_status,
             partnerRemoved=event.partner_removed,
+            businessAccount=event.business_account,
+            phone=event.phone,
         )
     return _present(
         kind="preference",
@@ -191,29 +203,35 @@ def _inbound(fields: Fields) -> Inbound:
         provider_message_id=fields.text("providerMessageId", 256),
         quoted=fields.optional_text("quoted", 256),
         media_ref=fields.optional_text("mediaRef", 1024),
+        profile_name=fields.optional_text("profileName", LONGEST_NAME),
     )
 
 
 def _template(fields: Fields) -> TemplateStatus:
+    category = fields.optional_choice("category", CATEGORIES)
     return TemplateStatus(
-        status=fields.choice("status", _VERDICTS),
+        status=fields.choice("status", VERDICTS) if category is None else fields.optional_choice("status", VERDICTS),
         at=fields.time("at"),
         provider_template_id=fields.text("providerTemplateId", 256),
         account=fields.optional_text("account", 128),
-        category=fields.optional_choice("category", CATEGORIES),
-        reason=fields.optional_text("reason", 512),
+        category=category,
+        reason=fields.optional_text("reason", LONGEST_REASON),
+        business_account=fields.optional_text("businessAccount", 128),
     )
 
 
 def _number(fields: Fields) -> NumberStatus:
+    business_account = fields.optional_text("businessAccount", 128)
     return NumberStatus(
-        account=fields.text("account", 128),
+        account=fields.text("account", 128) if business_account is None else fields.optional_text("account", 128),
         at=fields.time("at"),
         status=fields.optional_choice("status", NUMBER_STATES),
         quality=fields.optional_choice("quality", QUALITIES),
         tier=fields.optional_choice("tier", TIERS),
         name_status=fields.optional_choice("nameStatus", NAME_STATES),
         partner_removed=fields.optional_choice("partnerRemoved", _REMOVALS),
+        business_account=business_account,
+        phone=fields.optional_text("phone", 128),
     )
 
 
@@ -235,11 +253,13 @@ _READERS: Mapping[str, Callable[[Fields], Event]] = {
 }
 _REPORTS: frozenset[ReportStatus] = frozenset(get_args(ReportStatus))
 _MESSAGE_TYPES = frozenset({"text", "media", "interactive"})
-_VERDICTS: frozenset[Verdict] = frozenset(get_args(Verdict))
+VERDICTS: frozenset[Verdict] = frozenset(get_args(Verdict))
 _REMOVALS: frozenset[Removal] = frozenset(get_args(Removal))
 CATEGORIES: frozenset[Category] = frozenset(get_args(Category))
 NUMBER_STATES: frozenset[NumberState] = frozenset(get_args(NumberState))
 QUALITIES: frozenset[Quality] = frozenset(get_args(Quality))
+LONGEST_NAME = 512  # characters
+LONGEST_REASON = 512
 TIERS = frozenset({"tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"})
 NAME_STATES = frozenset({"approved", "pending", "rejected", "expired", "none"})
 

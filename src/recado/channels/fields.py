@@ -4,13 +4,15 @@ Errors name the place of the field only: its value may be personal.
 """
 
 from collections.abc import Mapping, Set
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from recado.channels.errors import MalformedCallback
 from recado.domain.timestamps import parse_timestamp
 
 MAX_DEPTH = 32
+_LAST_SECOND = 253_402_300_799  # of the year 9999
+_LONGEST_MOMENT = 12  # digits
 
 Choice = TypeVar("Choice", bound=str)
 
@@ -57,6 +59,30 @@ class Fields:
         if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= highest:
             raise self._wrong(name)
         return value
+
+    def get(self, name: str) -> Any:
+        """The value as it is, whatever it is."""
+        return self._values.get(name)
+
+    def inner(self, name: str) -> "Fields":
+        """The object under a name."""
+        return Fields(self._values.get(name), f"{self.where}.{name}")
+
+    def id(self, name: str, longest: int) -> str:
+        """An id that comes as a text or as a whole number."""
+        value = self._values.get(name)
+        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+            return str(value)
+        return self.text(name, longest)
+
+    def moment(self, name: str) -> datetime:
+        """An instant in UTC, from seconds since 1970 as a whole number or as a text of digits."""
+        value = self._values.get(name)
+        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST_MOMENT:
+            value = int(value)
+        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LAST_SECOND:
+            raise self._wrong(name)
+        return datetime.fromtimestamp(value, UTC)
 
     def time(self, name: str) -> datetime:
         """An instant in UTC."""

@@ -4,7 +4,8 @@ A call never raises (cancellation aside): it ends as `Answer`, `NotSent` or `Los
 """
 
 from asyncio import CancelledError
-from collections.abc import Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -14,10 +15,13 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+Body = bytes | AsyncIterable[bytes]
+
 MAX_ANSWER = 64 * 1024  # bytes; of a longer answer the rest is not read
 MAX_RETRY_AFTER = 21_600.0  # seconds; a typing error at the provider must not stop a number for years
 # Under the 5 s after which common servers close an idle connection: a request written into that moment is in doubt.
 _KEEPALIVE_SECONDS = 4.0
+_CHUNK = 64 * 1024  # bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,7 @@ class OutboundHttp:
 
     def __init__(self, *, connections: int = 4_000, timeout: float = 15.0, connect_timeout: float = 5.0) -> None:
         self._connections = connections
+        self._connect_timeout = connect_timeout
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=connect_timeout)
         self._session: aiohttp.ClientSession | None = None
 
@@ -72,15 +77,29 @@ class OutboundHttp:
             await session.close()
 
     async def post(
-        self, url: URL, body: bytes, headers: Mapping[str, str], *, longest: int = MAX_ANSWER
+        self, url: URL, body: Body, headers: Mapping[str, str], *, longest: int = MAX_ANSWER
     ) -> Answer | NotSent | Lost:
         """POST once (aiohttp repeats no POST by itself) and read at most `longest` bytes of the answer."""
+        return await self.request("POST", url, headers, body=body, longest=longest)
+
+    async def request(
+        self,
+        method: str,
+        url: URL,
+        headers: Mapping[str, str],
+        *,
+        body: Body | None = None,
+        longest: int = MAX_ANSWER,
+        timeout: float | None = None,
+    ) -> Answer | NotSent | Lost:
+        """Any method; `timeout` (seconds) where the usual one is too short, as for a long body."""
         if self._session is None:
             return NotSent()
         call = _Call()
+        limit = self._timeout if timeout is None else self._longer(timeout)
         try:
-            async with self._session.post(
-                url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=call
+            async with self._session.request(
+                method, url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=call, timeout=limit
             ) as response:
                 call.status, call.headers = response.status, response.headers
                 call.complete = await _read(response, call.body, longest)
@@ -91,6 +110,29 @@ class OutboundHttp:
                 return NotSent()
         # A status that came stands, even when the connection broke inside its body.
         return Answer(call.status, call.headers, bytes(call.body), call.complete) if call.status else Lost()
+
+    @asynccontextmanager
+    async def download(
+        self, url: URL, headers: Mapping[str, str], *, timeout: float
+    ) -> AsyncIterator[tuple[int, Mapping[str, str], AsyncIterator[bytes]]]:
+        """GET a body of any length piece by piece: status, headers, chunks.
+
+        `timeout`: seconds for all of it. Raises OSError when no answer comes; so do the chunks when it breaks off.
+        """
+        if self._session is None:
+            raise ConnectionError("not started")
+        limit = self._longer(timeout)
+        try:
+            async with self._session.get(
+                url, headers=headers, allow_redirects=False, trace_request_ctx=_Call(), timeout=limit
+            ) as response:
+                yield response.status, response.headers, _chunks(response)
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            raise ConnectionError(type(error).__name__) from None
+
+    def _longer(self, seconds: float) -> aiohttp.ClientTimeout:
+        """For long bodies: as long as something moves within the usual time."""
+        return aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_timeout, sock_read=self._timeout.total)
 
 
 def retry_after(value: str | None, now: datetime) -> float | None:
@@ -124,6 +166,14 @@ class _Call:
 
 async def _connected(session: aiohttp.ClientSession, context: SimpleNamespace, params: Any) -> None:
     context.trace_request_ctx.connected = True
+
+
+async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in response.content.iter_chunked(_CHUNK):
+            yield chunk
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise ConnectionError(type(error).__name__) from None
 
 
 async def _read(response: aiohttp.ClientResponse, body: bytearray, longest: int) -> bool:

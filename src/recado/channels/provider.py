@@ -22,6 +22,7 @@ from recado.channels.events import (
 )
 
 __all__ = [
+    "ACCOUNT_BLOCKED",
     "Accepted",
     "Account",
     "ChatAppProvider",
@@ -40,6 +41,7 @@ __all__ = [
     "Refused",
     "Retry",
     "SlowDown",
+    "SlowPair",
     "Status",
     "Submission",
     "TemplateStatus",
@@ -63,6 +65,7 @@ class OutboundMessage:
     type: str  # text, template, media, interactive
     payload: Mapping[str, Any] | None = field(default=None, repr=False)
     template_name: str | None = None
+    template_category: str | None = None
     template_language: str | None = None
     template_components: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
     template_vars: Sequence[str] | None = field(default=None, repr=False)
@@ -111,10 +114,20 @@ class SlowDown:
 
 
 @dataclass(frozen=True, slots=True)
+class SlowPair:
+    """Too many messages of this number to this recipient: this one goes back unspent, for `after` seconds (C14.5)."""
+
+    after: float
+
+
+ACCOUNT_BLOCKED = "account_blocked"  # the code of a Down that somebody must look at
+
+
+@dataclass(frozen=True, slots=True)
 class Down:
     """The provider was certainly not given the message: no connection, or the account is not let in.
 
-    `code` says which: `connect_failed`, `unauthorized`, `forbidden`, `stopped`.
+    `code` says which: `connect_failed`, `unauthorized`, `forbidden`, `account_blocked`, `stopped` and the like.
     """
 
     code: str
@@ -127,7 +140,7 @@ class Unknown:
     followups: tuple[Followup, ...] = ()
 
 
-Outcome = Accepted | Refused | Retry | SlowDown | Down | Unknown
+Outcome = Accepted | Refused | Retry | SlowDown | SlowPair | Down | Unknown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,7 +199,7 @@ class ChatAppProvider(Protocol):
 
     @property
     def name(self) -> str:
-        """As in the callback's path and the metrics: `sandbox`, `bridge`."""
+        """As in the callback's path and the metrics: `sandbox`, `bridge`, `cloud`."""
 
     @property
     def idempotent(self) -> bool:

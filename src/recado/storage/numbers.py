@@ -133,6 +133,11 @@ async def by_provider_id(executor: Executor, env: str, phone_number_id: str) -> 
     return read(row) if row else None
 
 
+async def of_business_account(executor: Executor, env: str, business_account_id: str) -> list[Number]:
+    """The numbers that a provider's report about a whole business account is about."""
+    return [read(row) for row in await executor.fetch(SQL.of_business_account, env, business_account_id)]
+
+
 async def list_page(
     executor: Executor,
     organization_id: str,

@@ -119,6 +119,14 @@ async def by_provider_id(
     return read(rows[0]) if len(rows) == 1 else None
 
 
+async def of_business_account(
+    executor: Executor, env: str, provider_template_id: str, business_account_id: str
+) -> list[Template]:
+    """The templates that a report to a business account is about: one for each of its numbers that holds it."""
+    rows = await executor.fetch(SQL.of_business_account, env, provider_template_id, business_account_id)
+    return [read(row) for row in rows]
+
+
 async def list_page(
     executor: Executor,
     organization_id: str,

@@ -9,16 +9,20 @@ import orjson
 import pytest
 
 from recado.channels.chatapp.bridge import Bridge
+from recado.channels.chatapp.cloud import Cloud
 from recado.engine.clock import VirtualClock
 
 TOKEN = "bridge-token-9f2c"
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
+
+APP_SECRET = "app-secret-77aa"
 
 Behaviour = Callable[["Connection"], Awaitable[None]]
 
 
 @dataclass
 class Request:
+    method: str
     path: str
     headers: dict[str, str]
     body: bytes
@@ -43,7 +47,7 @@ class Connection:
         first, *lines = head.split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
         body = await self.reader.readexactly(int(headers.get("content-length", "0")))
-        request = Request(first.split(" ")[1], headers, body)
+        request = Request(first.split(" ")[0], first.split(" ")[1], headers, body)
         self.server.requests.append(request)
         return request
 
@@ -133,3 +137,19 @@ async def bridge_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitabl
     yield make
     for bridge in started:
         await bridge.stop()
+
+
+@pytest.fixture
+async def cloud_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitable[Cloud]]]:
+    """Make a started adapter of the hosted API for a base address."""
+    started: list[Cloud] = []
+
+    async def make(url: str, *, timeout: float = 5.0, connections: int = 4_000) -> Cloud:
+        cloud = Cloud(url=url, app_secret=APP_SECRET, clock=clock, timeout=timeout, connections=connections)
+        await cloud.start()
+        started.append(cloud)
+        return cloud
+
+    yield make
+    for cloud in started:
+        await cloud.stop()

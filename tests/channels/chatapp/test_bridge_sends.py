@@ -3,56 +3,24 @@
 import asyncio
 import logging
 import socket
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
+from tests.channels.chatapp.behaviours import (
+    Behaviour,
+    breaks_inside,
+    closes_after_reading,
+    hangs,
+    resets_after_reading,
+    resets_before_reading,
+    says,
+)
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, Refused, SlowDown, Unknown
 
-Behaviour = Callable[[Any], Awaitable[None]]
-
 QUICK = 0.15  # seconds; for the cases that end by a time-out
-
-
-def says(status: int, body: str | bytes = "", headers: str = "") -> Behaviour:
-    async def behave(connection: Any) -> None:
-        while True:
-            await connection.read_request()
-            await connection.answer(status, body.encode() if isinstance(body, str) else body, headers)
-
-    return behave
-
-
-async def resets_before_reading(connection: Any) -> None:
-    connection.reset()
-
-
-async def resets_after_reading(connection: Any) -> None:
-    await connection.read_request()
-    connection.reset()
-
-
-async def closes_after_reading(connection: Any) -> None:
-    await connection.read_request()
-
-
-async def hangs(connection: Any) -> None:
-    await connection.read_request()
-    await connection.hang()
-
-
-def breaks_inside(head: str, then_hangs: bool) -> Behaviour:
-    async def behave(connection: Any) -> None:
-        await connection.read_request()
-        connection.writer.write(head.encode())
-        await connection.writer.drain()
-        if then_hangs:
-            await connection.hang()
-
-    return behave
 
 
 ENDLESS = '{"providerMessageId": "wide", "padding": "' + "x" * 2**20 + '"}'

@@ -11,6 +11,13 @@ select n.* from number_owners o
 join numbers n on n.organization_id = o.organization_id and n.id = o.number_id
 where o.env = $1 and o.phone_number_id = $2 and n.deleted_at is null
 
+-- name: of_business_account
+-- Through the owners, as above: a number belongs to one organization. Rare, and the numbers of an installation are few.
+select n.* from number_owners o
+join numbers n on n.organization_id = o.organization_id and n.id = o.number_id
+where o.env = $1 and n.business_account_id = $2 and n.deleted_at is null
+order by n.id
+
 -- name: insert
 insert into numbers (
     organization_id, id, env, phone_number_id, business_account_id, display_phone, status, quality_rating,

@@ -29,6 +29,13 @@ select * from templates
 where env = $1 and provider_template_id = $2 and ($3::text is null or number_id = $3) and deleted_at is null
 order by id limit 2
 
+-- name: of_business_account
+select t.* from templates t
+join numbers n on n.organization_id = t.organization_id and n.id = t.number_id
+where t.env = $1 and t.provider_template_id = $2 and n.business_account_id = $3
+    and t.deleted_at is null and n.deleted_at is null
+order by t.id
+
 -- name: page
 select * from templates
 where organization_id = $1 and env = $2 and deleted_at is null

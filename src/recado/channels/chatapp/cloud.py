@@ -1,0 +1,273 @@
+"""The hosted graph-style API: a provider in the cloud, one address for all numbers, each with its token (C29.2).
+
+Every answer, and every way in which none comes, becomes an outcome value; nothing personal enters a text or a log.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import datetime
+from typing import Any
+
+import orjson
+from yarl import URL
+
+from recado.channels.chatapp import (
+    cloud_answers,
+    cloud_callbacks,
+    cloud_media,
+    cloud_messages,
+    cloud_templates,
+)
+from recado.channels.chatapp.cloud_media import OpenMedia
+from recado.channels.chatapp.cloud_messages import PRODUCT
+from recado.channels.errors import MalformedCallback, ProviderError
+from recado.channels.events import Event
+from recado.channels.fields import Fields
+from recado.channels.outbound_http import MAX_ANSWER, Answer, NotSent, OutboundHttp
+from recado.channels.provider import (
+    Account,
+    Down,
+    NumberHealth,
+    OutboundMessage,
+    Outcome,
+    ProviderTemplate,
+    Refused,
+    Submission,
+    TemplateSubmission,
+)
+from recado.channels.signing import header, signing_key
+from recado.domain.clock import Clock
+
+_is_id = re.compile(r"[0-9A-Za-z_\-]{1,1024}").fullmatch
+_PROFILE_EDGE = f"{PRODUCT}_business_profile"
+_PAGE = 100  # templates
+_MOST_PAGES = 60  # an account holds at most 6,000 templates
+_LONGEST_PAGE = 8 * 1024 * 1024  # bytes
+_MAX_ID = 256
+_MAX_ADDRESS = 4_096
+
+
+class Cloud:
+    """`url`: the base of the API with its version; `app_secret`: what signs its callbacks.
+
+    `connections`: calls in flight (C31); `timeout`, `connect_timeout`: seconds.
+    """
+
+    name = "cloud"
+    idempotent = False
+    always_references = False
+    verification_delay = 1.0
+
+    def __init__(
+        self,
+        *,
+        url: str,
+        app_secret: str,
+        clock: Clock,
+        connections: int = 4_000,
+        timeout: float = 15.0,
+        connect_timeout: float = 5.0,
+    ) -> None:
+        base = URL(url)
+        if base.scheme not in ("http", "https") or not base.host or base.user or base.query_string or base.fragment:
+            raise ValueError("the provider's address is http(s)://host[:port][/path], without user, query or fragment")
+        self._base = base
+        self._secret = signing_key(app_secret)
+        self._clock = clock
+        self._http = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
+
+    async def start(self) -> None:
+        await self._http.start()
+
+    async def stop(self) -> None:
+        await self._http.stop()
+
+    async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        if account.access_token is None:
+            return Down("unauthorized")
+        if not _is_id(account.phone_number_id):
+            return Down("not_found")
+        try:
+            body = orjson.dumps(cloud_messages.body(message))
+        except cloud_messages.Unsendable as error:
+            return Refused("provider_error", str(error))
+        except TypeError:
+            return Refused("provider_error", "the message has no JSON form")
+        url = self._base / account.phone_number_id / "messages"  # an id, and no path of its own
+        answer = await self._http.post(url, body, _headers(account.access_token))
+        personal = (message.to, message.to.lstrip("+"), account.access_token, *_texts(message))
+        return cloud_answers.outcome(answer, self._clock.now(), personal=personal)
+
+    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        return cloud_callbacks.is_signed(header(headers, cloud_callbacks.SIGNATURE), self._secret, body)
+
+    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
+        return cloud_callbacks.events(body)
+
+    # Numbers ----------------------------------------------------------------------------------------------------------
+
+    async def number_health(self, account: Account) -> NumberHealth:
+        number = await self._call(
+            "GET", _object(self._base, account.phone_number_id) % {"fields": cloud_answers.HEALTH_FIELDS}, account
+        )
+        profile = await self._call("GET", self._profile(account) % {"fields": cloud_answers.PROFILE_FIELDS}, account)
+        return cloud_answers.number_health(number, profile)
+
+    async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None:
+        """Everything but the picture, which the API takes from an upload of the application's owner only.
+
+        A field that is left out is emptied: `profile` is the whole of it.
+        """
+        fields = {name: profile.get(name, "") for name in ("address", "email")}
+        fields |= {name: profile[name] for name in ("about", "vertical") if profile.get(name)}  # these cannot be empty
+        websites = [profile["website"]] if profile.get("website") else []
+        await self._call("POST", self._profile(account), account, {**fields, "websites": websites})
+
+    async def connect(self, account: Account) -> None:
+        """Let the account's callbacks come to us, and register the number."""
+        await self._call("POST", _object(self._base, account.business_account_id) / "subscribed_apps", account, {})
+        await self._call(
+            "POST", _object(self._base, account.phone_number_id) / "register", account, {"pin": self._pin(account)}
+        )
+
+    async def disconnect(self, account: Account) -> None:
+        await self._call("POST", _object(self._base, account.phone_number_id) / "deregister", account, {})
+
+    # Templates --------------------------------------------------------------------------------------------------------
+
+    async def submit_template(self, account: Account, template: TemplateSubmission) -> Submission:
+        body = cloud_templates.submission(template)
+        answer = await self._call("POST", self._templates(account), account, body)
+        return Submission(cloud_answers.text_of(answer, "id", _MAX_ID))
+
+    async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None:
+        wanted = {"name": name}
+        if provider_template_id is not None:  # else all languages of that name
+            wanted["hsm_id"] = provider_template_id
+        await self._call("DELETE", self._templates(account) % wanted, account)
+
+    async def list_templates(self, account: Account) -> list[ProviderTemplate]:
+        found: list[ProviderTemplate] = []
+        wanted = {"fields": cloud_templates.LISTED_FIELDS, "limit": str(_PAGE)}
+        for page in range(_MOST_PAGES):
+            answer = await self._call("GET", self._templates(account) % wanted, account, longest=_LONGEST_PAGE)
+            try:
+                found += cloud_templates.listed(Fields(answer, "list").items("data", 1_000), f"page[{page}].data")
+                after = cloud_templates.page_end(answer)
+            except MalformedCallback as error:
+                raise cloud_answers.malformed(error.where) from None
+            if after is None:
+                break
+            wanted["after"] = after
+        return found
+
+    # Media ------------------------------------------------------------------------------------------------------------
+
+    async def upload_media(
+        self, account: Account, content: AsyncIterable[bytes], *, size: int, mime_type: str, filename: str
+    ) -> str:
+        """Hand over `size` bytes; the id under which messages of this number send them. Raises `ProviderError`."""
+        form = cloud_media.upload_form(content, size, mime_type, filename)
+        token = _token(account)
+        headers = {**_headers(token), "Content-Type": form.content_type, "Content-Length": str(form.length)}
+        url = _object(self._base, account.phone_number_id) / "media"
+        answer = await self._http.request("POST", url, headers, body=form.parts, timeout=cloud_media.UPLOAD_TIMEOUT)
+        if not isinstance(answer, Answer):
+            raise _unreachable(answer, "upload_media")
+        return cloud_answers.text_of(cloud_answers.operation_result(answer, personal=(token,)), "id", _MAX_ID)
+
+    @asynccontextmanager
+    async def open_media(self, account: Account, media_ref: str) -> AsyncIterator[OpenMedia]:
+        """Read media that a person sent (`Inbound.media_ref`), or that was uploaded. Raises `ProviderError`."""
+        about = await self._call("GET", _object(self._base, media_ref), account)
+        url = cloud_media.download_address(cloud_answers.text_of(about, "url", _MAX_ADDRESS), self._base)
+        try:
+            fields = Fields(about, "media")
+            mime_type, sha256 = fields.text("mime_type", 256), fields.optional_text("sha256", 128)
+            size = fields.optional_count("file_size", 2**40)
+        except MalformedCallback as error:
+            raise cloud_answers.malformed(error.where) from None
+        try:
+            async with self._http.download(url, _headers(_token(account)), timeout=cloud_media.UPLOAD_TIMEOUT) as (
+                status,
+                _,
+                chunks,
+            ):
+                if status != 200:
+                    raise ProviderError("unreachable", "no_answer", f"the provider answered with status {status}")
+                yield OpenMedia(mime_type, size, sha256, cloud_media.chunks_of(chunks))
+        except OSError:
+            raise ProviderError("unreachable", "no_answer", "the provider did not answer open_media") from None
+
+    # Parts ------------------------------------------------------------------------------------------------------------
+
+    def _profile(self, account: Account) -> URL:
+        return _object(self._base, account.phone_number_id) / _PROFILE_EDGE
+
+    def _templates(self, account: Account) -> URL:
+        return _object(self._base, account.business_account_id) / "message_templates"
+
+    def _pin(self, account: Account) -> str:
+        """The second factor of a number's registration, the same each time: six digits from our secret and its id."""
+        digest = hmac.new(self._secret, account.phone_number_id.encode(), hashlib.sha256).digest()
+        return f"{int.from_bytes(digest[:8], 'big') % 1_000_000:06}"
+
+    async def _call(
+        self,
+        method: str,
+        url: URL,
+        account: Account,
+        body: Mapping[str, Any] | None = None,
+        *,
+        longest: int = MAX_ANSWER,
+    ) -> Mapping[str, Any]:
+        """One operation other than a send; raises `ProviderError`."""
+        token = _token(account)
+        sent = None if body is None else orjson.dumps({"messaging_product": PRODUCT, **body})
+        answer = await self._http.request(method, url, _headers(token), body=sent, longest=longest)
+        if not isinstance(answer, Answer):
+            raise _unreachable(answer, f"{method} {url.name}" if url.name.isalpha() else method)
+        return cloud_answers.operation_result(answer, personal=(token,))
+
+
+def _object(base: URL, object_id: str) -> URL:
+    """The address of one object; raises `ProviderError` for an id that would be a path of its own."""
+    if not _is_id(object_id):
+        raise ProviderError("refused", "provider_error", "the id is none that this provider gives")
+    return base / object_id
+
+
+def _token(account: Account) -> str:
+    if account.access_token is None:
+        raise ProviderError("unreachable", "unauthorized", "the number has no access token")
+    return account.access_token
+
+
+def _headers(token: str) -> dict[str, str]:
+    return {
+        "Authorization": f"Bearer {token}",
+        "Content-Type": "application/json",
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+        "User-Agent": "Recado",
+    }
+
+
+def _unreachable(answer: object, operation: str) -> ProviderError:
+    code = "connect_failed" if isinstance(answer, NotSent) else "no_answer"
+    return ProviderError("unreachable", code, f"the provider did not answer {operation}")
+
+
+def _texts(message: OutboundMessage) -> tuple[str, ...]:
+    """What a provider could quote back to us in the text of a refusal."""
+    return (*(message.template_vars or ()), *_strings(message.payload or {}))
+
+
+def _strings(value: object) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    return [text for each in inner for text in _strings(each)]

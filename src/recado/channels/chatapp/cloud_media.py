@@ -1,0 +1,87 @@
+"""Media at the hosted API: uploads as a form of several parts, downloads from an address that it gives (C8)."""
+
+import secrets
+from collections.abc import AsyncIterable, AsyncIterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from yarl import URL
+
+from recado.channels.chatapp.cloud_messages import PRODUCT
+from recado.channels.errors import ProviderError
+
+UPLOAD_TIMEOUT: Final = 300.0
+"""Seconds for all of a body of up to 100 MB, as long as it keeps moving."""
+
+_BOUNDARY_BYTES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class OpenMedia:
+    """Media being read. `size` in bytes and `sha256` (hex) as the provider says, where it does.
+
+    The chunks raise `ProviderError` when the connection breaks off.
+    """
+
+    mime_type: str
+    size: int | None
+    sha256: str | None
+    chunks: AsyncIterator[bytes] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class UploadForm:
+    """The form of one upload: `content_type` of the request, its `length` in bytes, and its parts."""
+
+    content_type: str
+    length: int
+    parts: AsyncIterator[bytes] = field(repr=False)
+
+
+def upload_form(content: AsyncIterable[bytes], size: int, mime_type: str, filename: str) -> UploadForm:
+    """`size`: bytes of the content; a content of another length breaks the request off."""
+    boundary = secrets.token_hex(_BOUNDARY_BYTES)
+    mime_type = _header_text(mime_type)
+    head = b"".join(
+        f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+        for name, value in (("messaging_product", PRODUCT), ("type", mime_type))
+    )
+    head += (
+        f'--{boundary}\r\nContent-Disposition: form-data; name="file"; filename="{_header_text(filename)}"\r\n'
+        f"Content-Type: {mime_type}\r\n\r\n"
+    ).encode()
+    tail = f"\r\n--{boundary}--\r\n".encode()
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield head
+        async for chunk in content:
+            yield chunk
+        yield tail
+
+    return UploadForm(f"multipart/form-data; boundary={boundary}", len(head) + size + len(tail), parts())
+
+
+def download_address(text: str, api: URL) -> URL:
+    """The address of media as the provider gives it; raises `ProviderError` for one that the token must not go to."""
+    try:
+        url = URL(text)
+    except ValueError:
+        url = URL()
+    safe = url.scheme == "https" or (url.scheme == "http" and api.scheme == "http" and url.host == api.host)
+    if not safe or not url.host or url.user:
+        raise ProviderError("unreachable", "malformed_answer", "the provider gave an address of media that is not safe")
+    return url
+
+
+async def chunks_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same chunks, with our error."""
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except OSError:
+        raise ProviderError("unreachable", "no_answer", "the media broke off") from None
+
+
+def _header_text(text: str) -> str:
+    """What may stand between quotes in a header of a part."""
+    return "".join("_" if character in '"\\' or not character.isprintable() else character for character in text)
