@@ -14,6 +14,7 @@ from recado.actors.system import ActorSystem, Follow
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
 from recado.channels.chatapp.bridge import Bridge
+from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.provider import ChatAppProvider
 from recado.config.settings import Settings
@@ -113,6 +114,13 @@ class Application:
                 callback_url=f"{settings.address()}/v2/callbacks/{CHANNEL}/bridge",
                 clock=clock,
             )
+        elif settings.adapter_chatapp == "cloud":
+            app_secret = settings.cloud_app_secret
+            providers["live"] = Cloud(
+                url=settings.cloud_url or "",
+                app_secret=app_secret.get_secret_value() if app_secret else "",
+                clock=clock,
+            )
         return providers
 
     async def _assemble(self, running: AsyncExitStack, providers: Mapping[str, ChatAppProvider]) -> None:
@@ -178,7 +186,11 @@ class Application:
             *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=changed),
             *api_key_routes(database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes),
             *audit_routes(database=db, cursors=cursors),
-            *callback_routes(providers=callback_providers, take=system.callbacks.take),
+            *callback_routes(
+                providers=callback_providers,
+                take=system.callbacks.take,
+                verify_token=_verify_token(settings),
+            ),
         )
 
         async def ready() -> Mapping[str, bool]:
@@ -208,6 +220,13 @@ class Application:
         for part in (uses, windows, system.root, server):
             running.push_async_callback(part.stop)
             await part.start()
+
+
+def _verify_token(settings: Settings) -> str | None:
+    """What the hosted API must know before it may subscribe; None where it is not the adapter."""
+    if settings.adapter_chatapp != "cloud" or settings.cloud_verify_token is None:
+        return None
+    return settings.cloud_verify_token.get_secret_value()
 
 
 def _allow_open_files() -> None:

@@ -60,7 +60,7 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("SANDBOX_TIME_SCALE", "nan", "a number of 0 or more"),
         ("LOG_LEVEL", "loud", "debug, info, warning or error"),
         ("LOG_FORMAT", "xml", "console or json"),
-        ("ADAPTER_CHATAPP", "pigeon", "sandbox, bridge or empty"),
+        ("ADAPTER_CHATAPP", "pigeon", "sandbox, bridge, cloud or empty"),
         ("BASE_URL", "ftp://example.com", "an http(s) address"),
         ("BASE_URL", "https://user@example.com", "an http(s) address"),
         ("BASE_URL", "https://example.com/?a=1", "an http(s) address"),
@@ -171,4 +171,17 @@ def test_the_address_names_the_port_that_was_bound_or_the_one_given_to_callers(m
 def test_names_that_no_setting_has_are_told() -> None:
     assert unknown_variables({"RECADO_LISTN": "", "RECADO_LISTEN": "", "recado_data_dir": "", "HOME": ""}) == [
         "RECADO_LISTN"
+    ]
+
+
+def test_the_hosted_api_needs_its_address_secret_and_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_ADAPTER_CHATAPP", "cloud")
+    monkeypatch.setenv("RECADO_CLOUD_URL", "https://graph.example.com/v24.0/")
+
+    with pytest.raises(SettingsError) as refusal:
+        load_settings()
+
+    assert [line.partition(" ")[0] for line in refusal.value.lines] == [
+        "RECADO_CLOUD_APP_SECRET",
+        "RECADO_CLOUD_VERIFY_TOKEN",
     ]

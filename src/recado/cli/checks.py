@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -23,6 +24,7 @@ from recado.storage.organizations import all_organizations
 _SKEW_LIMIT = 2.0  # seconds
 _TOOL_TIMEOUT = 5.0
 _SHORT_TOKEN = 20  # characters
+_HERE = frozenset({"127.0.0.1", "::1", "localhost"})  # a simulator, which calls any address
 
 
 class Verdict(StrEnum):
@@ -121,7 +123,12 @@ async def _clock(installation: Installation) -> list[Finding]:
 async def _providers(settings: Settings) -> list[Finding]:
     match settings.adapter_chatapp:
         case "bridge":
-            return [await _bridge(str(settings.bridge_chatapp_url))]
+            return [await _answers("the bridge", str(settings.bridge_chatapp_url), "start it")]
+        case "cloud":
+            answers = await _answers(
+                "the hosted API", str(settings.cloud_url), "look at RECADO_CLOUD_URL and the network"
+            )
+            return [answers, *_cloud(settings)]
         case "sandbox":
             return [Finding("providers", Verdict.WARNING, "chatapp: live messages go to the sandbox, to nobody")]
         case _:
@@ -129,14 +136,25 @@ async def _providers(settings: Settings) -> list[Finding]:
             return [Finding("providers", Verdict.OK, text)]
 
 
-async def _bridge(url: str) -> Finding:
-    """Any answer will do: what the bridge says to a request without a message is its own affair."""
+def _cloud(settings: Settings) -> Iterator[Finding]:
+    """What the provider is to be told, and what would keep its callbacks away."""
+    address = f"{settings.address()}/v2/callbacks/chatapp/cloud"
+    if address.startswith("https://"):
+        yield Finding("providers", Verdict.OK, f"chatapp: enter {address} as the callback address at the provider")
+    elif urlsplit(str(settings.cloud_url)).hostname not in _HERE:
+        text = f"chatapp: the provider calls https addresses only, not {address}: set RECADO_BASE_URL"
+        yield Finding("providers", Verdict.WARNING, text)
+    token = settings.cloud_verify_token
+    if token is not None and len(token.get_secret_value()) < _SHORT_TOKEN:
+        yield Finding("settings", Verdict.WARNING, f"RECADO_CLOUD_VERIFY_TOKEN has less than {_SHORT_TOKEN} characters")
+
+
+async def _answers(what: str, url: str, mend: str) -> Finding:
+    """Any answer will do: what the provider says to a request without a message is its own affair."""
     timeout = aiohttp.ClientTimeout(total=_TOOL_TIMEOUT)
     try:
         async with aiohttp.ClientSession(timeout=timeout) as session, session.get(url, allow_redirects=False):
-            return Finding("providers", Verdict.OK, f"chatapp: the bridge at {url} answers")
+            return Finding("providers", Verdict.OK, f"chatapp: {what} at {url} answers")
     except (TimeoutError, aiohttp.ClientError, OSError) as error:
         reason = type(error).__name__
-        return Finding(
-            "providers", Verdict.FAILURE, f"chatapp: the bridge at {url} does not answer ({reason}): start it"
-        )
+        return Finding("providers", Verdict.FAILURE, f"chatapp: {what} at {url} does not answer ({reason}): {mend}")

@@ -84,10 +84,10 @@ class Settings(BaseSettings):
         "base64 of at least 32 bytes, such as $(openssl rand -base64 32)",
         "embedded database: made once and kept in `DATA_DIR`",
     )
-    adapter_chatapp: Literal["", "sandbox", "bridge"] = _setting(
+    adapter_chatapp: Literal["", "sandbox", "bridge", "cloud"] = _setting(
         "",
         "The provider adapter of the chat-app channel for live. Test always uses the sandbox.",
-        "sandbox, bridge or empty",
+        "sandbox, bridge, cloud or empty",
         "none: live sends answer 502",
     )
     bridge_chatapp_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
@@ -102,12 +102,35 @@ class Settings(BaseSettings):
     bridge_chatapp_secret: SecretStr | None = _setting(
         None, "The secret with which the bridge signs its callbacks.", "a text", "none"
     )
+    cloud_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
+        None,
+        "The address of the chat-app provider's hosted API, with its version.",
+        "an http(s) address without query, such as https://graph.example.com/v24.0",
+        "none",
+    )
+    cloud_app_secret: SecretStr | None = _setting(
+        None, "The secret of the application at the hosted API: it signs its callbacks.", "a text", "none"
+    )
+    cloud_verify_token: SecretStr | None = _setting(
+        None,
+        "The text with which the hosted API shows, when it subscribes to callbacks, that we entered the address.",
+        "a text",
+        "none",
+    )
     sandbox_time_scale: float = Field(
         1.0,
         ge=0,
         allow_inf_nan=False,
         description="Stretches the sandbox's delays; 0 lets everything happen at once.",
         json_schema_extra={"form": "a number of 0 or more, such as 1 or 0.1", "default": "`1`"},
+    )
+    ssrf_allow_cidrs: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(parse_networks)] = (
+        _setting(
+            (),
+            "Networks that webhook URLs may lead to although they are not public, on any port and with http too.",
+            "a list of addresses or networks, such as 127.0.0.0/8, ::1",
+            "none",
+        )
     )
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode, BeforeValidator(parse_networks)] = (
         _setting(
@@ -170,15 +193,18 @@ def _line(entry: Any) -> str:
     return f"{PREFIX}{field.upper()} must be {extra['form']}{reason}"
 
 
+_NEEDED = {
+    "bridge": ("bridge_chatapp_url", "bridge_chatapp_token", "bridge_chatapp_secret"),
+    "cloud": ("cloud_url", "cloud_app_secret", "cloud_verify_token"),
+}
+
+
 def _missing_together(settings: Settings) -> list[str]:
-    lines = []
-    if settings.adapter_chatapp == "bridge":
-        lines += [
-            f"{PREFIX}{name.upper()} is missing: {PREFIX}ADAPTER_CHATAPP=bridge needs it"
-            for name in ("bridge_chatapp_url", "bridge_chatapp_token", "bridge_chatapp_secret")
-            if getattr(settings, name) is None
-        ]
-    return lines
+    return [
+        f"{PREFIX}{name.upper()} is missing: {PREFIX}ADAPTER_CHATAPP={settings.adapter_chatapp} needs it"
+        for name in _NEEDED.get(settings.adapter_chatapp, ())
+        if getattr(settings, name) is None
+    ]
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:

@@ -11,6 +11,7 @@ from recado.actors.acceptance import Acceptance
 from recado.actors.receipts import Receipts
 from recado.actors.sending import Sending
 from recado.channels.chatapp.bridge import Bridge
+from recado.channels.chatapp.cloud import Cloud
 from recado.domain.ids import TEMPLATE
 from recado.domain.page import CursorSigner
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
@@ -31,6 +32,7 @@ SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
 LIMITS = dict.fromkeys(("read", "write", "send", "failed"), (100_000.0, 100_000))
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
 CALLBACK = "/v2/callbacks/chatapp/bridge"
+VERIFY_TOKEN = "verify-me-7f"
 
 
 @dataclass
@@ -125,6 +127,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         callback_url="http://recado.test" + CALLBACK,
         clock=clock,
     )
+    cloud = Cloud(url="http://127.0.0.1:9", app_secret="app-secret", clock=clock)
     routes = (
         *message_routes(
             database=database,
@@ -137,7 +140,9 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         *sandbox_inbound_routes(
             database=database, numbers=directories.numbers, receiver=Receipts(database, clock=clock, ids=ids)
         ),
-        *callback_routes(providers={("chatapp", "bridge"): bridge}, take=take),
+        *callback_routes(
+            providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take, verify_token=VERIFY_TOKEN
+        ),
     )
     server = HttpServer(
         routes,

@@ -3,6 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from recado.channels.chatapp import cloud_callbacks
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
 from recado.http.routes.callbacks import LARGEST
 
@@ -32,3 +35,42 @@ async def test_a_callback_of_another_hand_is_not_stored(mail: Any) -> None:
     large = b" " * (LARGEST + 1)
     assert (await mail.api.post(CALLBACK, raw=large, headers=signed(mail, large), token="")).status == 413
     assert mail.callbacks == []
+
+
+CLOUD = "/v2/callbacks/chatapp/cloud"
+
+
+async def test_the_hosted_api_s_callback_is_known_by_its_own_signature(mail: Any) -> None:
+    body = b'{"entry": []}'
+    signature = cloud_callbacks.signature(b"app-secret", body)
+    answer = await mail.api.post(CLOUD, raw=body, headers={"X-Hub-Signature-256": signature}, token="")
+    assert (answer.status, answer.body) == (200, {})
+    answer = await mail.api.post(CLOUD, raw=body + b" ", headers={"X-Hub-Signature-256": signature}, token="")
+    assert (answer.status, answer.code) == (401, "INVALID_SIGNATURE")
+    assert mail.callbacks == [("chatapp", "cloud", body)]
+
+
+async def test_who_knows_the_verify_token_gets_the_challenge_back(mail: Any) -> None:
+    query = "?hub.mode=subscribe&hub.challenge=1158201444&hub.verify_token="
+    answer = await mail.api.get(f"{CLOUD}{query}verify-me-7f", token="")
+    assert (answer.status, answer.body) == (200, 1158201444)
+    assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("query", "status"),
+    [
+        ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=verify-me-7", 401),
+        ("hub.mode=subscribe&hub.challenge=1&hub.verify_token=", 401),
+        ("hub.mode=unsubscribe&hub.challenge=1&hub.verify_token=verify-me-7f", 401),
+        ("hub.mode=subscribe&hub.verify_token=verify-me-7f", 400),
+        ("", 400),
+    ],
+)
+async def test_whoever_does_not_know_the_verify_token_learns_nothing(mail: Any, query: str, status: int) -> None:
+    assert (await mail.api.get(f"{CLOUD}?{query}", token="")).status == status
+
+
+async def test_only_the_hosted_api_asks_before_it_calls(mail: Any) -> None:
+    query = "?hub.mode=subscribe&hub.challenge=1&hub.verify_token=verify-me-7f"
+    assert (await mail.api.get(f"{CALLBACK}{query}", token="")).status == 404

@@ -1,15 +1,20 @@
 """What providers report: the signature is checked and the body stored before the answer; the rest is later (C29.5)."""
 
+import hmac
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Annotated
+
+from pydantic import Field
 
 from recado.channels.provider import ChatAppProvider
 from recado.domain.errors import Problem, not_found
 from recado.http.call import Call
-from recado.http.models import ApiModel
+from recado.http.models import ApiModel, QueryModel
 from recado.http.reply import Reply
 from recado.http.route import MIB, Access, Route
 
 LARGEST = 3 * MIB
+CLOUD = ("chatapp", "cloud")
 
 Take = Callable[[str, str, bytes], Awaitable[None]]
 """(channel, adapter, body): stores the body once, and has it processed."""
@@ -19,12 +24,23 @@ class CallbackTaken(ApiModel):
     """Nothing to say: the body is stored."""
 
 
-class CallbackOperations:
-    """The handler. `providers`: by channel and adapter, those that send callbacks."""
+class SubscriptionQuery(QueryModel):
+    """What the hosted API asks when somebody enters this address there."""
 
-    def __init__(self, providers: Mapping[tuple[str, str], ChatAppProvider], take: Take) -> None:
+    mode: Annotated[str, Field(alias="hub.mode", max_length=64)]
+    challenge: Annotated[str, Field(alias="hub.challenge", max_length=1024, description="Comes back as the answer.")]
+    verify_token: Annotated[str, Field(alias="hub.verify_token", max_length=1024)]
+
+
+class CallbackOperations:
+    """The handlers. `providers`: by channel and adapter, those that send callbacks."""
+
+    def __init__(
+        self, providers: Mapping[tuple[str, str], ChatAppProvider], take: Take, verify_token: str | None
+    ) -> None:
         self._providers = dict(providers)
         self._take = take
+        self._verify_token = verify_token
 
     async def receive(self, call: Call) -> Reply:
         channel, adapter = call.path["channel"], call.path["adapter"]
@@ -36,11 +52,39 @@ class CallbackOperations:
         await self._take(channel, adapter, call.raw_body)
         return Reply(200, {})
 
+    async def subscribe(self, call: Call) -> Reply:
+        """The provider asks whether the address is ours before it sends anything there."""
+        query: SubscriptionQuery = call.query
+        if self._verify_token is None or (call.path["channel"], call.path["adapter"]) != CLOUD:
+            raise not_found()
+        known = hmac.compare_digest(query.verify_token.encode(), self._verify_token.encode())
+        if query.mode != "subscribe" or not known:
+            raise Problem("INVALID_SIGNATURE", "The verify token is not the one of this installation.")
+        # As text that no browser takes for a page: whoever holds the token chooses what it says.
+        headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
+        return Reply(200, query.challenge.encode(), headers=headers)
 
-def callback_routes(*, providers: Mapping[tuple[str, str], ChatAppProvider], take: Take) -> tuple[Route, ...]:
-    """The address that providers call."""
-    operations = CallbackOperations(providers, take)
+
+def callback_routes(
+    *, providers: Mapping[tuple[str, str], ChatAppProvider], take: Take, verify_token: str | None = None
+) -> tuple[Route, ...]:
+    """The addresses that providers call. `verify_token`: of the hosted API, where that is the adapter."""
+    operations = CallbackOperations(providers, take, verify_token)
     return (
+        Route(
+            method="GET",
+            path="/v2/callbacks/{channel}/{adapter}",
+            handler=operations.subscribe,
+            operation_id="verifyCallbackSubscription",
+            summary="Answer the challenge of a provider that is about to send callbacks here",
+            description="Only of `chatapp` and `cloud`, where that is the adapter of live.",
+            tag="Callbacks",
+            access=Access.CALLBACK,
+            query=SubscriptionQuery,
+            responses={200: None},
+            response_types={200: "text/plain"},
+            errors=(401, 404),
+        ),
         Route(
             method="POST",
             path="/v2/callbacks/{channel}/{adapter}",
