@@ -13,9 +13,12 @@ from recado.actors.number_view import Records
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
+from recado.actors.webhooks import Webhooks
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.guarded_http import GuardedHttp
+from recado.channels.outbound_guard import OutboundGuard
 from recado.channels.provider import ChatAppProvider
 from recado.config.settings import Settings
 from recado.domain.changes import Change
@@ -39,6 +42,8 @@ from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
 from recado.http.routes.templates import template_routes
+from recado.http.routes.webhook_deliveries import webhook_delivery_routes
+from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.installation import Installation
 from recado.storage.chat_windows import ChatWindows
@@ -133,8 +138,8 @@ class Application:
             directories.forget(change)
             system.changed(change)
 
-        refresh = NumberRefresh(db, clock=clock, keys=keys, provider_for=providers.get, changed=changed)
-        review = TemplateReview(db, clock=clock, keys=keys, provider_for=providers.get, changed=changed)
+        refresh = NumberRefresh(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=changed)
+        review = TemplateReview(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=changed)
         sync = TemplateSync(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=changed)
         records = Records(
             db,
@@ -148,12 +153,16 @@ class Application:
         callback_providers = {
             (CHANNEL, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
         }
+        runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
+        guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs)
+        webhooks = Webhooks(db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(guard, clock=clock), runtime=runtime)
         system = self._system = ActorSystem(
             records,
-            runtime=Runtime(clock, random.Random(os.urandom(32))),  # noqa: S311 - spreads restarts; guards nothing
+            runtime=runtime,
             ids=ids,
             follow=Follow(refresh, review),
             callback_providers=callback_providers,
+            webhooks=webhooks,
         )
         windows = ChatWindows(db, clock=clock)
         acceptance = Acceptance(
@@ -184,7 +193,19 @@ class Application:
             *sandbox_inbound_routes(database=db, numbers=directories.numbers, receiver=system.receipts),
             *sandbox_record_routes(database=db, ids=ids, changed=changed),
             *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=changed),
-            *api_key_routes(database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes),
+            *api_key_routes(
+                database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes, changed=changed
+            ),
+            *webhook_routes(
+                database=db,
+                ids=ids,
+                keys=keys,
+                guard=guard,
+                actors=webhooks,
+                random_bytes=installation.random_bytes,
+                changed=changed,
+            ),
+            *webhook_delivery_routes(database=db, ids=ids, keys=keys, cursors=cursors, changed=changed),
             *audit_routes(database=db, cursors=cursors),
             *callback_routes(
                 providers=callback_providers,

@@ -30,6 +30,9 @@ from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
 from recado.http.routes.template_models import TemplateOut
 from recado.http.routes.templates import template_routes
+from recado.http.routes.webhook_deliveries import webhook_delivery_routes
+from recado.http.routes.webhook_models import DeliveryDetail, WebhookOut
+from recado.http.routes.webhooks import webhook_routes
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contract.md").read_text("utf-8")
@@ -78,7 +81,17 @@ def routes() -> tuple[Route, ...]:
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(database=nothing, ids=nothing, random_bytes=nothing, changed=nothing),
-        *api_key_routes(database=nothing, ids=nothing, keys=nothing, random_bytes=nothing),
+        *api_key_routes(database=nothing, ids=nothing, keys=nothing, random_bytes=nothing, changed=nothing),
+        *webhook_routes(
+            database=nothing,
+            ids=nothing,
+            keys=nothing,
+            guard=nothing,
+            actors=nothing,
+            random_bytes=nothing,
+            changed=nothing,
+        ),
+        *webhook_delivery_routes(database=nothing, ids=nothing, keys=nothing, cursors=nothing, changed=nothing),
         *audit_routes(database=nothing, cursors=nothing),
         *callback_routes(providers={}, take=nothing),
     )
@@ -164,6 +177,8 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C14.1", NumberOut),
         ("C14.3", HealthOut),
         ("C15.1", MessageModel),
+        ("C23.1", WebhookOut),
+        ("C23.3", DeliveryDetail),
         ("C24.1", OrganizationOut),
         ("C24.4", ApiKeyOut),
     ],

@@ -200,15 +200,15 @@ async def api(database: Database) -> AsyncIterator[Api]:
         changes.append(change)
 
     shared: dict[str, Any] = {
-        "clock": clock, "keys": key_ring, "provider_for": lambda env: providers[env], "changed": changed,
+        "clock": clock, "ids": ids, "keys": key_ring, "provider_for": lambda env: providers[env], "changed": changed,
     }  # fmt: skip
     refresh, review = NumberRefresh(database, **shared), TemplateReview(database, **shared)
-    sync = TemplateSync(database, ids=ids, **shared)
+    sync = TemplateSync(database, **shared)
     resources: dict[str, Any] = {"database": database, "ids": ids, "changed": changed}
     providing: dict[str, Any] = {**resources, "keys": key_ring, "provider_for": lambda env: providers[env]}
     routes = (
         *organization_routes(**resources, random_bytes=os.urandom),
-        *api_key_routes(database=database, ids=ids, keys=directories.keys, random_bytes=os.urandom),
+        *api_key_routes(**resources, keys=directories.keys, random_bytes=os.urandom),
         *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
         *number_routes(**providing),
         *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),

@@ -11,11 +11,13 @@ from datetime import datetime, timedelta
 import structlog
 
 from recado.actors.accounts import account_of
+from recado.actors.record_events import number_moved
 from recado.channels.provider import ChatAppProvider, NumberHealth, ProviderError
 from recado.channels.provider import NumberStatus as NumberReport
 from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
+from recado.domain.ids import IdSource
 from recado.domain.number import (
     NUMBER_MACHINE,
     MessagingTier,
@@ -56,10 +58,18 @@ class NumberRefresh:
     """
 
     def __init__(
-        self, database: Database, *, clock: Clock, keys: KeyRing, provider_for: ProviderFor, changed: OnChange
+        self,
+        database: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        keys: KeyRing,
+        provider_for: ProviderFor,
+        changed: OnChange,
     ) -> None:
         self._database = database
         self._clock = clock
+        self._ids = ids
         self._keys = keys
         self._provider_for = provider_for
         self._changed = changed
@@ -121,8 +131,10 @@ class NumberRefresh:
             if before is None:  # deleted meanwhile
                 return number
             after = await numbers.save(connection, before, change(before, now), now)
+            queued = await number_moved(connection, self._ids, before, after)
         if after.revision != before.revision:
             self._changed(NumberChanged(after.organization_id, after.env, after.id))
+            self._changed(queued)
         return after
 
 

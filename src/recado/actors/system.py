@@ -22,8 +22,16 @@ from recado.actors.sending import Sending
 from recado.actors.template_review import TemplateReview
 from recado.actors.upkeep import Upkeep
 from recado.actors.waiting import WaitExplainer
+from recado.actors.webhooks import Webhooks
 from recado.channels.provider import ChatAppProvider
-from recado.domain.changes import Change, NumberChanged, OrganizationChanged, TemplateChanged
+from recado.domain.changes import (
+    Change,
+    DeliveriesQueued,
+    NumberChanged,
+    OrganizationChanged,
+    SubscriptionChanged,
+    TemplateChanged,
+)
 from recado.domain.ids import IdSource
 from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
@@ -63,8 +71,10 @@ class ActorSystem:
         ids: IdSource,
         follow: Follow,
         callback_providers: Mapping[tuple[str, str], ChatAppProvider],
+        webhooks: Webhooks,
     ) -> None:
         self._records = records
+        self._webhooks = webhooks
         db, clock = records.db, records.clock
         self._pacers: dict[str, Pacer] = {}
         self._moments = Moments(clock)
@@ -100,7 +110,8 @@ class ActorSystem:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)
             self.root.add_service(f"numbers of {env}", Periodic(f"numbers of {env}", 1.0, refresh, clock))
             self.root.add_service(f"templates of {env}", Periodic(f"templates of {env}", 1.0, review, clock))
-        self.root.add_service("upkeep", Upkeep(db, clock=clock, callbacks=self.callbacks))
+        webhooks.join(self.root)
+        self.root.add_service("upkeep", Upkeep(db, clock=clock, callbacks=self.callbacks, webhooks=webhooks))
         self._lost: asyncio.Future[BaseException] | None = None
 
     async def start(self) -> None:
@@ -151,6 +162,10 @@ class ActorSystem:
                 self.tell((organization_id, env, number_id), Changed())
             case TemplateChanged(organization_id, env, number_id, template_id):
                 self.tell((organization_id, env, number_id), TemplateMoved(template_id))
+            case SubscriptionChanged(organization_id, _, subscription_id):
+                self._webhooks.changed((organization_id, subscription_id))
+            case DeliveriesQueued(subscriptions):
+                self._webhooks.queued(subscriptions)
             case OrganizationChanged(organization_id):
                 for cell in self._registry:
                     key = cell.key

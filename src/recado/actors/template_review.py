@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from recado.actors.accounts import account_of
+from recado.actors.record_events import template_moved
 from recado.channels.provider import (
     ChatAppProvider,
     ProviderError,
@@ -23,6 +24,7 @@ from recado.channels.provider import (
 from recado.channels.provider import TemplateStatus as TemplateReport
 from recado.domain.changes import OnChange, TemplateChanged
 from recado.domain.clock import Clock
+from recado.domain.ids import IdSource
 from recado.domain.template import (
     TEMPLATE_MACHINE,
     TemplateCategory,
@@ -57,10 +59,18 @@ class TemplateReview:
     """Takes due steps. `run` is one pass over what is due in one environment, to be called every second."""
 
     def __init__(
-        self, database: Database, *, clock: Clock, keys: KeyRing, provider_for: ProviderFor, changed: OnChange
+        self,
+        database: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        keys: KeyRing,
+        provider_for: ProviderFor,
+        changed: OnChange,
     ) -> None:
         self._database = database
         self._clock = clock
+        self._ids = ids
         self._keys = keys
         self._provider_for = provider_for
         self._changed = changed
@@ -137,8 +147,10 @@ class TemplateReview:
             if before is None:  # deleted meanwhile
                 return
             after = await templates.save(connection, before, change(before, now), now)
+            queued = await template_moved(connection, self._ids, before, after)
         if after.revision != before.revision:
             self._changed(change_of(after))
+            self._changed(queued)
 
 
 def change_of(template: Template) -> TemplateChanged:

@@ -4,9 +4,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from recado.actors.accounts import account_of, required
+from recado.actors.record_events import template_moved
 from recado.actors.template_review import change_of, without_step
 from recado.channels.provider import ChatAppProvider, ProviderTemplate
-from recado.domain.changes import OnChange
+from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.ids import TEMPLATE, IdSource
@@ -53,22 +54,28 @@ class TemplateSync:
         provider = required(self._provider_for(number.env))
         listed = await provider.list_templates(account_of(number, self._keys))
         touched = []
+        queued: list[DeliveriesQueued] = []
         async with self._database.transaction() as connection:
             for theirs in listed:
-                template = await self._take(connection, number, theirs) if _usable(theirs) else None
+                template = await self._take(connection, number, theirs, queued) if _usable(theirs) else None
                 if template is not None:
                     touched.append(template)
         for template in touched:
             self._changed(change_of(template))
+        for deliveries in queued:
+            self._changed(deliveries)
         return len(touched)
 
-    async def _take(self, connection: Connection, number: Number, theirs: ProviderTemplate) -> Template | None:
+    async def _take(
+        self, connection: Connection, number: Number, theirs: ProviderTemplate, queued: list[DeliveriesQueued]
+    ) -> Template | None:
         before = await templates.by_name_locked(
             connection, number.organization_id, number.env, number.id, theirs.name, theirs.language
         )
         now = self._clock.now()
         if before is not None:
             after = await templates.save(connection, before, refreshed(before, theirs), now)
+            queued.append(await template_moved(connection, self._ids, before, after))
             return after if after.revision != before.revision else None
         status = TemplateStatus(theirs.status)
         imported = Template(

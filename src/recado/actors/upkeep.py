@@ -1,6 +1,7 @@
-"""What keeps the tables in shape: partitions made ahead, callbacks and idempotency keys past their time (C32)."""
+"""What keeps the tables in shape: partitions made ahead, what is past its time removed (C32)."""
 
 from recado.actors.callbacks import Callbacks
+from recado.actors.webhooks import Webhooks
 from recado.domain.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage import idempotency
@@ -13,10 +14,11 @@ HOUR = 3_600.0  # seconds
 class Upkeep:
     """Runs every hour; each part can be repeated without harm."""
 
-    def __init__(self, db: Database, *, clock: Clock, callbacks: Callbacks) -> None:
+    def __init__(self, db: Database, *, clock: Clock, callbacks: Callbacks, webhooks: Webhooks) -> None:
         self._db = db
         self._clock = clock
         self._callbacks = callbacks
+        self._webhooks = webhooks
         self._worker = Periodic("upkeep", HOUR, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -30,3 +32,4 @@ class Upkeep:
         await ensure_partitions(self._db, self._clock.now())
         await idempotency.purge(self._db, self._clock.now())
         await self._callbacks.purge()
+        await self._webhooks.tidy()

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
+from recado.actors.record_events import key_created
 from recado.cli.common import (
     DataDir,
     Json,
@@ -136,6 +137,7 @@ async def _create(
                 target_id=key.id,
                 details={"scopes": sorted(scopes), "unlimited": unlimited},
             )
+            await key_created(connection, installation.ids, key)  # a running server delivers it
         return key, token
 
 

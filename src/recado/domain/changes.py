@@ -34,7 +34,23 @@ class TemplateChanged:
     sendable: bool
 
 
-Change = OrganizationChanged | NumberChanged | TemplateChanged
+@dataclass(frozen=True, slots=True)
+class SubscriptionChanged:
+    """A webhook subscription was made, changed or revoked."""
+
+    organization_id: str
+    env: str
+    subscription_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveriesQueued:
+    """Webhook deliveries were queued: (organization, subscription) of each that has some."""
+
+    subscriptions: tuple[tuple[str, str], ...]
+
+
+Change = OrganizationChanged | NumberChanged | TemplateChanged | SubscriptionChanged | DeliveriesQueued
 OnChange = Callable[[Change], None]
 
 

@@ -1,12 +1,13 @@
 """The caches of this process together, so that one call makes all of them forget what a change has made stale."""
 
-from recado.domain.changes import Change, NumberChanged, OrganizationChanged, TemplateChanged
+from recado.domain.changes import Change, NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
 from recado.domain.clock import Clock
 from recado.storage.key_directory import KeyDirectory
 from recado.storage.numbers import NumberDirectory
 from recado.storage.organizations import OrganizationDirectory
 from recado.storage.rows import Executor
 from recado.storage.templates import TemplateDirectory
+from recado.storage.webhooks import SubscriptionDirectory
 
 
 class Directories:
@@ -17,6 +18,7 @@ class Directories:
         self.keys = KeyDirectory(executor, clock=clock)
         self.numbers = NumberDirectory(executor, clock=clock)
         self.templates = TemplateDirectory(executor, clock=clock)
+        self.subscriptions = SubscriptionDirectory(executor, clock=clock)
 
     def forget(self, change: Change) -> None:
         """Forget what was changed; to be called after the commit of the change and before anybody else hears of it."""
@@ -28,3 +30,5 @@ class Directories:
             case OrganizationChanged(organization_id):
                 self.organizations.forget(organization_id)
                 self.keys.forget_organization(organization_id)
+            case SubscriptionChanged(organization_id, env, _):
+                self.subscriptions.forget((organization_id, env))

@@ -5,6 +5,8 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
+from recado.actors.record_events import key_created, key_rotated
+from recado.domain.changes import OnChange
 from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
 from recado.domain.ids import API_KEY, IdSource
 from recado.http.audit import actor_of
@@ -34,12 +36,18 @@ class ApiKeyOperations:
     """The handlers."""
 
     def __init__(
-        self, database: Database, ids: IdSource, keys: KeyDirectory, random_bytes: Callable[[int], bytes]
+        self,
+        database: Database,
+        ids: IdSource,
+        keys: KeyDirectory,
+        random_bytes: Callable[[int], bytes],
+        changed: OnChange,
     ) -> None:
         self._database = database
         self._ids = ids
         self._keys = keys
         self._random_bytes = random_bytes
+        self._changed = changed
 
     async def find(self, call: Call) -> ApiKey:
         principal = call.principal
@@ -82,6 +90,8 @@ class ApiKeyOperations:
             )
             await self._record(connection, call, key, "api_key.create", {"scopes": sorted(key.scopes)})
             await self._record_pii(connection, call, key, PII in key.scopes)
+            queued = await key_created(connection, self._ids, key)
+        self._changed(queued)
         return _issued(call, key, token, 201)
 
     async def patch(self, call: Call) -> Reply:
@@ -121,7 +131,9 @@ class ApiKeyOperations:
             key, token = rotated
             details = {"graceSeconds": call.body.grace_seconds}
             await self._record(connection, call, key, "api_key.rotate", details)
+            queued = await key_rotated(connection, self._ids, key)
         self._keys.forget_key(key.id)
+        self._changed(queued)
         return _issued(call, key, token, 200)
 
     async def revoke(self, call: Call) -> Reply:
@@ -196,10 +208,15 @@ def _issued(call: Call, key: ApiKey, token: str, status: int) -> Reply:
 
 
 def api_key_routes(
-    *, database: Database, ids: IdSource, keys: KeyDirectory, random_bytes: Callable[[int], bytes]
+    *,
+    database: Database,
+    ids: IdSource,
+    keys: KeyDirectory,
+    random_bytes: Callable[[int], bytes],
+    changed: OnChange,
 ) -> tuple[Route, ...]:
     """`random_bytes`: unpredictable ones, for the tokens."""
-    operations = ApiKeyOperations(database, ids, keys, random_bytes)
+    operations = ApiKeyOperations(database, ids, keys, random_bytes, changed)
     one: dict[str, Any] = {
         "load": operations.find,
         "path_ids": {"id": API_KEY},

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from recado.actors.record_events import number_moved, template_moved
 from recado.actors.template_review import change_of, without_step
 from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.errors import not_found
@@ -76,8 +77,10 @@ class SandboxOperations:
                 raise not_found()
             call.check_revision(before.revision)
             after = await numbers.save(connection, before, simulated(before, call), call.now)
+            queued = await number_moved(connection, self._ids, before, after)
         if after is not before:
             self._changed(NumberChanged(after.organization_id, after.env, after.id))
+            self._changed(queued)
         return number_reply(call, after)
 
     async def template(self, call: Call) -> Reply:
@@ -92,8 +95,10 @@ class SandboxOperations:
                 after = await submit(connection, before, call, self._ids)
             else:
                 after = await templates.save(connection, before, decided(before, wanted), call.now)
+            queued = await template_moved(connection, self._ids, before, after)
         if after is not before:
             self._changed(change_of(after))
+            self._changed(queued)
         return template_reply(after)
 
 

@@ -1,0 +1,106 @@
+"""Events of records: what a change of a key, a template or a number means to webhooks, in the change's transaction."""
+
+from typing import Any
+
+from recado.domain.changes import DeliveriesQueued
+from recado.domain.ids import IdSource
+from recado.domain.number import NumberStatus
+from recado.domain.template import TemplateStatus
+from recado.storage.api_keys import ApiKey
+from recado.storage.events import emit
+from recado.storage.numbers import Number
+from recado.storage.rows import Executor
+from recado.storage.templates import Template
+
+
+async def key_created(connection: Executor, ids: IdSource, key: ApiKey) -> DeliveriesQueued:
+    """`apikey.created`; answers whom to hint after the commit."""
+    return await _emit(connection, ids, key, "apikey.created", _key_data(key))
+
+
+async def key_rotated(connection: Executor, ids: IdSource, key: ApiKey) -> DeliveriesQueued:
+    """`apikey.rotated`."""
+    data = _key_data(key)
+    if key.previous_valid_until is not None:
+        data["previousValidUntil"] = key.previous_valid_until
+    return await _emit(connection, ids, key, "apikey.rotated", data)
+
+
+async def template_moved(
+    connection: Executor, ids: IdSource, before: Template | None, after: Template
+) -> DeliveriesQueued:
+    """`template.approved`, once in a version, and `template.rejected`; nothing for any other change (C11.3)."""
+    event = template_event(before, after)
+    if event is None:
+        return DeliveriesQueued(())
+    data: dict[str, Any] = {
+        "id": after.id,
+        "numberId": after.number_id,
+        "name": after.name,
+        "language": after.language.value,
+        "category": after.category.value,
+        "version": after.version,
+        "status": after.status.value,
+    }
+    if event == "template.rejected":
+        data["rejectionReason"] = after.rejection_reason
+    return await _emit(connection, ids, after, event, data)
+
+
+def template_event(before: Template | None, after: Template) -> str | None:
+    """The event that a change of a template is, if any."""
+    if before is None or before.status is after.status:
+        return None
+    if after.status is TemplateStatus.APPROVED:
+        return None if before.approved_version == after.version else "template.approved"
+    return "template.rejected" if after.status is TemplateStatus.REJECTED else None
+
+
+async def number_moved(connection: Executor, ids: IdSource, before: Number, after: Number) -> DeliveriesQueued:
+    """`number.quality_changed`: another quality or tier, or a status to or from `flagged` (C14.2)."""
+    if not quality_changed(before, after):
+        return DeliveriesQueued(())
+    data = {
+        "numberId": after.id,
+        "displayPhone": after.display_phone,
+        "previous": _standing(before),
+        "current": _standing(after),
+    }
+    return await _emit(connection, ids, after, "number.quality_changed", data)
+
+
+def quality_changed(before: Number, after: Number) -> bool:
+    """Whether a change of a number is one of its quality."""
+    if NumberStatus.FLAGGED in (before.status, after.status) and before.status is not after.status:
+        return True
+    return before.quality_rating is not after.quality_rating or before.messaging_tier is not after.messaging_tier
+
+
+def _standing(number: Number) -> dict[str, str]:
+    return {
+        "qualityRating": number.quality_rating.value,
+        "messagingTier": number.messaging_tier.value,
+        "status": number.status.value,
+    }
+
+
+def _key_data(key: ApiKey) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "id": key.id,
+        "name": key.name,
+        "env": key.env,
+        "scopes": sorted(key.scopes),
+        "prefix": key.prefix,
+    }
+    if key.created_by_id is not None:
+        data["createdById"] = key.created_by_id
+    if key.expires_at is not None:
+        data["expiresAt"] = key.expires_at
+    return data
+
+
+async def _emit(
+    connection: Executor, ids: IdSource, record: ApiKey | Template | Number, event: str, data: dict[str, Any]
+) -> DeliveriesQueued:
+    keys = await emit(connection, ids, organization_id=record.organization_id, env=record.env, type=event, data=data)
+    return DeliveriesQueued(tuple(keys))

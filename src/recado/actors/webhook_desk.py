@@ -1,0 +1,183 @@
+"""The desk of all subscription actors: what they share, and how their results are written, many in one statement."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import orjson
+
+from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
+from recado.channels.outbound_http import retry_after
+from recado.channels.signing import signing_key
+from recado.channels.webhook_signing import signed_lines, static_lines
+from recado.domain.clock import Clock
+from recado.domain.ids import created_at
+from recado.domain.timestamps import format_timestamp
+from recado.domain.webhook import GONE, MAX_AGE, SubscriptionStatus, retry_delay
+from recado.storage import deliveries, webhooks
+from recado.storage.batch import Batcher
+from recado.storage.crypto import KeyRing, Tampered
+from recado.storage.deliveries import DELIVERED, DROPPED, Due, Result
+from recado.storage.postgres import Database
+from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Subscription
+
+MOST_CALLS = 20_000  # in flight, of all subscriptions
+ANSWER_FIELD = "webhook_answer"
+_ASKS_TO_WAIT = (429, 503)
+_UNREADABLE = Response(None, "the signing secret cannot be read", b"", None, 0.0)
+
+
+class WebhookDesk:
+    """A service. `calls`: those in flight, of all subscriptions."""
+
+    def __init__(self, db: Database, *, clock: Clock, keys: KeyRing, http: GuardedHttp) -> None:
+        self.db = db
+        self.clock = clock
+        self.keys = keys
+        self.http = http
+        self.calls = 0
+        self.results: Batcher[Result, None] = Batcher("deliveries", self._settle, clock=clock, max_queue=50_000)
+        self.healths: Batcher[HealthNote, bool] = Batcher("webhook health", self._note, clock=clock, concurrency=1)
+
+    @property
+    def full(self) -> bool:
+        """Whether no more calls may begin."""
+        return self.calls >= MOST_CALLS
+
+    async def start(self) -> None:
+        await self.http.guard.start()
+        await self.results.start()
+        await self.healths.start()
+
+    async def stop(self) -> None:
+        await self.results.stop()
+        await self.healths.stop()
+        await self.http.guard.stop()
+
+    async def _settle(self, rows: Sequence[Result]) -> Sequence[None]:
+        await deliveries.settle(self.db.hot, rows)
+        return [None] * len(rows)
+
+    async def _note(self, notes: Sequence[HealthNote]) -> Sequence[bool]:
+        return await webhooks.note_health(self.db, notes, self.clock.now())
+
+
+class Channel:
+    """How one version of a subscription is reached: its endpoint, its custom headers, its keys."""
+
+    def __init__(self, subscription: Subscription, desk: WebhookDesk) -> None:
+        """Raises UrlRefused for a URL whose form is never called."""
+        self.subscription = subscription
+        self._desk = desk
+        self._endpoint: Endpoint = desk.http.endpoint(subscription.url, live=subscription.env == "live")
+        try:
+            self._lines = static_lines(headers_of(subscription, desk.keys))
+            self._keys = [signing_key(_secret(subscription, subscription.secret_cipher, desk.keys))]
+            previous = subscription.previous_secret_cipher
+            self._previous = None if previous is None else signing_key(_secret(subscription, previous, desk.keys))
+        except Tampered:
+            self._keys = []
+
+    async def post(self, body: bytes, *, event_id: str, event: str, delivery_id: str, attempt: int) -> Response:
+        """Sign the body anew and post it."""
+        if not self._keys:
+            return _UNREADABLE
+        now = self._desk.clock.now()
+        keys, until = self._keys, self.subscription.previous_secret_until
+        if self._previous is not None and until is not None and until > now:
+            keys = [*keys, self._previous]
+        signed = signed_lines(
+            keys,
+            body,
+            seconds=int(now.timestamp()),
+            event_id=event_id,
+            event=event,
+            delivery_id=delivery_id,
+            attempt=attempt,
+        )
+        return await self._endpoint.post(self._lines + signed, body)
+
+    def close(self) -> None:
+        """Close its connections."""
+        self._endpoint.close()
+
+
+def headers_of(subscription: Subscription, keys: KeyRing) -> list[tuple[str, str]]:
+    """The custom headers in the clear; raises Tampered."""
+    if subscription.headers_cipher is None:
+        return []
+    text = keys.decrypt(
+        subscription.headers_cipher,
+        organization_id=subscription.organization_id,
+        record_id=subscription.id,
+        field=HEADERS_FIELD,
+    )
+    return [(header["key"], header["value"]) for header in orjson.loads(text)]
+
+
+def result_of(subscription: Subscription, due: Due, response: Response, chance: float, desk: WebhookDesk) -> Result:
+    """What an attempt comes to: delivered, tried again, or dropped after the last one or at its age (C23.3.3)."""
+    now = desk.clock.now()
+    attempts = due.attempts + 1
+    outcome, due_at = None, None
+    if response.ok:
+        outcome = DELIVERED
+    else:
+        asked = retry_after(response.retry_after, now) if response.status in _ASKS_TO_WAIT else None
+        due_at = now + timedelta(seconds=retry_delay(attempts, subscription.backoff_seconds, chance, asked))
+        if (
+            attempts >= subscription.max_attempts
+            or due_at - created_at(due.id) > MAX_AGE
+            or (
+                response.status == GONE
+                and subscription.status in (SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING)
+            )
+        ):
+            outcome, due_at = DROPPED, None
+    return Result(
+        subscription.key,
+        due.id,
+        due.attempts,
+        outcome,
+        now,
+        response.status,
+        None if response.ok else error_of(response),
+        orjson.dumps(attempt_view(subscription, due.id, attempts, response, desk)).decode(),
+        due_at,
+    )
+
+
+def error_of(response: Response) -> str:
+    """Why an attempt failed, in words."""
+    return response.error or f"the endpoint answered {response.status}"
+
+
+def attempt_view(
+    subscription: Subscription, delivery_id: str, attempt: int, response: Response, desk: WebhookDesk
+) -> dict[str, object]:
+    """An attempt as its delivery's history keeps it. Of a failure, up to 1 KiB of the answer is kept."""
+    view: dict[str, object] = {
+        "attempt": attempt,
+        "at": format_timestamp(desk.clock.now()),
+        "durationMs": round(response.seconds * 1000),
+    }
+    if response.status is not None:
+        view["statusCode"] = response.status
+    if response.ok:
+        return view
+    view["error"] = error_of(response)
+    text = response.body.decode("utf-8", "replace").replace("\x00", "\ufffd")
+    if not text:
+        return view
+    if subscription.include_pii:  # an endpoint may well say what it was told (C30.5)
+        view["answerCipher"] = desk.keys.encrypt(
+            text, organization_id=subscription.organization_id, record_id=delivery_id, field=ANSWER_FIELD
+        )
+    else:
+        view["answer"] = text
+    return view
+
+
+def _secret(subscription: Subscription, cipher: str, keys: KeyRing) -> str:
+    return keys.decrypt(
+        cipher, organization_id=subscription.organization_id, record_id=subscription.id, field=SECRET_FIELD
+    )

@@ -1,0 +1,110 @@
+"""What a delivery says: the envelope (C23.5) and the payload of each event (C23.6), from the rows as they are.
+
+A message's event tells the status that its name says, with the moments that belong to it: those are filled once, so
+that every delivery of an event says the same.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from recado.domain.events import API_VERSION, MASKED_FIELDS
+from recado.domain.ids import created_at
+from recado.domain.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.timestamps import format_timestamp
+from recado.storage.deliveries import Told
+
+_MASKS: Mapping[str, Callable[[str], str]] = {"email": mask_email, "social": mask_social_id}
+# Columns in the order of the reference, and which moments an event of that status implies.
+_REFERENCES = (
+    ("number_id", "numberId"),
+    ("contact_id", "contactId"),
+    ("campaign_id", "campaignId"),
+    ("template_id", "templateId"),
+    ("batch_id", "batchId"),
+)
+_MOMENTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "sent": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
+    "delivered": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt"), ("delivered_at", "deliveredAt")),
+    "read": (
+        ("scheduled_at", "scheduledAt"),
+        ("sent_at", "sentAt"),
+        ("delivered_at", "deliveredAt"),
+        ("read_at", "readAt"),
+    ),
+    "failed": (("scheduled_at", "scheduledAt"), ("sent_at", "sentAt")),
+}
+_INBOUND = (("delivered_at", "deliveredAt"),)
+# A failure is taken back only where the outcome was unknown; then its text is gone from the row.
+_TAKEN_BACK = "outcome_unknown: no report came within 24 hours"
+_EMPTY = orjson.Fragment(b"{}")
+
+
+def envelope(told: Told, organization_id: str, *, unmasked: bool) -> bytes:
+    """The body of a delivery: compact UTF-8, keys in the order of C23.5."""
+    at = format_timestamp(created_at(told.event_id))
+    body: dict[str, Any] = {
+        "id": told.event_id,
+        "type": told.type,
+        "env": told.env,
+        "organizationId": organization_id,
+        "createdAt": at,
+        "apiVersion": API_VERSION,
+    }
+    if told.test:
+        body["test"] = True
+    body["data"] = _message(told, at, unmasked) if told.message_id is not None else _stored(told, unmasked)
+    return orjson.dumps(body)
+
+
+def masked_data(data: dict[str, Any]) -> dict[str, Any]:
+    """Stored data as a subscription without personal data sees it."""
+    for name in MASKED_FIELDS:
+        if isinstance(data.get(name), str):
+            data[name] = mask_phone(data[name])
+    return data
+
+
+def _stored(told: Told, unmasked: bool) -> Any:
+    if told.data is None:
+        return _EMPTY
+    if unmasked or not any(name in told.data for name in MASKED_FIELDS):
+        return orjson.Fragment(told.data)
+    return masked_data(orjson.loads(told.data))
+
+
+def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
+    channel, recipient, message_id = told.channel, told.recipient, told.message_id
+    if channel is None or recipient is None or message_id is None:
+        return {"id": message_id}  # the message is past its time; the event is told all the same
+    status = told.type.rpartition(".")[2]
+    received = status == "received"
+    data: dict[str, Any] = {
+        "id": message_id,
+        "channel": channel,
+        "direction": told.direction,
+        "type": told.message_type,
+        "status": "delivered" if received else status,
+        "to": recipient if unmasked else _MASKS.get(channel, mask_phone)(recipient),
+    }
+    for column, name in _REFERENCES:
+        value: str | None = getattr(told, column)
+        if value is not None:
+            data[name] = value
+    data["metadata"] = _EMPTY if told.metadata is None else orjson.Fragment(told.metadata)
+    if told.provider_message_id is not None:
+        data["providerMessageId"] = told.provider_message_id
+    data["createdAt"] = format_timestamp(created_at(message_id))
+    for column, name in _INBOUND if received else _MOMENTS.get(status, ()):
+        moment: datetime | None = getattr(told, column)
+        if moment is not None:
+            data[name] = format_timestamp(moment)
+    if status == "failed":
+        data["failedAt"] = at if told.failed_at is None else format_timestamp(told.failed_at)
+        data["lastError"] = told.message_error or _TAKEN_BACK
+        data["attempts"] = told.message_attempts
+    elif received:
+        data["payload"] = None if told.payload is None else orjson.Fragment(told.payload)
+    return data

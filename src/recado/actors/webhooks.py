@@ -1,0 +1,147 @@
+"""All webhook subscriptions: their actors under one supervisor, hints to them, the poller, and what is asked of them.
+
+A thousand idle subscriptions are a thousand rows: an actor is in memory only while it has something to deliver.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import structlog
+
+from recado.actors.webhook_desk import Channel, WebhookDesk, attempt_view, error_of
+from recado.actors.webhook_payload import envelope
+from recado.actors.webhook_samples import sample_of
+from recado.actors.webhook_subscription import Changed, Look, WebhookSubscriptionActor
+from recado.channels.guarded_http import GuardedHttp, Response
+from recado.channels.outbound_guard import UrlRefused
+from recado.domain.clock import Clock
+from recado.domain.ids import DELIVERY, EVENT, IdSource
+from recado.domain.webhook import MAX_AGE
+from recado.engine.errors import ActorDeadError, MailboxFull
+from recado.engine.periodic import Periodic
+from recado.engine.registry import Registry
+from recado.engine.runtime import Runtime
+from recado.engine.supervisor import Supervisor
+from recado.storage import deliveries, events, organizations, webhooks
+from recado.storage.crypto import KeyRing
+from recado.storage.deliveries import DELIVERED, DROPPED, Result, Told
+from recado.storage.postgres import Database
+from recado.storage.webhooks import Subscription, SubscriptionKey
+
+log = structlog.get_logger()
+
+EVERY = 1.0  # seconds
+IDLE_AFTER = 30.0  # seconds until an idle subscription leaves memory
+RESTARTS, PERIOD = 1_000, 60.0
+BLOCK = 5_000  # rows removed by one statement
+AFTER_THEIR_TIME = timedelta(minutes=5)  # an actor drops its own; this is for those that are paused
+
+
+class Webhooks:
+    """The deliveries of this process. Add it to a supervisor with `join`."""
+
+    def __init__(
+        self, db: Database, *, clock: Clock, ids: IdSource, keys: KeyRing, http: GuardedHttp, runtime: Runtime
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._ids = ids
+        self.desk = WebhookDesk(db, clock=clock, keys=keys, http=http)
+        self.supervisor = Supervisor("webhooks", runtime=runtime, intensity=RESTARTS, period=PERIOD)
+        self._registry: Registry[SubscriptionKey] = Registry(self.supervisor, idle_after=IDLE_AFTER)
+        self._poller = Periodic("webhook deliveries", EVERY, self.poll, clock, at_once=True)
+
+    def join(self, root: Supervisor) -> None:
+        """Add everything to the tree, in the order of its start."""
+        root.add_service("webhook results", self.desk)
+        root.add_supervisor(self.supervisor)
+        root.add_service("webhook passivation", self._registry)
+        root.add_service("webhook deliveries", self._poller)
+
+    # Hints ------------------------------------------------------------------------------------------------------------
+
+    def queued(self, subscriptions: Iterable[SubscriptionKey]) -> None:
+        """Deliveries of these were committed. A hint that is lost is made up for by the poller, within a second."""
+        for key in subscriptions:
+            self._tell(key, Look())
+
+    def changed(self, subscription: SubscriptionKey) -> None:
+        """The subscription was changed, and the change is committed."""
+        self._tell(subscription, Changed())
+
+    async def poll(self) -> None:
+        """Start whoever has something to do."""
+        self.queued(await deliveries.waiting(self._db.hot, self._clock.now()))
+
+    def _tell(self, key: SubscriptionKey, message: object) -> None:
+        try:
+            self._registry.get_or_spawn(key, self._make).tell(message)
+        except (MailboxFull, ActorDeadError):
+            log.debug("webhook_hint_lost", subscription_id=key[1])
+
+    def _make(self, key: SubscriptionKey) -> WebhookSubscriptionActor:
+        return WebhookSubscriptionActor(key, self.desk)
+
+    # What is asked ----------------------------------------------------------------------------------------------------
+
+    async def test(self, subscription: Subscription, event: str) -> tuple[str, Response]:
+        """One attempt with example data, marked as a test and not counted in health; answers the delivery's id."""
+        event_id, delivery_id = self._ids.new(EVENT), self._ids.new(DELIVERY)
+        data = sample_of(event)
+        async with self._db.transaction() as connection:
+            await events.insert_test(
+                connection,
+                organization_id=subscription.organization_id,
+                env=subscription.env,
+                event_id=event_id,
+                type=event,
+                data=data,
+            )
+        told = await deliveries.told(self._db, subscription.organization_id, event_id)
+        response = await self._once(subscription, told, delivery_id) if told else None
+        if told is None or response is None:
+            raise RuntimeError("the event that was just stored is not there")
+        await self._log(subscription, told, delivery_id, response)
+        return delivery_id, response
+
+    async def _once(self, subscription: Subscription, told: Told, delivery_id: str) -> Response:
+        try:
+            channel = Channel(subscription, self.desk)
+        except UrlRefused as refusal:
+            return Response(None, f"the URL may not be called: {refusal}", b"", None, 0.0)
+        try:
+            body = envelope(told, subscription.organization_id, unmasked=subscription.include_pii)
+            return await channel.post(body, event_id=told.event_id, event=told.type, delivery_id=delivery_id, attempt=1)
+        finally:
+            channel.close()
+
+    async def _log(self, subscription: Subscription, told: Told, delivery_id: str, response: Response) -> None:
+        result = Result(
+            subscription.key,
+            delivery_id,
+            0,
+            DELIVERED if response.ok else DROPPED,
+            self._clock.now(),
+            response.status,
+            None if response.ok else error_of(response),
+            "",
+            None,
+        )
+        history = [attempt_view(subscription, delivery_id, 1, response, self.desk)]
+        await deliveries.insert_settled(self._db, subscription.key, told, result, history)
+
+    # Upkeep -----------------------------------------------------------------------------------------------------------
+
+    async def tidy(self) -> None:
+        """Drop what is too old to be delivered, remove what is past its time: events and deliveries after 30 days."""
+        now = self._clock.now()
+        overdue = now - MAX_AGE - AFTER_THEIR_TIME
+        for key in await webhooks.all_keys(self._db):
+            while await deliveries.drop(self._db, key, now, "not delivered within 72 hours", before=overdue):
+                pass
+            while await deliveries.purge(self._db, key, now, block=BLOCK):
+                pass
+        for organization in await organizations.all_organizations(self._db):
+            while await events.purge(self._db, organization.id, now, block=BLOCK):
+                pass
+        await webhooks.purge(self._db, now)

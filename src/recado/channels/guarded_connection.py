@@ -1,0 +1,208 @@
+"""One HTTP/1.1 connection to a customer's endpoint: one request at a time, and of an answer only what is needed.
+
+Lean on purpose: the status decides; of the body 1 KiB is kept and at most 64 KiB are read. Whatever is doubtful about
+where a body ends costs only the connection, which is then not used again.
+"""
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import Any, cast
+
+LONGEST_READ = 64 * 1024  # bytes, of a head and of a body
+KEPT = 1024  # bytes
+_STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?")
+_LENGTH = re.compile(rb"[0-9]{1,18}")
+_CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
+
+
+class ConnectionBroke(Exception):
+    """The connection ended without an answer. `began`: something of an answer had come."""
+
+    def __init__(self, reason: str, *, began: bool) -> None:
+        super().__init__(reason)
+        self.began = began
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status, the headers that matter, and the beginning of the body."""
+
+    status: int
+    retry_after: str | None
+    body: bytes
+
+
+class GuardedConnection(asyncio.Protocol):
+    """`address`: where it goes to. `reusable` while it can carry another request; `idle_since`: monotonic seconds."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.reusable = True
+        self.used = False
+        self.idle_since = 0.0
+        self._transport: asyncio.Transport | None = None
+        self._waiter: asyncio.Future[Answer] | None = None
+        self._reset()
+
+    def _reset(self) -> None:
+        self._buffer = bytearray()
+        self._status = 0
+        self._retry_after: str | None = None
+        self._length: int | None = None  # of the body; None: until the end of the connection
+        self._chunked = False
+        self._at = 0  # in the buffer: where the next chunk begins
+        self._body = bytearray()  # of chunks, as much as is kept
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
+
+    def exchange(self, request: bytes) -> "asyncio.Future[Answer]":
+        """Send a whole request; the future has the answer, or raises ConnectionBroke."""
+        assert self._transport is not None and self._waiter is None  # noqa: S101, PT018 - taken from the pool
+        self._waiter = waiter = asyncio.get_running_loop().create_future()
+        if not self.reusable or self._transport.is_closing():
+            self._break("the connection was closed")
+        else:
+            self._transport.write(request)
+        self.used = True
+        return waiter
+
+    def close(self) -> None:
+        """End the connection at once: what is still to be written to a hanging peer is not waited for."""
+        self.reusable = False
+        self._waiter = None
+        if self._transport is not None:
+            self._transport.abort()
+
+    # The peer ---------------------------------------------------------------------------------------------------------
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiter is None:  # nobody asked
+            self.close()
+            return
+        self._buffer += data
+        if self._status == 0 and not self._read_head():
+            return
+        self._read_body()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.reusable = False
+        if self._waiter is not None:
+            if self._status:  # a status that came stands, even when the connection broke inside its body
+                self._finish(self._kept(), keep=False)
+            else:
+                self._break("the connection was closed without an answer" if exc is None else "the connection broke")
+
+    # The answer -------------------------------------------------------------------------------------------------------
+
+    def _read_head(self) -> bool:
+        """Whether the head is complete; interim answers are passed over."""
+        while True:
+            end = self._buffer.find(b"\r\n\r\n")
+            if end < 0:
+                if len(self._buffer) > LONGEST_READ:
+                    self._break("the answer has no end to its head")
+                return False
+            first, *lines = bytes(self._buffer[:end]).split(b"\r\n")
+            match = _STATUS.fullmatch(first)
+            if match is None:
+                self._break("the answer is not HTTP/1.1")
+                return False
+            status = int(match[2])
+            del self._buffer[: end + 4]
+            if status >= 200:
+                break
+            if status == 101:
+                self._break("the answer is not HTTP/1.1")
+                return False
+        self._status = status
+        if match[1] == b"0":
+            self.reusable = False
+        self._read_headers(lines)
+        return True
+
+    def _read_headers(self, lines: list[bytes]) -> None:
+        for line in lines:
+            name, _, value = line.partition(b":")
+            match name.strip().lower():
+                case b"content-length":
+                    length = value.strip()
+                    known = int(length) if _LENGTH.fullmatch(length) else None
+                    if known is None or self._length not in (None, known):
+                        self.reusable = False
+                    self._length = known
+                case b"transfer-encoding":
+                    self._chunked = value.strip().lower() == b"chunked"
+                    self.reusable = self.reusable and self._chunked
+                case b"connection":
+                    if b"close" in value.lower():
+                        self.reusable = False
+                case b"retry-after":
+                    self._retry_after = value.strip().decode("latin-1")
+        if self._status in (204, 304):
+            self._length, self._chunked = 0, False
+        if self._chunked:
+            self._length = None
+
+    def _read_body(self) -> None:
+        if self._chunked:
+            self._read_chunks()
+        elif self._length is not None and len(self._buffer) >= self._length:
+            self._finish(self._kept(), keep=len(self._buffer) == self._length)
+        elif len(self._buffer) > LONGEST_READ:
+            self._finish(self._kept(), keep=False)
+
+    def _read_chunks(self) -> None:
+        buffer = self._buffer
+        while True:
+            end = buffer.find(b"\r\n", self._at)
+            if end < 0:
+                break
+            match = _CHUNK.fullmatch(buffer, self._at, end)
+            if match is None:
+                self._finish(bytes(self._body), keep=False)
+                return
+            size = int(match[1], 16)
+            if size == 0:
+                # With trailers, or something behind it, the connection is not worth the reading.
+                if len(buffer) >= end + 4:
+                    self._finish(bytes(self._body), keep=buffer[end + 2 :] == b"\r\n")
+                    return
+                break
+            if len(self._body) < KEPT:
+                self._body[:] = self._body[:KEPT]
+            if end + 2 + size + 2 > len(buffer):
+                break
+            if len(self._body) < KEPT:
+                self._body += buffer[end + 2 : end + 2 + min(size, KEPT)]
+            self._at = end + 2 + size + 2
+        if len(buffer) > LONGEST_READ:
+            self._finish(bytes(self._body), keep=False)
+
+    def _kept(self) -> bytes:
+        return bytes(self._body if self._chunked else self._buffer[:KEPT])
+
+    def _finish(self, body: bytes, *, keep: bool) -> None:
+        waiter, self._waiter = self._waiter, None
+        answer = Answer(self._status, self._retry_after, body[:KEPT])
+        self._reset()
+        if not keep or not self.reusable:
+            self.close()
+        if waiter is not None and not waiter.done():
+            waiter.set_result(answer)
+
+    def _break(self, reason: str) -> None:
+        waiter, self._waiter = self._waiter, None
+        began = bool(self._buffer)
+        self.close()
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(ConnectionBroke(reason, began=began))
+
+
+def protocol_for(address: str) -> Any:
+    """A factory of connections to that address, for the loop."""
+    return lambda: GuardedConnection(address)

@@ -1,0 +1,189 @@
+"""The guard of calls to addresses that customers give: which URLs may be called, and what their names stand for (C30.6).
+
+Names are resolved here, before each call, and the call goes to what was checked; nobody else resolves them again.
+"""
+
+import asyncio
+import re
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from yarl import URL
+
+from recado.domain.clock import Clock
+from recado.domain.public_addresses import Network, is_public, lies_in
+
+LONGEST_URL = 2_048
+LOOKUP_LIMIT = 5.0  # seconds
+# Thousands of calls in one second share a look-up; a change of the name holds in the next one.
+LOOKUP_KEPT = 1.0
+_KEPT_NAMES = 10_000
+_LOOKUPS_AT_ONCE = 64  # a name server that does not answer blocks one of them for each of its names
+_VISIBLE = re.compile(r"[\x21-\x7e]+")
+_HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
+# What some libraries read as an IPv4 address: decimal, octal and hexadecimal numbers as the last label.
+_NUMERIC_END = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$")
+_LOCAL_ENDS = (".local", ".internal", ".localhost", ".localdomain", ".home.arpa")
+
+Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+class UrlRefused(Exception):
+    """The URL, or what its name stands for, may not be called; the text says why and names no address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL taken apart. `host`: lower case, without brackets; `literal`: it is an IP address."""
+
+    scheme: str
+    host: str
+    port: int
+    path: str  # with the query
+    literal: bool
+
+    @property
+    def authority(self) -> str:
+        """The value of the header `Host`."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+_PORTS = {"http": 80, "https": 443}
+
+
+def target_of(url: str) -> Target:
+    """The URL taken apart; raises UrlRefused when it has not the form of one that may be called anywhere."""
+    if len(url) > LONGEST_URL:
+        raise UrlRefused(f"it is longer than {LONGEST_URL:,} characters")
+    if not url.isascii():
+        try:
+            url = str(URL(url))
+        except ValueError:
+            raise UrlRefused("it is not a URL") from None
+    if not _VISIBLE.fullmatch(url) or "\\" in url:
+        raise UrlRefused("it holds characters that no URL has")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError:
+        raise UrlRefused("it is not a URL") from None
+    scheme = parts.scheme
+    if scheme not in _PORTS:
+        raise UrlRefused("its scheme is not https")
+    if "@" in parts.netloc:
+        raise UrlRefused("it names a user")
+    if "#" in url:
+        raise UrlRefused("it has a fragment")
+    host = (parts.hostname or "").removesuffix(".")
+    path = f"{parts.path or '/'}{f'?{parts.query}' if parts.query else ''}"
+    literal = parts.netloc.startswith("[") or _is_address(host)
+    if literal:
+        if not _is_address(host) or "%" in host:
+            raise UrlRefused("its host is not an address")
+    elif not host or len(host) > 253 or not _HOST.fullmatch(host):
+        raise UrlRefused("its host is not a name")
+    elif _NUMERIC_END.search(host):
+        raise UrlRefused("its host is a number")
+    return Target(scheme, host, _PORTS[scheme] if port is None else port, path, literal)
+
+
+def form_fault(target: Target, *, live: bool) -> str | None:
+    """Why a URL is none of the open internet by its form alone; None when it is one. `live`: http is not enough."""
+    if live and target.scheme != "https":
+        return "its scheme is not https"
+    if target.port < 1024 and target.port not in (443, _PORTS[target.scheme]):
+        return "its port is neither 443 nor 1024 or above"
+    if target.literal:
+        return "its host is an address"
+    if "." not in target.host or target.host.endswith(_LOCAL_ENDS):
+        return "its host is a name of a local network"
+    return None
+
+
+class OutboundGuard:
+    """Decides, for all customers' addresses of a process. A service. `allowed`: networks opened by the operator."""
+
+    def __init__(self, *, clock: Clock, allowed: Sequence[Network] = (), lookup: Lookup | None = None) -> None:
+        self._monotonic = clock.monotonic
+        self._allowed = tuple(allowed)
+        self._lookup = lookup or self._ask_system
+        self._threads: ThreadPoolExecutor | None = None
+        self._known: dict[tuple[str, bool, str, int], tuple[float, tuple[str, ...]]] = {}
+        self._asking: dict[tuple[str, int], asyncio.Task[Sequence[str]]] = {}
+
+    async def start(self) -> None:
+        """Nothing runs before the first look-up."""
+
+    async def stop(self) -> None:
+        """Forget the look-ups under way."""
+        threads, self._threads = self._threads, None
+        if threads is not None:
+            threads.shutdown(wait=False, cancel_futures=True)
+
+    async def check(self, url: str, *, live: bool) -> Target:
+        """The URL taken apart, after its name was resolved and found public; raises UrlRefused."""
+        target = target_of(url)
+        await self.addresses(target, live=live)
+        return target
+
+    async def addresses(self, target: Target, *, live: bool) -> tuple[str, ...]:
+        """The addresses that a call may go to now, all of them checked; raises UrlRefused."""
+        key = (target.scheme, live, target.host, target.port)
+        known = self._known.get(key)
+        if known is not None and known[0] > self._monotonic():
+            return known[1]
+        fault = form_fault(target, live=live)
+        if fault is not None and not self._allowed:
+            raise UrlRefused(fault)
+        found = (target.host,) if target.literal else tuple(await self._resolve(target))
+        if not found:
+            raise UrlRefused("its name has no address")
+        if not all(lies_in(address, self._allowed) for address in found):
+            if fault is not None:
+                raise UrlRefused(fault)
+            if not all(map(is_public, found)):
+                raise UrlRefused("its name stands for an address that is not public")
+        if len(self._known) >= _KEPT_NAMES:
+            self._known.clear()
+        self._known[key] = (self._monotonic() + LOOKUP_KEPT, found)
+        return found
+
+    async def _resolve(self, target: Target) -> Sequence[str]:
+        key = (target.host, target.port)
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.ensure_future(self._lookup(*key))
+            asking.add_done_callback(lambda task: self._answered(key, task))
+        try:
+            async with asyncio.timeout(LOOKUP_LIMIT):
+                return await asyncio.shield(asking)
+        except (OSError, UnicodeError):  # a time-out is an OSError
+            raise UrlRefused("its name cannot be resolved") from None
+
+    def _answered(self, key: tuple[str, int], task: "asyncio.Task[Sequence[str]]") -> None:
+        self._asking.pop(key, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited has seen it; nobody may have waited any more
+
+    async def _ask_system(self, host: str, port: int) -> Sequence[str]:
+        # A pool of its own: names are the customers', and whoever runs a name server can let it hang.
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_LOOKUPS_AT_ONCE, thread_name_prefix="names")
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(
+            self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        )
+        return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,57 @@
+"""The headers of a webhook delivery: who it is from, and two signatures over the same body (C23.4).
+
+One family is ours (`X-SVC-Signature`), the other that of the public Standard Webhooks libraries; one key serves both.
+"""
+
+import base64
+import hmac
+import re
+from collections.abc import Callable, Sequence
+
+USER_AGENT = "SVC-Webhooks/2"
+SECRET_PREFIX = "whsec_"  # noqa: S105 - what every secret begins with
+SECRET_BYTES = 32
+_REFUSED = re.compile(
+    r"(host|content-.*|connection|transfer-encoding|te|upgrade|expect|trailer|keep-alive|proxy-.*|webhook-.*|x-svc-.*)",
+    re.IGNORECASE,
+)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
+_VALUE = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?|")
+
+
+def new_secret(random_bytes: Callable[[int], bytes]) -> str:
+    """A new secret, as its owner is shown it once."""
+    return SECRET_PREFIX + base64.b64encode(random_bytes(SECRET_BYTES)).decode("ascii")
+
+
+def header_fault(key: str, value: str) -> str | None:
+    """Why a custom header cannot be sent, None when it can."""
+    if not _TOKEN.fullmatch(key):
+        return "the key is not a header's name"
+    if _REFUSED.fullmatch(key):
+        return "the key is one that the service sets itself"
+    return None if _VALUE.fullmatch(value) else "the value holds characters that no header has"
+
+
+def static_lines(headers: Sequence[tuple[str, str]]) -> bytes:
+    """The header lines that all deliveries of a subscription share."""
+    lines = ["Content-Type: application/json"]
+    if not any(key.lower() == "user-agent" for key, _ in headers):
+        lines.append(f"User-Agent: {USER_AGENT}")
+    lines += [f"{key}: {value}" for key, value in headers]
+    return "".join(f"{line}\r\n" for line in lines).encode("ascii")
+
+
+def signed_lines(
+    keys: Sequence[bytes], body: bytes, *, seconds: int, event_id: str, event: str, delivery_id: str, attempt: int
+) -> bytes:
+    """The header lines of one attempt, signed with each of the keys; `seconds`: the present Unix time."""
+    ours = b"%d.%s" % (seconds, body)
+    standard = b"%s.%s" % (event_id.encode("ascii"), ours)
+    own = ",".join([f"t={seconds}", *(f"v1={hmac.digest(key, ours, 'sha256').hex()}" for key in keys)])
+    public = " ".join(f"v1,{base64.b64encode(hmac.digest(key, standard, 'sha256')).decode('ascii')}" for key in keys)
+    return (
+        f"X-SVC-Signature: {own}\r\n"
+        f"X-SVC-Event: {event}\r\nX-SVC-Delivery: {delivery_id}\r\nX-SVC-Attempt: {attempt}\r\n"
+        f"webhook-id: {event_id}\r\nwebhook-timestamp: {seconds}\r\nwebhook-signature: {public}\r\n"
+    ).encode("ascii")

@@ -1,0 +1,236 @@
+"""Deliveries of a webhook subscription: what was delivered, and once more (C23.1)."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from recado.actors.webhook_payload import envelope
+from recado.domain.changes import DeliveriesQueued, OnChange
+from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
+from recado.domain.events import EVERY
+from recado.domain.ids import DELIVERY, WEBHOOK, IdSource
+from recado.domain.webhook import SubscriptionStatus
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.paging import Cursors
+from recado.http.reply import Reply
+from recado.http.route import Idempotency, Route
+from recado.http.routes.webhook_edits import PII
+from recado.http.routes.webhook_models import (
+    DeliveryDetail,
+    DeliveryOut,
+    DeliveryPage,
+    DeliveryQuery,
+    ReplayOut,
+    WebhookReplay,
+    attempt_views,
+    delivery_view,
+)
+from recado.storage import audit, deliveries, events, webhooks
+from recado.storage.crypto import KeyRing
+from recado.storage.deliveries import PENDING, Delivery
+from recado.storage.postgres import Connection, Database
+from recado.storage.webhooks import Subscription
+
+LIST = "listWebhookDeliveries"
+LONGEST_REPLAY = timedelta(days=7)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A subscription, and one of its deliveries where the path names one."""
+
+    subscription: Subscription
+    delivery: Delivery | None
+
+
+class DeliveryOperations:
+    """The handlers."""
+
+    def __init__(self, database: Database, ids: IdSource, keys: KeyRing, cursors: Cursors, changed: OnChange) -> None:
+        self._database = database
+        self._ids = ids
+        self._keys = keys
+        self._cursors = cursors
+        self._changed = changed
+
+    async def find(self, call: Call) -> Found:
+        principal, path = call.principal, call.path
+        subscription = await webhooks.get(self._database, principal.organization_id, principal.env, path["id"])
+        if subscription is None:
+            raise not_found()
+        if "deliveryId" not in path:
+            return Found(subscription, None)
+        delivery = await deliveries.get(self._database, subscription.key, path["deliveryId"], call.now)
+        if delivery is None:
+            raise not_found()
+        return Found(subscription, delivery)
+
+    async def list(self, call: Call) -> Reply:
+        query: DeliveryQuery = call.query
+        if query.from_ is not None and query.to is not None and query.from_ > query.to:
+            raise Problem("INVALID_PERIOD", "from lies after to.")
+        after_page = self._cursors.read(call, LIST)
+        rows = await deliveries.list_page(
+            self._database,
+            call.resource.subscription.key,
+            call.now,
+            status=query.status,
+            event=query.event,
+            start=query.from_,
+            end=query.to,
+            before_id=None if after_page is None else after_page[0],
+            limit=query.limit + 1,
+        )
+        return Reply(200, self._cursors.page(call, LIST, rows, delivery_view, lambda row: [row.id]))
+
+    async def read(self, call: Call) -> Reply:
+        subscription, delivery = call.resource.subscription, call.resource.delivery
+        told = await deliveries.told(self._database, subscription.organization_id, delivery.event_id)
+        if told is None:
+            raise not_found()
+        unmasked = subscription.include_pii and call.can(PII)
+        payload = envelope(told, subscription.organization_id, unmasked=unmasked)
+        attempts = attempt_views(subscription, delivery, self._keys)
+        if subscription.include_pii and not unmasked:
+            for attempt in attempts:
+                attempt.pop("answer", None)  # an endpoint may say what it was told
+        body = {**delivery_view(delivery), "payload": orjson.Fragment(payload), "attempts": attempts}
+        return Reply(200, body)
+
+    async def replay(self, call: Call) -> Reply:
+        found: Delivery = call.resource.delivery
+        async with self._database.transaction() as connection:
+            subscription = await self._replayable(connection, call)
+            if found.status == PENDING:
+                raise conflict("INVALID_STATE", "The delivery is still pending.", status=PENDING)
+            delivery_id = await events.replay_one(
+                connection, self._ids, subscription, found.event_id, found.event, call.now
+            )
+            made = await deliveries.get(connection, subscription.key, delivery_id, call.now)
+            await self._record(connection, call, subscription, {"deliveryId": found.id})
+        self._changed(DeliveriesQueued((subscription.key,)))
+        if made is None:
+            raise RuntimeError("the delivery that was just queued is not there")
+        return Reply(202, delivery_view(made))
+
+    async def replay_period(self, call: Call) -> Reply:
+        body: WebhookReplay = call.body
+        _refuse_period(body, call)
+        async with self._database.transaction() as connection:
+            subscription = await self._replayable(connection, call)
+            taken = None if EVERY in subscription.events else list(subscription.events)
+            if body.events is not None:
+                taken = [event for event in body.events if taken is None or event in taken]
+            queued = await events.replay_period(
+                connection,
+                self._ids,
+                subscription,
+                start=body.from_,
+                end=body.to,
+                events=taken,
+                only_failed=body.only_failed,
+                now=call.now,
+            )
+            await self._record(connection, call, subscription, {"queued": queued, "onlyFailed": body.only_failed})
+        self._changed(DeliveriesQueued((subscription.key,)))
+        return Reply(202, {"queued": queued})
+
+    async def _replayable(self, connection: Connection, call: Call) -> Subscription:
+        """The subscription, locked: what is revoked delivers nothing, and two replays of a period are one."""
+        found: Subscription = call.resource.subscription
+        subscription = await webhooks.get_locked(connection, found.organization_id, found.env, found.id)
+        if subscription is None:
+            raise not_found()
+        if subscription.status is SubscriptionStatus.REVOKED:
+            raise conflict("INVALID_STATE", "The subscription is revoked.", status=subscription.status.value)
+        return subscription
+
+    async def _record(
+        self, connection: Connection, call: Call, subscription: Subscription, details: dict[str, Any]
+    ) -> None:
+        await audit.write(
+            connection,
+            self._ids,
+            actor_of(call),
+            "webhook.replay",
+            organization_id=subscription.organization_id,
+            env=subscription.env,
+            target_id=subscription.id,
+            details=details,
+        )
+
+
+def _refuse_period(body: WebhookReplay, call: Call) -> None:
+    if body.from_ > body.to:
+        raise validation_error([FieldError("/to", "INVALID", "must not lie before from")])
+    if body.to - body.from_ > LONGEST_REPLAY:
+        raise Problem("PERIOD_TOO_LONG", "A replay covers at most 7 days.")
+    if body.from_ < call.now - events.KEPT:
+        raise validation_error([FieldError("/from", "OUT_OF_RANGE", "must not lie more than 30 days ago")])
+
+
+def webhook_delivery_routes(
+    *, database: Database, ids: IdSource, keys: KeyRing, cursors: Cursors, changed: OnChange
+) -> tuple[Route, ...]:
+    """Lists, single reads and replays."""
+    operations = DeliveryOperations(database, ids, keys, cursors, changed)
+    of_one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": WEBHOOK}, "tag": "Webhooks"}
+    one = {**of_one, "path_ids": {"id": WEBHOOK, "deliveryId": DELIVERY}}
+    return (
+        Route(
+            method="GET",
+            path="/webhooks/{id}/deliveries",
+            handler=operations.list,
+            operation_id=LIST,
+            summary="List what was delivered and what waits",
+            scope="webhooks:read",
+            rate_class="read",
+            query=DeliveryQuery,
+            responses={200: DeliveryPage},
+            errors=(404,),
+            **of_one,
+        ),
+        Route(
+            method="GET",
+            path="/webhooks/{id}/deliveries/{deliveryId}",
+            handler=operations.read,
+            operation_id="getWebhookDelivery",
+            summary="Read a delivery with its payload and attempts",
+            scope="webhooks:read",
+            rate_class="read",
+            responses={200: DeliveryDetail},
+            errors=(404,),
+            **one,
+        ),
+        Route(
+            method="POST",
+            path="/webhooks/{id}/deliveries/{deliveryId}/replay",
+            handler=operations.replay,
+            operation_id="replayWebhookDelivery",
+            summary="Deliver an event once more",
+            scope="webhooks:write",
+            rate_class="bulk",
+            responses={202: DeliveryOut},
+            errors=(404, 409),
+            idempotency=Idempotency.ACCEPTED,
+            **one,
+        ),
+        Route(
+            method="POST",
+            path="/webhooks/{id}/replay",
+            handler=operations.replay_period,
+            operation_id="replayWebhook",
+            summary="Deliver the events of a period once more",
+            description="At most 10,000, the oldest first; by default those that never arrived.",
+            scope="webhooks:write",
+            rate_class="bulk",
+            body=WebhookReplay,
+            responses={202: ReplayOut},
+            errors=(404, 409),
+            idempotency=Idempotency.ACCEPTED,
+            **of_one,
+        ),
+    )

@@ -1,0 +1,105 @@
+"""Changes of a webhook subscription, each a rule of C23.1 and C23.2 over the stored record."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import orjson
+
+from recado.domain.errors import FieldError, conflict, validation_error
+from recado.domain.webhook import SubscriptionEvent, SubscriptionStatus
+from recado.http.call import Call
+from recado.http.operation import missing_scope
+from recado.http.routes.webhook_models import MASK, Header, masks
+from recado.storage.crypto import KeyRing
+from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
+
+PII = "pii:full"
+
+
+def sealed_headers(
+    headers: list[Header] | None, before: list[tuple[str, str]], place: dict[str, str], keys: KeyRing
+) -> str | None:
+    """Custom headers as they are stored; a masked value keeps the one of `before` under its key."""
+    stored = {key.lower(): value for key, value in before}
+    plain = []
+    for position, header in enumerate(headers or ()):
+        value = header.value
+        if value == MASK and masks(header.key):
+            kept = stored.get(header.key.lower())
+            if kept is None:
+                raise validation_error(
+                    [FieldError(f"/headers/{position}/value", "INVALID", "no value is stored that could be kept")]
+                )
+            value = kept
+        plain.append({"key": header.key, "value": value})
+    return keys.encrypt(orjson.dumps(plain).decode(), **place, field=HEADERS_FIELD) if plain else None
+
+
+def sealed_secret(secret: str, place: dict[str, str], keys: KeyRing) -> str:
+    """The signing secret as it is stored."""
+    return keys.encrypt(secret, **place, field=SECRET_FIELD)
+
+
+def place_of(organization_id: str, subscription_id: str) -> dict[str, str]:
+    """What the ciphers of a subscription are bound to."""
+    return {"organization_id": organization_id, "record_id": subscription_id}
+
+
+def refuse_without_pii(call: Call, include_pii: bool) -> None:
+    """Whoever may not read phones in the clear cannot have them sent somewhere either."""
+    if include_pii and not call.can(PII):
+        raise missing_scope(PII)
+
+
+def refuse_deleted(subscription: Subscription) -> None:
+    """Raise INVALID_STATE for what was revoked for good."""
+    if subscription.deleted_at is not None:
+        raise conflict("INVALID_STATE", "The subscription was deleted.", status=subscription.status.value)
+
+
+def edited(
+    subscription: Subscription, changes: dict[str, Any], before: list[tuple[str, str]], keys: KeyRing
+) -> Subscription:
+    """The subscription with a caller's changes; raises `IllegalMove` for a status that it cannot take."""
+    fields = dict(changes)
+    status = fields.pop("status", None)
+    if "events" in fields:
+        fields["events"] = tuple(fields["events"])
+    if "description" in fields:
+        fields["description"] = fields["description"] or None
+    if "headers" in fields:
+        headers = fields.pop("headers")
+        place = place_of(subscription.organization_id, subscription.id)
+        sealed = sealed_headers(headers, before, place, keys)
+        given = [(header.key, header.value) for header in headers or ()]
+        if [(key, MASK if masks(key) else value) for key, value in before] != given:
+            fields["headers_cipher"] = sealed
+    retry = fields.pop("retry", None)
+    if retry is not None:
+        fields.update(retry.changes())
+    after = replace(subscription, **fields)
+    if status is None or status == after.status.value:
+        return after
+    event = SubscriptionEvent.PAUSE if status == SubscriptionStatus.PAUSED else SubscriptionEvent.RESUME
+    return after.with_health(after.health.moved(event))
+
+
+def rotated(subscription: Subscription, secret_cipher: str, grace_hours: int, call: Call) -> Subscription:
+    """The subscription with a new secret; the former one signs beside it for the grace, an older one no more."""
+    previous, until = None, None
+    if grace_hours:
+        previous, until = subscription.secret_cipher, call.now + timedelta(hours=grace_hours)
+    return replace(
+        subscription,
+        secret_cipher=secret_cipher,
+        secret_version=subscription.secret_version + 1,
+        previous_secret_cipher=previous,
+        previous_secret_until=until,
+    )
+
+
+def deleted(subscription: Subscription, call: Call) -> Subscription:
+    """The subscription revoked for good."""
+    revoked = subscription.with_health(subscription.health.moved(SubscriptionEvent.DELETE))
+    return replace(revoked, deleted_at=call.now)

@@ -1,0 +1,315 @@
+"""Bodies and views of webhook subscriptions and their deliveries (C23.1)."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic_core import PydanticCustomError
+
+from recado.actors.webhook_desk import ANSWER_FIELD
+from recado.channels.webhook_signing import header_fault
+from recado.domain.events import EVENT_NAMES, EVERY
+from recado.http.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.paging import CursorPage, CursorQuery, Page, PageQuery
+from recado.storage.crypto import KeyRing
+from recado.storage.deliveries import DELIVERED, PENDING, Delivery
+from recado.storage.webhooks import Subscription
+
+MASK = "********"
+MOST_HEADERS = 10
+_TELLTALE = ("token", "key", "secret")
+
+EventName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(EVENT_NAMES)})]
+
+
+def _known(event: str) -> str:
+    if event not in EVENT_NAMES:
+        raise ValueError("must be the name of an event")
+    return event
+
+
+def _known_or_every(event: str) -> str:
+    return event if event == EVERY else _known(event)
+
+
+def _one_by_one(events: list[str]) -> list[str]:
+    if EVERY in events and len(events) > 1:
+        raise ValueError("* stands alone: it means every event")
+    return list(dict.fromkeys(events))
+
+
+Event = Annotated[EventName, AfterValidator(_known)]
+Taken = Annotated[
+    str, AfterValidator(_known_or_every), WithJsonSchema({"type": "string", "enum": [*EVENT_NAMES, EVERY]})
+]
+Events = Annotated[list[Taken], Field(min_length=1, max_length=len(EVENT_NAMES)), AfterValidator(_one_by_one)]
+Url = Annotated[str, Field(min_length=1, max_length=2_048), WithJsonSchema({"type": "string", "format": "uri"})]
+Description = Annotated[str, Field(max_length=200)]
+
+
+class Header(ApiModel):
+    """A header sent with every delivery."""
+
+    key: Annotated[str, Field(min_length=1, max_length=64)]
+    value: Annotated[str, Field(max_length=1_024)]
+
+    @model_validator(mode="after")
+    def can_be_sent(self) -> "Header":
+        fault = header_fault(self.key, self.value)
+        if fault is not None:
+            raise PydanticCustomError("header", "{fault}", {"fault": fault})
+        return self
+
+
+def _each_once(headers: list[Header] | None) -> list[Header] | None:
+    names = [header.key.lower() for header in headers or ()]
+    if len(set(names)) < len(names):
+        raise ValueError("each key may stand once")
+    return headers
+
+
+Headers = Annotated[list[Header], Field(max_length=MOST_HEADERS), AfterValidator(_each_once)]
+
+
+class Retry(ApiModel):
+    """How often and after how long a delivery is tried again."""
+
+    max_attempts: int = Field(8, ge=1, le=15)
+    backoff_seconds: int = Field(30, ge=1, le=3_600)
+
+
+class RetryPatch(PatchModel):
+    """What to change about the retries."""
+
+    max_attempts: Annotated[int, Field(ge=1, le=15)] = unset()
+    backoff_seconds: Annotated[int, Field(ge=1, le=3_600)] = unset()
+
+
+class WebhookCreate(ApiModel):
+    """A new subscription. `includePii` needs the scope `pii:full`."""
+
+    url: Url
+    events: Events
+    description: Description | None = None
+    headers: Headers | None = None
+    retry: Retry | None = None
+    include_pii: bool = False
+
+
+class WebhookPatch(PatchModel):
+    """What to change. A header value `********` keeps the one that is stored under its key."""
+
+    url: Url = unset()
+    events: Events = unset()
+    description: Description | None = None
+    headers: Headers | None = None
+    retry: RetryPatch = unset()
+    include_pii: bool = unset()
+    status: Literal["active", "paused"] = unset()
+
+
+class SecretRotation(ApiModel):
+    """How long the former secret signs beside the new one."""
+
+    grace_hours: int = Field(24, ge=0, le=168)
+
+
+class WebhookTest(ApiModel):
+    """Which event the test shows; by default the first one that the subscription takes."""
+
+    event: Event | None = None
+
+
+class WebhookReplay(ApiModel):
+    """Which events are delivered once more: those of [from, to), at most 7 days, not older than 30."""
+
+    from_: Timestamp = Field(alias="from")
+    to: Timestamp
+    events: Annotated[list[Event], Field(min_length=1, max_length=len(EVENT_NAMES))] | None = None
+    only_failed: bool = True
+
+    @field_validator("events")
+    @classmethod
+    def once(cls, events: list[str] | None) -> list[str] | None:
+        return None if events is None else list(dict.fromkeys(events))
+
+
+class WebhookQuery(PageQuery):
+    """Filters of the list."""
+
+    status: Literal["active", "paused", "failing", "revoked"] | None = None
+    event: Annotated[Event | None, Field(description="Subscriptions that take this event.")] = None
+
+
+class DeliveryQuery(CursorQuery):
+    """Filters of deliveries; `from` is included, `to` is not."""
+
+    status: Literal["pending", "delivered", "dropped"] | None = None
+    event: Event | None = None
+    from_: Timestamp | None = Field(None, alias="from")
+    to: Timestamp | None = None
+
+
+class HeaderOut(ApiModel):
+    """A custom header; the value of one that looks like a credential is masked."""
+
+    key: str
+    value: str
+
+
+class RetryOut(ApiModel):
+    """How often and after how long a delivery is tried again."""
+
+    max_attempts: int
+    backoff_seconds: int
+
+
+class WebhookOut(ApiModel):
+    """A subscription, without its secret in the clear."""
+
+    id: str
+    organization_id: str
+    url: str
+    secret_cipher: str = Field(description="The signing secret, encrypted.")
+    secret_version: int
+    headers: list[HeaderOut]
+    events: list[str]
+    status: Literal["active", "paused", "failing", "revoked"]
+    description: str | None = None
+    retry: RetryOut
+    include_pii: bool
+    created_by_id: str | None = None
+    consecutive_failures: int
+    last_success_at: Timestamp | None = None
+    last_failure_at: Timestamp | None = None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class WebhookWithSecret(WebhookOut):
+    """A subscription with its new secret, shown once: a repeat under the same Idempotency-Key leaves it out."""
+
+    secret: str | None = None
+
+
+class WebhookPage(Page[WebhookOut]):
+    """Subscriptions of the environment, newest first."""
+
+
+class WebhookTested(ApiModel):
+    """What the endpoint made of the test."""
+
+    delivery_id: str
+    status_code: int | None = None
+    duration_ms: int
+    ok: bool
+    error: str | None = None
+
+
+class DeliveryOut(ApiModel):
+    """A delivery."""
+
+    id: str
+    event_id: str
+    event: str
+    status: Literal["pending", "delivered", "dropped"]
+    attempt_count: int
+    last_status_code: int | None = None
+    last_error: str | None = None
+    next_attempt_at: Timestamp | None = None
+    created_at: Timestamp
+    delivered_at: Timestamp | None = None
+
+
+class AttemptOut(ApiModel):
+    """One attempt; of a failed one's answer, the beginning."""
+
+    attempt: int
+    at: Timestamp
+    duration_ms: int
+    status_code: int | None = None
+    error: str | None = None
+    answer: str | None = None
+
+
+class DeliveryDetail(DeliveryOut):
+    """A delivery with what it says and what became of each attempt."""
+
+    payload: dict[str, Any]
+    attempts: list[AttemptOut]
+
+
+class DeliveryPage(CursorPage[DeliveryOut]):
+    """Deliveries, newest first."""
+
+
+class ReplayOut(ApiModel):
+    """How many events are delivered once more."""
+
+    queued: int
+
+
+def masks(key: str) -> bool:
+    """Whether the value of a header with that key is a credential, by its name."""
+    name = key.lower()
+    return name == "authorization" or any(word in name for word in _TELLTALE)
+
+
+def webhook_view(subscription: Subscription, headers: list[tuple[str, str]]) -> dict[str, Any]:
+    """The subscription as callers see it."""
+    view: dict[str, Any] = {
+        "id": subscription.id,
+        "organizationId": subscription.organization_id,
+        "url": subscription.url,
+        "secretCipher": subscription.secret_cipher,
+        "secretVersion": subscription.secret_version,
+        "headers": [{"key": key, "value": MASK if masks(key) else value} for key, value in headers],
+        "events": list(subscription.events),
+        "status": subscription.status.value,
+        "retry": {"maxAttempts": subscription.max_attempts, "backoffSeconds": subscription.backoff_seconds},
+        "includePii": subscription.include_pii,
+        "consecutiveFailures": subscription.consecutive_failures,
+        "createdAt": subscription.created_at,
+        "updatedAt": subscription.updated_at,
+    }
+    optional = {
+        "description": subscription.description,
+        "createdById": subscription.created_by_id,
+        "lastSuccessAt": subscription.last_success_at,
+        "lastFailureAt": subscription.last_failure_at,
+    }
+    view.update((name, value) for name, value in optional.items() if value is not None)
+    return view
+
+
+def delivery_view(delivery: Delivery) -> dict[str, Any]:
+    """The delivery as lists show it."""
+    view: dict[str, Any] = {
+        "id": delivery.id,
+        "eventId": delivery.event_id,
+        "event": delivery.event,
+        "status": delivery.status,
+        "attemptCount": delivery.attempts,
+        "createdAt": delivery.created_at,
+    }
+    optional: dict[str, Any] = {
+        "lastStatusCode": delivery.last_status,
+        "lastError": delivery.last_error,
+        "nextAttemptAt": delivery.next_attempt_at if delivery.status == PENDING else None,
+        "deliveredAt": delivery.settled_at if delivery.status == DELIVERED else None,
+    }
+    view.update((name, value) for name, value in optional.items() if value is not None)
+    return view
+
+
+def attempt_views(subscription: Subscription, delivery: Delivery, keys: KeyRing) -> list[dict[str, Any]]:
+    """The attempts so far; raises Tampered."""
+    views = []
+    for attempt in delivery.history:
+        view = dict(attempt)
+        cipher = view.pop("answerCipher", None)
+        if cipher is not None:
+            view["answer"] = keys.decrypt(
+                cipher, organization_id=subscription.organization_id, record_id=delivery.id, field=ANSWER_FIELD
+            )
+        views.append(view)
+    return views

@@ -1,0 +1,204 @@
+"""The outbox: what happened, and a queued delivery for each subscription that takes it, in the change's commit (C23.3).
+
+`emit` writes one event inside a caller's transaction. The batched statements of the send path write theirs themselves.
+For each message that may move, the caller asks `emission(…)` (no wait, nothing of the database) and gives the answers
+to `columns_of`, whose 13 arrays go to the statement, which ends with (numbers of the parameters as they fall there):
+
+    emitted as (
+        insert into events (organization_id, id, env, type, channel, message_id)
+        select organization_id, id, env, type, channel, message_id
+        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+            as e (organization_id, id, env, type, channel, message_id)
+        where (message_id in (select id from moved)) is true
+        on conflict do nothing
+    ),
+    told as (
+        insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
+        select organization_id, subscription_id, id, event_id, event, due_at
+        from unnest($7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::timestamptz[])
+            as q (organization_id, subscription_id, id, event_id, event, message_id, due_at)
+        where (message_id in (select id from moved)) is true
+        on conflict do nothing
+    )
+
+`moved` names the messages that moved: of the others nothing is written. The same batch run twice has the same ids. An
+event of a message stores no content; deliveries read it from the message. After the commit, `keys_of` tells whom to
+hint.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+
+from recado.domain.ids import DELIVERY, EVENT, IdSource, created_at, lowest_id
+from recado.domain.timestamps import format_timestamp
+from recado.storage.rows import Executor, columns
+from recado.storage.sql import load
+from recado.storage.webhooks import SQL as WEBHOOKS
+from recado.storage.webhooks import Subscription, SubscriptionKey, Takers, takers_of
+
+SQL = load("events")
+
+KEPT = timedelta(days=30)  # events and deliveries (C23.3.4)
+MOST_REPLAYED = 10_000
+# The ids of an event and of its first deliveries are minted together; this much later, none of them is any more.
+_TOGETHER = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Emission:
+    """An event of a message that may happen in a batch, with its deliveries: (subscription, delivery) ids."""
+
+    organization_id: str
+    env: str
+    event_id: str
+    type: str
+    channel: str
+    message_id: str
+    deliveries: tuple[tuple[str, str], ...]
+
+
+def emission(
+    takers: Takers,
+    ids: IdSource,
+    *,
+    organization_id: str,
+    env: str,
+    type: str,  # noqa: A002
+    channel: str,
+    message_id: str,
+) -> Emission | None:
+    """What to write if the message moves; None when nobody takes the event."""
+    subscriptions = takers.by_event.get(type)
+    if subscriptions is None:
+        return None
+    event_id = ids.new(EVENT)
+    deliveries = tuple((subscription_id, ids.new(DELIVERY)) for subscription_id in subscriptions)
+    return Emission(organization_id, env, event_id, type, channel, message_id, deliveries)
+
+
+def columns_of(emissions: Iterable[Emission]) -> list[list[Any]]:
+    """The 13 arrays that the statement takes: six of the events, seven of their deliveries."""
+    emissions = list(emissions)
+    events = [(e.organization_id, e.event_id, e.env, e.type, e.channel, e.message_id) for e in emissions]
+    queued = [
+        (e.organization_id, subscription_id, delivery_id, e.event_id, e.type, e.message_id, created_at(delivery_id))
+        for e in emissions
+        for subscription_id, delivery_id in e.deliveries
+    ]
+    return [*columns(events, 6), *columns(queued, 7)]
+
+
+def keys_of(emissions: Iterable[Emission]) -> set[SubscriptionKey]:
+    """The subscriptions that have something to deliver after the commit."""
+    return {(e.organization_id, subscription_id) for e in emissions for subscription_id, _ in e.deliveries}
+
+
+async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> set[SubscriptionKey]:
+    """Write the events of many messages; answers whom to hint after the commit."""
+    if emissions:
+        await executor.execute(SQL.emit_batch, *columns_of(emissions))
+    return keys_of(emissions)
+
+
+async def emit(
+    connection: Executor,
+    ids: IdSource,
+    *,
+    organization_id: str,
+    env: str,
+    type: str,  # noqa: A002 - the name that it has in the envelope
+    data: Mapping[str, Any],
+) -> list[SubscriptionKey]:
+    """Write one event that stores its data, and its deliveries; answers whom to hint after the commit.
+
+    Phones in `data` are masked when it is delivered (C23.6), so they are given in the clear.
+    """
+    takers = takers_of(await connection.fetch(WEBHOOKS.of_environment, organization_id, env)).by_event.get(type)
+    if takers is None:
+        return []
+    event_id = ids.new(EVENT)
+    text = _text(data)
+    await connection.execute(SQL.insert, organization_id, event_id, env, type, None, None, text, False)
+    rows = [(subscription_id, ids.new(DELIVERY), event_id, type) for subscription_id in takers]
+    await connection.execute(SQL.queue, organization_id, created_at(event_id), False, *columns(rows, 4))
+    return [(organization_id, subscription_id) for subscription_id in takers]
+
+
+async def insert_test(
+    connection: Executor,
+    *,
+    organization_id: str,
+    env: str,
+    event_id: str,
+    type: str,  # noqa: A002
+    data: Mapping[str, Any],
+) -> None:
+    """Log the event of a test; it belongs to its one delivery and is never replayed."""
+    text = _text(data)
+    await connection.execute(SQL.insert, organization_id, event_id, env, type, None, None, text, True)
+
+
+async def replay_one(
+    connection: Executor, ids: IdSource, subscription: Subscription, event_id: str, event: str, now: datetime
+) -> str:
+    """Queue an event once more; answers the id of the new delivery."""
+    delivery_id = ids.new(DELIVERY)
+    row = [(subscription.id, delivery_id, event_id, event)]
+    await connection.execute(SQL.queue, subscription.organization_id, now, True, *columns(row, 4))
+    return delivery_id
+
+
+async def replay_period(
+    connection: Executor,
+    ids: IdSource,
+    subscription: Subscription,
+    *,
+    start: datetime,
+    end: datetime,
+    events: Sequence[str] | None,
+    only_failed: bool,
+    now: datetime,
+) -> int:
+    """Queue the events of [start, end) once more, oldest first, at most 10,000; answers how many.
+
+    `events` None: all of them. Events older than the subscription are none of its business.
+    """
+    start = max(start, subscription.created_at)
+    if start >= end:
+        return 0
+    missed = await connection.fetch(
+        SQL.missed,
+        subscription.organization_id,
+        subscription.id,
+        lowest_id(EVENT, start),
+        lowest_id(EVENT, end),
+        None if events is None else list(events),
+        lowest_id(DELIVERY, start),
+        lowest_id(DELIVERY, end + _TOGETHER),
+        MOST_REPLAYED,
+        not only_failed,
+        subscription.env,
+    )
+    rows = [(subscription.id, ids.new(DELIVERY), row["id"], row["type"]) for row in missed]
+    await connection.execute(SQL.queue, subscription.organization_id, now, True, *columns(rows, 4))
+    return len(rows)
+
+
+def _text(data: Mapping[str, Any]) -> str:
+    return orjson.dumps(data, default=_default, option=orjson.OPT_PASSTHROUGH_DATETIME).decode()
+
+
+def _default(value: object) -> str:
+    if isinstance(value, datetime):
+        return format_timestamp(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+async def purge(executor: Executor, organization_id: str, now: datetime, *, block: int) -> bool:
+    """Remove a block of events older than 30 days; answers whether more may follow."""
+    tag: str = await executor.execute(SQL.purge, organization_id, lowest_id(EVENT, now - KEPT), block)
+    return tag == f"DELETE {block}"

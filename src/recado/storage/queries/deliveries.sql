@@ -1,0 +1,174 @@
+-- name: due
+-- The next deliveries of a subscription, oldest first, with what they tell. $5: those that are in hand already.
+with due as (
+    select id, event_id, event, attempts, replayed
+    from delivery_queue
+    where organization_id = $1 and subscription_id = $2 and due_at <= $3
+    order by due_at, id
+    limit $4
+)
+select
+    d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
+    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,
+    m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
+    m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
+    case when e.type like '%.received' then m.payload end as payload
+from due d
+join events e on e.organization_id = $1 and e.id = d.event_id
+left join messages m
+    on m.organization_id = $1 and m.env = e.env and m.channel = e.channel and m.id = e.message_id
+where (d.id in (select known.id from unnest($5::text[]) as known (id))) is not true;
+
+-- name: waiting
+-- The subscriptions that have something to do, found by skipping from one to the next.
+with recursive found as (
+    (
+        select organization_id, subscription_id, due_at
+        from delivery_queue
+        order by organization_id, subscription_id, due_at
+        limit 1
+    )
+    union all
+    select next.organization_id, next.subscription_id, next.due_at
+    from found f
+    cross join lateral (
+        select q.organization_id, q.subscription_id, q.due_at
+        from delivery_queue q
+        where (q.organization_id, q.subscription_id) > (f.organization_id, f.subscription_id)
+        order by q.organization_id, q.subscription_id, q.due_at
+        limit 1
+    ) next
+)
+select f.organization_id, f.subscription_id
+from found f
+join webhook_subscriptions w on w.organization_id = f.organization_id and w.id = f.subscription_id
+where
+    w.status = 'revoked'
+    or (w.status = 'active' and f.due_at <= $1)
+    or (w.status = 'failing' and (w.probe_at <= $1 or w.failing_since <= $2));
+
+-- name: settle
+-- The results of attempts. `outcome` null: tried again at due_at. $11 guards against being run twice.
+with given as (
+    select *
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[],
+        $9::timestamptz[], $10::smallint[]
+    ) as g (
+        organization_id, subscription_id, id, outcome, at, last_status, last_error, attempt, due_at, attempts
+    )
+),
+gone as (
+    delete from delivery_queue q
+    using given g
+    where
+        q.organization_id = g.organization_id and q.subscription_id = g.subscription_id and q.id = g.id
+        and g.outcome is not null
+    returning
+        q.organization_id, q.subscription_id, q.id, q.event_id, q.event, g.outcome, g.at, q.attempts + 1 as attempts,
+        g.last_status, g.last_error, q.history || g.attempt::jsonb as history, q.replayed
+),
+logged as (
+    insert into deliveries (
+        organization_id, subscription_id, id, event_id, event, status, settled_at, attempts, last_status, last_error,
+        history, replayed
+    )
+    select
+        organization_id, subscription_id, id, event_id, event, outcome, at, attempts, last_status, last_error, history,
+        replayed
+    from gone
+    on conflict do nothing
+)
+update delivery_queue q
+set
+    due_at = g.due_at, attempts = q.attempts + 1, last_status = g.last_status, last_error = g.last_error,
+    history = q.history || g.attempt::jsonb
+from given g
+where
+    q.organization_id = g.organization_id and q.subscription_id = g.subscription_id and q.id = g.id
+    and g.outcome is null and q.attempts = g.attempts;
+
+-- name: drop
+-- Deliveries that will not be tried any more, in blocks: all of a revoked subscription ($3 null), or those made before $3.
+with chosen as (
+    select id from delivery_queue
+    where organization_id = $1 and subscription_id = $2 and ($3::text is null or id < $3)
+    order by id
+    limit $6
+    for update skip locked
+),
+gone as (
+    delete from delivery_queue q
+    using chosen c
+    where q.organization_id = $1 and q.subscription_id = $2 and q.id = c.id
+    returning q.*
+)
+insert into deliveries (
+    organization_id, subscription_id, id, event_id, event, status, settled_at, attempts, last_status, last_error,
+    history, replayed
+)
+select
+    organization_id, subscription_id, id, event_id, event, 'dropped', $4, attempts, last_status,
+    coalesce(last_error, $5), history, replayed
+from gone
+on conflict do nothing;
+
+-- name: insert_settled
+-- A delivery that was made outside the queue: a test.
+insert into deliveries (
+    organization_id, subscription_id, id, event_id, event, status, settled_at, attempts, last_status, last_error,
+    history, replayed
+) values ($1, $2, $3, $4, $5, $6, $7, 1, $8, $9, $10, false);
+
+-- name: page
+select * from (
+    (
+        select
+            id, event_id, event, 'pending' as status, attempts, last_status, last_error, due_at as next_attempt_at,
+            null::timestamptz as settled_at, history
+        from delivery_queue
+        where
+            organization_id = $1 and subscription_id = $2 and id >= $3 and id < $4
+            and coalesce($5::text, 'pending') = 'pending' and ($6::text is null or event = $6)
+        order by id desc
+        limit $7
+    )
+    union all
+    (
+        select
+            id, event_id, event, status, attempts, last_status, last_error, null::timestamptz as next_attempt_at,
+            settled_at, history
+        from deliveries
+        where
+            organization_id = $1 and subscription_id = $2 and id >= $3 and id < $4
+            and ($5::text is null or status = $5) and ($6::text is null or event = $6)
+        order by id desc
+        limit $7
+    )
+) d
+order by id desc
+limit $7;
+
+-- name: told
+-- What a delivery of that event tells, in the columns of `due`.
+select
+    e.id as event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
+    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,
+    m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
+    m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
+    case when e.type like '%.received' then m.payload end as payload
+from events e
+left join messages m
+    on m.organization_id = e.organization_id and m.env = e.env and m.channel = e.channel and m.id = e.message_id
+where e.organization_id = $1 and e.id = $2;
+
+-- name: purge
+delete from deliveries
+where
+    organization_id = $1 and subscription_id = $2
+    and id in (
+        select id from deliveries
+        where organization_id = $1 and subscription_id = $2 and id < $3
+        order by id
+        limit $4
+    );

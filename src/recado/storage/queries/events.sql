@@ -1,0 +1,61 @@
+-- name: insert
+insert into events (organization_id, id, env, type, channel, message_id, data, test)
+values ($1, $2, $3, $4, $5, $6, $7::text::json, $8);
+
+-- name: queue
+insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at, replayed)
+select $1, g.subscription_id, g.id, g.event_id, g.event, $2, $3
+from unnest($4::text[], $5::text[], $6::text[], $7::text[]) as g (subscription_id, id, event_id, event)
+on conflict do nothing;
+
+-- name: emit_batch
+-- The events of many messages at once, for tests and callers with no statement of their own; see events.py.
+with emitted as (
+    insert into events (organization_id, id, env, type, channel, message_id)
+    select organization_id, id, env, type, channel, message_id
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+        as e (organization_id, id, env, type, channel, message_id)
+    on conflict do nothing
+)
+insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
+select organization_id, subscription_id, id, event_id, event, due_at
+from unnest($7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::timestamptz[])
+    as q (organization_id, subscription_id, id, event_id, event, message_id, due_at)
+on conflict do nothing;
+
+-- name: missed
+-- Events of a period for a replay, the oldest $8 of them: those that the subscription takes ($5, or all when null), that are
+-- not queued for it and, unless $9, that never reached it. An event's first delivery is made with it ($6 to $7 bounds its
+-- id); later ones are replays.
+select e.id, e.type
+from events e
+where
+    e.organization_id = $1 and e.env = $10 and e.id >= $3 and e.id < $4 and not e.test
+    and ($5::text[] is null or e.type = any($5))
+    and not exists (
+        select from delivery_queue q
+        where q.organization_id = $1 and q.subscription_id = $2 and q.event_id = e.id
+    )
+    and (
+        $9::boolean
+        or not exists (
+            select from deliveries d
+            where
+                d.organization_id = $1 and d.subscription_id = $2 and d.id >= $6 and d.id < $7
+                and d.event_id = e.id and d.status = 'delivered'
+        )
+        and not exists (
+            select from deliveries d
+            where
+                d.organization_id = $1 and d.subscription_id = $2 and d.event_id = e.id and d.replayed
+                and d.status = 'delivered'
+        )
+    )
+order by e.id
+limit $8;
+
+-- name: purge
+delete from events
+where
+    organization_id = $1
+    and id in (select id from events where organization_id = $1 and id < $2 order by id limit $3);
