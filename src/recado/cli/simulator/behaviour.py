@@ -1,6 +1,7 @@
 """How the simulated provider behaves: what becomes of one request is drawn from a seeded generator. Pure."""
 
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -19,11 +20,12 @@ class Given(StrEnum):
     FAILED = "failed"  # processed; answered with a 5xx
     SLOW_DOWN = "slow_down"
     REFUSED = "refused"
+    CODED = "coded"  # answered with an error code of the hosted API, and not processed
 
     @property
     def processed(self) -> bool:
         """Whether the message went out to its recipient, whatever the sender was told."""
-        return self not in (Given.SLOW_DOWN, Given.REFUSED)
+        return self not in (Given.SLOW_DOWN, Given.REFUSED, Given.CODED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +68,7 @@ class Plan:
     latency: float  # seconds
     status: int = 200
     code: str | None = None
+    error: int | None = None  # of the hosted API, where it was asked for
     hang: bool = False
     receipts: tuple[Receipt, ...] = ()
     early: bool = False
@@ -73,13 +76,41 @@ class Plan:
 
 
 class Behaviour:
-    """Draws plans. `latency` and `receipt_delay`: medians in seconds; 0 = at once."""
+    """Draws plans. `latency` and `receipt_delay`: medians in seconds; 0 = at once.
 
-    def __init__(self, shares: Shares, *, seed: int, latency: float, receipt_delay: float) -> None:
+    `codes`: shares of the hosted API's error codes, beside the others. `begun`: requests of earlier lives, so that a
+    restart goes on to other fates and does not repeat the first ones.
+    """
+
+    def __init__(
+        self,
+        shares: Shares,
+        *,
+        seed: int,
+        latency: float,
+        receipt_delay: float,
+        codes: Mapping[int, float] | None = None,
+        begun: int = 0,
+    ) -> None:
         self._shares = shares
-        self._random = random.Random(seed)  # noqa: S311 - a simulation, repeatable on purpose
+        self._codes = dict(codes or {})
+        if sum(self._codes.values()) > 1 or any(share < 0 for share in self._codes.values()):
+            raise ValueError("the shares of error codes are between 0 and 1 and sum to at most 1")
+        # A simulation, repeatable on purpose.
+        self._random = random.Random(f"{seed}:{begun}" if begun else seed)  # noqa: S311
         self._latency = latency
         self._receipt_delay = receipt_delay
+
+    def coded(self) -> Plan | None:
+        """The plan of a request that meets one of the error codes; None when it meets none."""
+        if not self._codes:
+            return None
+        draw = self._random.random()
+        for code, share in self._codes.items():
+            if draw < share:
+                return Plan(given=Given.CODED, latency=self._drawn(self._latency), error=code)
+            draw -= share
+        return None
 
     def plan(self) -> Plan:
         shares, chance = self._shares, self._random.random

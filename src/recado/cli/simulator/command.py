@@ -3,15 +3,17 @@
 import asyncio
 import signal
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 import uvloop
 
 from recado.cli.errors import CommandError
 from recado.cli.simulator.behaviour import Shares
-from recado.cli.simulator.server import Simulator, SimulatorOptions
+from recado.cli.simulator.options import SimulatorOptions
+from recado.cli.simulator.server import Simulator
 
 _Share = float
 
@@ -45,8 +47,23 @@ def simulator(
         str | None,
         typer.Option("--token", envvar="RECADO_SIMULATOR_TOKEN", help="The only bearer token that is let in."),
     ] = None,
+    protocol: Annotated[
+        Literal["bridge", "cloud", "both"],
+        typer.Option("--protocol", help="The bridge protocol, the hosted API of the adapter cloud, or both at once."),
+    ] = "both",
     callback_url: Annotated[
         str | None, typer.Option("--callback-url", metavar="URL", help="For sends that name no callbackUrl.")
+    ] = None,
+    cloud_callback_url: Annotated[
+        str | None, typer.Option("--cloud-callback-url", metavar="URL", help="Where the hosted API sends its webhooks.")
+    ] = None,
+    app_secret: Annotated[
+        str | None,
+        typer.Option(
+            "--app-secret",
+            envvar="RECADO_SIMULATOR_APP_SECRET",
+            help="Signs the hosted API's webhooks: the service's cloud app secret. Default: --secret.",
+        ),
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same behaviour.")] = 1,
     latency_ms: Annotated[float, typer.Option("--latency-ms", min=0.0, help="Median time to answer a send.")] = 0.0,
@@ -63,9 +80,21 @@ def simulator(
     shuffle_share: Annotated[_Share, _share("Messages read before delivered.", "--shuffle-share")] = 0.0,
     unreferenced_share: Annotated[_Share, _share("Receipts without our id.", "--unreferenced-share")] = 0.0,
     undelivered_share: Annotated[_Share, _share("Accepted sends reported failed.", "--undelivered-share")] = 0.0,
+    code_share: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--code-share",
+            metavar="CODE=0..1",
+            help="Sends over the hosted API answered with that error code, such as 131056=0.01; may be repeated.",
+        ),
+    ] = None,
     silent_share: Annotated[_Share, _share("Processed sends without receipts.", "--silent-share")] = 0.0,
 ) -> None:
-    """Play a chat-app provider behind the bridge protocol, with whatever share of trouble is wished."""
+    """Play a chat-app provider, behind the bridge protocol and as the hosted API, with what share of trouble is wished.
+
+    On the record of an earlier run it goes on where that one ended, and sends the receipts that were left.
+    `POST /control/…` makes it do things: see docs/simulator.md.
+    """
     host, port = _address(listen)
     if record.is_dir():
         raise CommandError(f"--record {record} is a folder: name a file")
@@ -88,7 +117,11 @@ def simulator(
             record=record,
             secret=secret,
             token=token,
+            app_secret=app_secret,
+            protocol=protocol,
             callback_url=callback_url,
+            cloud_callback_url=cloud_callback_url,
+            codes=_codes(code_share or ()),
             seed=seed,
             shares=shares,
             latency=latency_ms / 1_000,
@@ -118,6 +151,20 @@ async def _until_told(options: SimulatorOptions) -> None:
         await told.wait()
     finally:
         await simulator.stop()
+
+
+def _codes(given: Iterable[str]) -> dict[int, float]:
+    """`131056=0.01` → {131056: 0.01}; ValueError for anything else."""
+    codes = {}
+    for text in given:
+        code, _, share = text.partition("=")
+        try:
+            codes[int(code)] = float(share)
+        except ValueError:
+            raise ValueError(f"--code-share {text} is not CODE=SHARE, for example 131056=0.01") from None
+        if not 0 <= codes[int(code)] <= 1:
+            raise ValueError(f"--code-share {text}: the share is not between 0 and 1")
+    return codes
 
 
 def _address(listen: str) -> tuple[str, int]:
