@@ -1,4 +1,4 @@
-"""`python -m bench [NAME…]`: runs those named, or all; prints one table, which a whole run writes to docs/benchmarks.md."""
+"""`python -m bench [NAME…]`: runs those named, or all; a run of all writes its table to docs/benchmarks.md."""
 
 import asyncio
 import importlib

@@ -79,6 +79,11 @@ async def run(say: Say) -> list[Figure]:
     root = Supervisor("bench", runtime=Runtime(SystemClock(), random.Random(1)))
     await root.start()
     registry: Registry[str] = Registry(root, mailbox_limit=TELLS + 1)
+    sizes = [
+        await _bytes(lambda key: registry.get_or_spawn(str(key), lambda _: Counter()), ACTORS),
+        await _bytes(lambda _: QueueCounter(), ACTORS),
+        await _bytes(lambda _: ThreadCounter.start(), THREADS),
+    ]
     ours, queue, thread = registry.get_or_spawn("one", lambda key: Counter()), QueueCounter(), ThreadCounter.start()
 
     async def ask_thread() -> object:
@@ -90,11 +95,6 @@ async def run(say: Say) -> list[Figure]:
     told.append(await _tells(thread.tell, ask_thread))
     asked = [await _asks(lambda: ours.ask(0), ASKS), await _asks(lambda: queue.ask(0), ASKS)]
     asked.append(await _asks(ask_thread, THREAD_ASKS))
-    sizes = [
-        await _bytes(lambda key: registry.get_or_spawn(str(key), lambda _: Counter()), ACTORS),
-        await _bytes(lambda _: QueueCounter(), ACTORS),
-        await _bytes(lambda _: ThreadCounter.start(), THREADS),
-    ]
     queue.task.cancel()
     pykka.ActorRegistry.stop_all()
     await root.stop()

@@ -25,8 +25,8 @@ insert into messages (
 )
 select
     $1, 'test', 'chatapp', $5 || lpad(g::text, 13, '0'), 'outbound', 'queued', 'template',
-    ($2::text[])[1 + g % cardinality($2::text[])], '+55119' || lpad(g::text, 7, '0') || '9003', g, 1, false, $3, '["Ana"]',
-    $4
+    ($2::text[])[1 + g % cardinality($2::text[])], '+55119' || lpad(g::text, 7, '0') || '9003', g, 1, false, $3,
+    '["Ana"]', $4
 from generate_series($6::int, $7::int) g
 """
 _QUEUE = """
@@ -35,8 +35,8 @@ insert into dispatch (
     template_id
 )
 select
-    $1, $5 || lpad(g::text, 13, '0'), 'test', 'chatapp', ($2::text[])[1 + g % cardinality($2::text[])], 1, $8, $4::timestamptz,
-    2592000000, $4::timestamptz + interval '30 days', 0, false, $3
+    $1, $5 || lpad(g::text, 13, '0'), 'test', 'chatapp', ($2::text[])[1 + g % cardinality($2::text[])], 1, $8,
+    $4::timestamptz, 2592000000, $4::timestamptz + interval '30 days', 0, false, $3
 from generate_series($6::int, $7::int) g
 """
 LIMIT = 600.0  # seconds

@@ -1,4 +1,4 @@
-"""What the batcher costs: rows that callers put one by one, beside batches that are ready when the statement is free."""
+"""What the batcher costs: rows that callers put one by one, beside batches that are ready before."""
 
 import asyncio
 import time
