@@ -3,13 +3,14 @@
 import asyncio
 import gc
 import random
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pykka
 
-from bench.harness import Figure, Say, rss
+from bench.harness import ROOT, Figure, Say, rss
 from recado.engine.actor import Actor
 from recado.engine.clock import SystemClock
 from recado.engine.registry import Registry
@@ -19,8 +20,7 @@ from recado.engine.supervisor import Supervisor
 TELLS = 200_000
 ASKS = 50_000
 THREAD_ASKS = 10_000
-ACTORS = 10_000
-THREADS = 1_000
+KINDS = {"ours": 10_000, "queue": 10_000, "thread": 1_000}  # how many to make
 ROUNDS = 3
 SETTLED = 1.0  # seconds
 
@@ -79,11 +79,6 @@ async def run(say: Say) -> list[Figure]:
     root = Supervisor("bench", runtime=Runtime(SystemClock(), random.Random(1)))
     await root.start()
     registry: Registry[str] = Registry(root, mailbox_limit=TELLS + 1)
-    sizes = [
-        await _bytes(lambda key: registry.get_or_spawn(str(key), lambda _: Counter()), ACTORS),
-        await _bytes(lambda _: QueueCounter(), ACTORS),
-        await _bytes(lambda _: ThreadCounter.start(), THREADS),
-    ]
     ours, queue, thread = registry.get_or_spawn("one", lambda key: Counter()), QueueCounter(), ThreadCounter.start()
 
     async def ask_thread() -> object:
@@ -96,8 +91,9 @@ async def run(say: Say) -> list[Figure]:
     asked = [await _asks(lambda: ours.ask(0), ASKS), await _asks(lambda: queue.ask(0), ASKS)]
     asked.append(await _asks(ask_thread, THREAD_ASKS))
     queue.task.cancel()
-    pykka.ActorRegistry.stop_all()
+    thread.stop()
     await root.stop()
+    sizes = [await _alone(kind) for kind in KINDS]
     return [
         *_figures("tell", told, "/s"),
         *_figures("ask, one at a time", asked, "/s"),
@@ -134,8 +130,25 @@ async def _asks(ask: Callable[[], Awaitable[object]], count: int) -> float:
     return best
 
 
-async def _bytes(make: Callable[[int], Any], count: int) -> float:
+async def _alone(kind: str) -> float:
+    """The bytes of an actor, in a process that has done nothing else."""
+    command = (sys.executable, "-m", "bench.actors", kind)
+    child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    output, _ = await child.communicate()
+    return float(output)
+
+
+async def _bytes(kind: str) -> float:
     """Each has handled a message, and waits for the next."""
+    root = Supervisor("bench", runtime=Runtime(SystemClock(), random.Random(1)))
+    await root.start()
+    registry: Registry[str] = Registry(root)
+    make: Callable[[int], Any] = {
+        "ours": lambda key: registry.get_or_spawn(str(key), lambda _: Counter()),
+        "queue": lambda _: QueueCounter(),
+        "thread": lambda _: ThreadCounter.start(),
+    }[kind]
+    count = KINDS[kind]
     gc.collect()
     before = rss()
     made = [make(number) for number in range(count)]
@@ -147,4 +160,10 @@ async def _bytes(make: Callable[[int], Any], count: int) -> float:
     for actor in made:
         if isinstance(actor, QueueCounter):
             actor.task.cancel()
+    pykka.ActorRegistry.stop_all()
+    await root.stop()
     return used / count
+
+
+if __name__ == "__main__":
+    print(asyncio.run(_bytes(sys.argv[1])))
