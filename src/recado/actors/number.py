@@ -43,6 +43,7 @@ log = structlog.get_logger()
 OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
 PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
+DAY = timedelta(days=1)
 
 
 class NumberActor(Actor):
@@ -90,19 +91,23 @@ class NumberActor(Actor):
         self._errands.tell(Look())
 
     async def _read_day(self) -> DayUsage:
+        """What has left in the last 24 hours: sent, or perhaps sent by an owner that died."""
         organization_id, _, number_id = self._key
+        known = self._desk.days.get(number_id)
+        if known is not None:
+            return known
         db, now = self._desk.records.db, self._clock.now()
         day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
-        for _ in range(await dispatch.in_flight(db, organization_id, number_id, now - timedelta(days=1))):
-            day.add(now)  # may have left under an earlier owner
-        return day
+        for at in await dispatch.uncertain_of_number(db, organization_id, number_id, now - DAY):
+            day.add(at)
+        return self._desk.days.setdefault(number_id, day)
 
     async def stopping(self) -> None:
         self._errands.quiet()
         await self._departures.give_back()
-        pacer = self._desk.pacers[self._key[2]]
-        if pacer.sent_within(self._clock.monotonic(), 1.0) == 0:
-            del self._desk.pacers[self._key[2]]
+        number_id = self._key[2]
+        if self._desk.pacers[number_id].sent_within(self._clock.monotonic(), 1.0) == 0:
+            del self._desk.pacers[number_id], self._desk.days[number_id]
 
     async def failed(self, error: BaseException) -> None:
         self._errands.quiet()

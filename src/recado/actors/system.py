@@ -24,6 +24,7 @@ from recado.actors.upkeep import Upkeep
 from recado.actors.waiting import WaitExplainer
 from recado.channels.provider import ChatAppProvider
 from recado.domain.changes import Change, NumberChanged, OrganizationChanged, TemplateChanged
+from recado.domain.day_usage import DayUsage
 from recado.domain.ids import IdSource
 from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
@@ -67,6 +68,7 @@ class ActorSystem:
         self._records = records
         db, clock = records.db, records.clock
         self._pacers: dict[str, Pacer] = {}
+        self._days: dict[str, DayUsage] = {}
         self._moments = Moments(clock)
         self._owner_since = clock.monotonic()
         self.receipts = Receipts(db, clock=clock, ids=ids)
@@ -88,12 +90,11 @@ class ActorSystem:
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
         self.root.add_service("ownership", self)
+        self.root.add_service("rescuer", Rescuer(records, sending=self.sending, lost=self._ownership_lost))
         self.root.add_supervisor(self._numbers)
         self.root.add_service("passivation", self._registry)
         self.root.add_service("sandbox reports", self.sandbox_reports)
         self.root.add_service("callbacks", self.callbacks)
-        rescuer = Rescuer(records, sending=self.sending, lost=self._ownership_lost)
-        self.root.add_service("rescuer", rescuer)
         self.root.add_service("due", DuePoller(db, clock=clock, tell=self.tell, in_memory=self._in_memory))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
@@ -158,7 +159,7 @@ class ActorSystem:
                         self.tell(key, Changed())
 
     def _make(self, number: NumberKey) -> NumberActor:
-        desk = Desk(self._records, self.sending, self.calls, self._pacers, self._moments, self._owner_since)
+        desk = Desk(self._records, self.sending, self.calls, self._pacers, self._days, self._moments, self._owner_since)
         return NumberActor(number, desk)
 
     def _in_memory(self, number: NumberKey) -> bool:

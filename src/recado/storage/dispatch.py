@@ -308,10 +308,12 @@ async def ahead(
     return count
 
 
-async def in_flight(executor: Executor, organization_id: str, number_id: str, since: datetime) -> int:
-    """Rows claimed since then and not settled."""
-    count: int = await executor.fetchval(SQL.in_flight, organization_id, number_id, since)
-    return count
+async def uncertain_of_number(
+    executor: Executor, organization_id: str, number_id: str, since: datetime
+) -> list[datetime]:
+    """When the messages of the number whose outcome is unknown were claimed, since then."""
+    rows = await executor.fetch(SQL.uncertain_of_number, organization_id, number_id, since)
+    return [row["claimed_at"] for row in rows]
 
 
 async def day_minutes(

@@ -328,7 +328,7 @@ with given as (
 ),
 marked as (
     update dispatch d
-    set reason = 'uncertain'
+    set reason = 'uncertain', not_before = 'infinity'
     from (
         select r.place
         from given g
@@ -354,20 +354,20 @@ planned as (
 select g.id from given g where (g.id in (select id from marked)) is not true;
 
 -- name: rescue
--- What a dead process had in hand is uncertain: its call may have been made.
+-- What a dead process, or a call that never came back, had in hand is uncertain: it may have left. Reads the whole table, so
+-- that claims cost nothing for it: asked when a process takes over, and seldom later.
 update dispatch
-set reason = 'uncertain'
+set reason = 'uncertain', not_before = 'infinity'
 where
     claimed_epoch is not null and reason is distinct from 'uncertain'
     and (claimed_epoch < $1 or claimed_at < $2)
-returning organization_id, env, number_id;
+returning id;
 
 -- name: give_up
 -- Uncertain for 24 h: failed, outcome unknown (C15.4).
 select d.organization_id, d.env, d.channel, d.id
 from dispatch d
-where d.claimed_epoch is not null and d.claimed_at < $1 and d.reason = 'uncertain'
-order by d.claimed_at
+where d.reason = 'uncertain' and d.claimed_at < $1
 limit $2;
 
 -- name: hold
@@ -485,10 +485,10 @@ from (
     limit $6
 ) before;
 
--- name: in_flight
--- Claimed and not settled: they count toward the day of their number.
-select count(*) from dispatch
-where organization_id = $1 and number_id = $2 and claimed_epoch is not null and claimed_at > $3;
+-- name: uncertain_of_number
+-- May have left: they count toward the day of their number.
+select claimed_at from dispatch
+where organization_id = $1 and number_id = $2 and reason = 'uncertain' and not_before is not null and claimed_at > $3;
 
 -- name: day_minutes
 select minute, sent from number_minutes
