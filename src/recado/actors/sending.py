@@ -118,17 +118,10 @@ class Sending:
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
-    def claim(self, row: Row, *, business_initiated: bool) -> "asyncio.Future[str]":
+    def claim(self, row: Row) -> "asyncio.Future[str]":
         """queued → sending, committed before any call: `claimed`, `lost` or `window_closed`."""
         return self._claims.put(
-            Claim(
-                row.organization_id,
-                row.id,
-                row.recipient_hash,
-                row.free_form,
-                business_initiated,
-                self._clock.now(),
-            )
+            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._clock.now())
         )
 
     async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:
