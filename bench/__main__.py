@@ -1,17 +1,51 @@
-"""Runs the benchmarks that are named, or all, one after the other."""
+"""`python -m bench [NAME…]`: runs those named, or all; a run of all writes its table to docs/benchmarks.md."""
 
 import asyncio
 import importlib
 import sys
 
-ALL = ("accept", "end_to_end")
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from bench.harness import Figure
+from bench.report import machine, page_lines, write_page
+
+ALL = ("accept", "end_to_end", "pacing", "memory", "storage", "actors")
 
 
-async def main(names: list[str]) -> None:
-    for name in names:
-        module = importlib.import_module(f"bench.{name}")
-        for figure in await module.run(print):
-            print(figure)
+def main(names: list[str]) -> int:
+    """Exit status 1 when a target is missed, 2 for a name that is none."""
+    unknown = [name for name in names if name not in ALL]
+    if unknown:
+        print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(ALL)}", file=sys.stderr)
+        return 2
+    figures = asyncio.run(_run(names or list(ALL)))
+    Console(soft_wrap=True).print(_table(figures))
+    if not names:  # the page holds one whole run, never lines of several
+        write_page(page_lines(figures, machine()))
+    return 1 if any(figure.met is False for figure in figures) else 0
 
 
-asyncio.run(main(sys.argv[1:] or list(ALL)))
+async def _run(names: list[str]) -> list[Figure]:
+    figures: list[Figure] = []
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("benchmarks", total=len(names))
+        for name in names:
+            module = importlib.import_module(f"bench.{name}")
+            figures += await module.run(lambda text: progress.update(task, description=text))
+            progress.advance(task)
+    return figures
+
+
+def _table(figures: list[Figure]) -> Table:
+    table = Table("path", "figure", "bound", "ratio", "target", "met", title=machine())
+    for figure in figures:
+        colour = {True: "green", False: "red", None: "dim"}[figure.met]
+        *cells, met = figure.cells()
+        table.add_row(*cells, f"[{colour}]{met}[/]")
+    return table
+
+
+sys.exit(main(sys.argv[1:]))

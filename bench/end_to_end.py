@@ -11,7 +11,7 @@ from bench.recado_process import READY, Api, recado, write_bodies
 WARM_UP = 4
 SECONDS = 20
 ROUNDS = 2
-CONNECTIONS = 128
+CONNECTIONS = 256
 SENDERS = 40
 LEAST = 0.6
 NO_RECEIPTS, TWO_RECEIPTS = "9003", "0001"

@@ -41,6 +41,12 @@ class Figure:
     target: str = ""
     met: bool | None = None
 
+    def cells(self) -> list[str]:
+        """The line as texts, in the order of the table's columns."""
+        ratio = "" if self.ratio is None else f"{self.ratio:.2f}"
+        met = {True: "yes", False: "no", None: ""}[self.met]
+        return [self.path, self.figure, self.bound, ratio, self.target, met]
+
 
 def against(path: str, ours: Sequence[float], bound: Sequence[float], unit: str, least: float | None) -> Figure:
     """A figure beside its bound, each the median of its rounds; `least`: the ratio aimed at."""
@@ -103,9 +109,7 @@ class Process:
             except TimeoutError:
                 process.kill()
                 await process.wait()
-        outside = service_folder(self.data_dir)
-        if outside is not None:
-            shutil.rmtree(outside, ignore_errors=True)
+        remove_cluster(self.data_dir)
 
     async def command(self, *arguments: str) -> Any:
         """Run a command of Recado on the same data folder; what it prints, as JSON."""
@@ -124,6 +128,13 @@ class Process:
         postmaster = Cluster(locate(self.data_dir)).pid()
         backends = [pid for pid in _pids() if pid == postmaster or _field(pid, 1) == postmaster]
         return _cpu(self.pid), sum(_cpu(pid) for pid in backends)
+
+
+def remove_cluster(data_dir: Path) -> None:
+    """Remove what a stopped PostgreSQL kept outside of its data folder."""
+    outside = service_folder(data_dir)
+    if outside is not None:
+        shutil.rmtree(outside, ignore_errors=True)
 
 
 @asynccontextmanager

@@ -37,6 +37,8 @@ class Served:
         self._data_dir = folder / "data"
         settings = Settings(
             _env_file=None,
+            database_url=None,
+            base_url=None,
             data_dir=self._data_dir,
             listen=f"127.0.0.1:{free_port()}",
             admin_token=SecretStr(ADMIN_TOKEN),
@@ -50,12 +52,15 @@ class Served:
         )
         self._application = Application(settings)
         self._postgres = EmbeddedPostgres(self._data_dir, clock=SystemClock())
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="the served application", daemon=True)
+        self._loop: asyncio.AbstractEventLoop
+        self._end_of_loop: asyncio.Event
+        self._looping = threading.Event()
+        self._thread = threading.Thread(target=asyncio.run, args=[self._loop_until_end()], daemon=True)
         self.database: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
         self._thread.start()
+        self._looping.wait(_PATIENCE)
         try:
             self.run(self._application.start())
             self.database = self.run(self._postgres.start())
@@ -93,14 +98,19 @@ class Served:
         """The result of `work`, done on the application's loop."""
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(_PATIENCE)
 
+    async def _loop_until_end(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._end_of_loop = asyncio.Event()
+        self._looping.set()
+        await self._end_of_loop.wait()
+
     def _end(self) -> None:
         try:
             self.run(self._postgres.stop())
             self.run(self._application.stop())
         finally:
-            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop.call_soon_threadsafe(self._end_of_loop.set)
             self._thread.join(_PATIENCE)
-            self._loop.close()
             folder = service_folder(self._data_dir)
             if folder is not None:
                 shutil.rmtree(folder)

@@ -32,7 +32,7 @@ async def stored(db: Database, kind: str = "template") -> str:
 
 
 def of(message_id: str, at: Any = NOW, *, free_form: bool = False) -> Claim:
-    return Claim(ORGANIZATION, message_id, 1, free_form, not free_form, at)
+    return Claim(ORGANIZATION, message_id, 1, free_form, at)
 
 
 async def attempts(db: Database, message_id: str) -> int:

@@ -11,13 +11,14 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from recado.actors.calls import Calls, Departure
-from recado.actors.number_messages import CallDone, ClaimDone
+from recado.actors.errands import Errands
+from recado.actors.number_messages import CameBack, NotClaimed
 from recado.actors.number_view import NumberView
 from recado.actors.row import Row
 from recado.actors.sending import Sending
 from recado.channels.provider import Accepted, Down, Outcome, SlowDown, Unknown
 from recado.domain.breaker import Breaker
-from recado.domain.clock import Clock
+from recado.domain.clock import Clock, TimerHandle
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Hold
@@ -32,21 +33,31 @@ CALLS_IN_FLIGHT = 2_000  # C31
 
 
 class Departures:
-    """The pace of one number. `opens_at`: monotonic moment before which a new owner lets nothing leave (C14.5.5)."""
+    """The pace of one number. `opens_at`: monotonic moment before which a new owner lets nothing leave (C14.5.5).
+
+    Answers of claims and calls are taken in as they come, without a turn of the actor: it decides what is claimed, and
+    is woken only for that. It opens and closes the gate: while `view` is None nothing departs.
+    """
 
     __slots__ = (
+        "_alarm",
+        "_alarm_at",
         "_calls",
         "_claimed",
         "_claiming",
         "_clock",
+        "_closed",
         "_day",
+        "_errands",
+        "_gone",
         "_in_flight",
         "_moments",
         "_opens_at",
         "_pacer",
         "_sending",
-        "_tell",
         "breaker",
+        "view",
+        "wanted",
     )
 
     def __init__(
@@ -59,8 +70,10 @@ class Departures:
         pacer: Pacer,
         day: DayUsage,
         opens_at: float,
-        tell: Callable[[object], None],
+        errands: Errands,
+        gone: Callable[[str], None],
     ) -> None:
+        """`gone` is told the id of each message that departs."""
         self._clock = clock
         self._moments = moments
         self._sending = sending
@@ -68,11 +81,17 @@ class Departures:
         self._pacer = pacer
         self._day = day
         self._opens_at = opens_at
-        self._tell = tell
+        self._errands = errands
+        self._gone = gone
         self._claiming: set[str] = set()
         self._claimed: deque[tuple[Row, Template | None]] = deque()
         self._in_flight: set[str] = set()
+        self._alarm: TimerHandle | None = None
+        self._alarm_at = 0.0
+        self._closed = False
         self.breaker = Breaker()
+        self.view: NumberView | None = None
+        self.wanted = False  # the actor has rows that it could not claim: it is woken when there is room
 
     @property
     def in_flight(self) -> int:
@@ -107,6 +126,8 @@ class Departures:
             return Hold(WaitReason.DAILY_LIMIT, self._day.frees_at(today, used - per_day + 1))
         return None
 
+    # Claims ---------------------------------------------------------------------------------------------------------
+
     def may_claim(self, view: NumberView, *, forced: bool) -> bool | float:
         """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds."""
         waiting = len(self._claiming) + len(self._claimed)
@@ -128,7 +149,7 @@ class Departures:
     def claim(self, row: Row, template: Template | None) -> bool:
         """Begin to claim the row; False when the queue of claims is full."""
         try:
-            answer = self._sending.claim(row, business_initiated=not row.free_form)
+            answer = self._sending.claim(row)
         except Unavailable:
             return False
         self._claiming.add(row.id)
@@ -137,73 +158,109 @@ class Departures:
 
     def _answered(self, row: Row, template: Template | None, answer: "asyncio.Future[str]") -> None:
         error = None if answer.cancelled() else answer.exception()
-        if answer.cancelled() or error is not None:
-            self._tell(ClaimDone(row, template, None, error))
+        verdict = None if answer.cancelled() or error is not None else answer.result()
+        if self._closed:
+            if verdict == CLAIMED:  # for an incarnation that is gone: the call never began
+                self._errands.begin(self._put_back(row))
+            return
+        self._claiming.discard(row.id)
+        if verdict != CLAIMED:
+            self._errands.tell(NotClaimed(row, verdict, error))
+            return
+        if row.force:
+            self._claimed.appendleft((row, template))
         else:
-            self._tell(ClaimDone(row, template, answer.result()))
+            self._claimed.append((row, template))
+        self.depart()
 
-    def claim_done(self, done: ClaimDone) -> bool:
-        """Note the verdict; False when the claim was made before this actor's last failure."""
-        if done.row.id not in self._claiming:
-            return False
-        self._claiming.discard(done.row.id)
-        if done.verdict == CLAIMED:
-            if done.row.force:
-                self._claimed.appendleft((done.row, done.template))
-            else:
-                self._claimed.append((done.row, done.template))
-        return True
+    # Calls ----------------------------------------------------------------------------------------------------------
 
-    def depart(self, view: NumberView, gone: Callable[[str], None]) -> float | None:
-        """Call the provider for every claimed message whose token is there; answers the seconds until the next one."""
-        provider = view.provider
-        assert provider is not None  # noqa: S101 - a number without one is held
+    def depart(self) -> None:
+        """Call the provider for every claimed message whose token is there, and come back when the next one is."""
+        view = self.view
+        if view is None or view.provider is None:
+            return
         while self._claimed and len(self._in_flight) < CALLS_IN_FLIGHT:
             row, template = self._claimed[0]
             now = self._clock.monotonic()
             if not row.force:
                 ready_at = self.ready_at(now)
                 if ready_at > now:
-                    return ready_at - now
+                    self._come_back(ready_at)
+                    break
             self._claimed.popleft()
             self._pacer.take(now, forced=row.force)
             sent_at = self._moments.at(now)
-            gone(row.id)
+            self._gone(row.id)
             self._in_flight.add(row.id)
             self.breaker.began()
             self._day.add(sent_at)
-            self._calls.begin(Departure(row, sent_at, provider, view.account, template), self._ended)
-        return None
+            self._calls.begin(Departure(row, sent_at, view.provider, view.account, template), self._ended)
+        self._room()
+
+    def _come_back(self, at: float) -> None:
+        if self._alarm is not None:
+            if self._alarm_at <= at:
+                return
+            self._alarm.cancel()
+        self._alarm, self._alarm_at = self._clock.call_at(at, self._ring), at
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.depart()
 
     def _ended(self, departure: Departure, outcome: Outcome) -> None:
-        self._tell(CallDone(departure, outcome))
-
-    def call_done(self, departure: Departure, outcome: Outcome) -> None:
         """Learn from an outcome that is committed now."""
-        if departure.row.id not in self._in_flight:
-            return  # of an incarnation that failed
-        self._in_flight.discard(departure.row.id)
+        row = departure.row
+        self._in_flight.discard(row.id)
         if not isinstance(outcome, Accepted | Unknown):
             self._day.take_back(departure.sent_at)
-        now = self._clock.monotonic()
         match outcome:
+            case Accepted():
+                self.breaker.answered()
             case SlowDown():
-                self.breaker.slow_down(now, outcome.after)
+                self.breaker.slow_down(self._clock.monotonic(), outcome.after)
             case Down():
-                self.breaker.down(now)
+                self.breaker.down(self._clock.monotonic())
             case Unknown():
                 pass  # says nothing of the provider's health
             case _:
                 self.breaker.answered()
+        if self._closed:
+            return
+        if isinstance(outcome, SlowDown | Down):
+            self._errands.tell(CameBack(row))
+        elif self._claimed:
+            self.depart()
+        else:
+            self._room()
+
+    def _room(self) -> None:
+        """Wake the actor once when it waits for room."""
+        if self.wanted:
+            self.wanted = False
+            self._errands.wake()
+
+    # The end --------------------------------------------------------------------------------------------------------
 
     async def give_back(self) -> list[Row]:
         """Return to the queue what was claimed and has not left."""
+        if not self._claimed:
+            return []
         rows = [row for row, _ in self._claimed]
         self._claimed.clear()
-        await asyncio.gather(*(self.put_back(row) for row in rows))
+        await asyncio.gather(*(self._put_back(row) for row in rows))
         return rows
 
-    async def put_back(self, row: Row) -> None:
+    async def close(self) -> None:
+        """Nothing departs any more; calls that are under way end by themselves."""
+        self._closed = True
+        self.view = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+        await self.give_back()
+
+    async def _put_back(self, row: Row) -> None:
         """sending → queued: the call never began."""
         now: datetime = self._clock.now()
         await self._sending.settle(

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from recado.actors.calls import Calls
 from recado.actors.number_view import Records
 from recado.actors.sending import Sending
+from recado.domain.day_usage import DayUsage
 from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
 
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What all number actors share. `pacers` outlive the actors, so that a restarted one remembers its last second.
+    """What all number actors share. `pacers` and `days` outlive the actors: a restarted one remembers what has left.
 
     `moments`: one wall clock for the departures of all, before and after a restart.
 
@@ -22,5 +23,6 @@ class Desk:
     sending: Sending
     calls: Calls
     pacers: dict[str, Pacer]
+    days: dict[str, DayUsage]
     moments: Moments
     owner_since: float

@@ -51,6 +51,10 @@ class Errands:
             self._alarm_at = at
             self._alarm = self._clock.call_at(at, self._ring)
 
+    def wake(self) -> None:
+        """Wake the actor now."""
+        self.tell(self._wake)
+
     def quiet(self) -> None:
         """Call the alarm off."""
         if self._alarm is not None:
@@ -74,7 +78,7 @@ class Errands:
 
     def _ring(self) -> None:
         self._alarm, self._alarm_at = None, float("inf")
-        self.tell(self._wake)
+        self.wake()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)

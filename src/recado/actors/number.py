@@ -13,10 +13,10 @@ from recado.actors.errands import Errands
 from recado.actors.holding import CHANGEABLE, Holding
 from recado.actors.number_messages import (
     AskSituation,
-    CallDone,
+    CameBack,
     Changed,
-    ClaimDone,
     Look,
+    NotClaimed,
     NumberSituation,
     Refilled,
     TemplateMoved,
@@ -27,7 +27,6 @@ from recado.actors.ready_rows import ReadyRows, Wanted
 from recado.actors.row import Row, row_from
 from recado.actors.sending import Arrived, Forced
 from recado.actors.verdict import verdict_of
-from recado.channels.provider import Down, SlowDown
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
@@ -35,7 +34,7 @@ from recado.domain.message import FailureCode, WaitReason
 from recado.domain.pacing import Pacer
 from recado.engine.actor import Actor
 from recado.storage import dispatch
-from recado.storage.dispatch import CLAIMED, WINDOW_CLOSED
+from recado.storage.dispatch import WINDOW_CLOSED
 from recado.storage.numbers import NumberKey
 
 log = structlog.get_logger()
@@ -43,12 +42,13 @@ log = structlog.get_logger()
 OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
 PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
+DAY = timedelta(days=1)
 
 
 class NumberActor(Actor):
     """One sending number."""
 
-    _departures: Departures
+    _departures: Departures = None  # type: ignore[assignment]  # made in `started`, before the first message
 
     def __init__(self, key: NumberKey, desk: Desk) -> None:
         super().__init__()
@@ -85,30 +85,36 @@ class NumberActor(Actor):
             pacer=pacer,
             day=day,
             opens_at=self._desk.owner_since + OWNERSHIP_PAUSE,
-            tell=self._errands.tell,
+            errands=self._errands,
+            gone=self._rows.gone,
         )
         self._errands.tell(Look())
 
     async def _read_day(self) -> DayUsage:
+        """What has left in the last 24 hours: sent, or perhaps sent by an owner that died."""
         organization_id, _, number_id = self._key
+        known = self._desk.days.get(number_id)
+        if known is not None:
+            return known
         db, now = self._desk.records.db, self._clock.now()
         day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
-        for _ in range(await dispatch.in_flight(db, organization_id, number_id, now - timedelta(days=1))):
-            day.add(now)  # may have left under an earlier owner
-        return day
+        for at in await dispatch.uncertain_of_number(db, organization_id, number_id, now - DAY):
+            day.add(at)
+        return self._desk.days.setdefault(number_id, day)
 
     async def stopping(self) -> None:
         self._errands.quiet()
-        await self._departures.give_back()
-        pacer = self._desk.pacers[self._key[2]]
-        if pacer.sent_within(self._clock.monotonic(), 1.0) == 0:
-            del self._desk.pacers[self._key[2]]
+        await self._departures.close()
+        number_id = self._key[2]
+        if self._desk.pacers[number_id].sent_within(self._clock.monotonic(), 1.0) == 0:
+            del self._desk.pacers[number_id], self._desk.days[number_id]
 
     async def failed(self, error: BaseException) -> None:
         self._errands.quiet()
         if self._in_hand is not None:
             await self._holding.count_crash(self._in_hand, self._clock.now())
-        await self._departures.give_back()
+        if self._departures is not None:
+            await self._departures.close()
 
     def may_passivate(self) -> bool:
         """Nothing under way, and nothing to send: no rows, or a number out of service, which forgets nothing."""
@@ -121,10 +127,10 @@ class NumberActor(Actor):
                 self._rows.arrive(message.rows)
             case Wake():
                 pass  # the time has come to look at everything again
-            case ClaimDone():
-                self._claim_done(message)
-            case CallDone():
-                self._call_done(message)
+            case NotClaimed():
+                self._not_claimed(message)
+            case CameBack():
+                self._rows.forget(message.row)
             case Refilled():
                 self._refilled(message)
             case Look():
@@ -155,15 +161,16 @@ class NumberActor(Actor):
         """Let claimed messages depart, claim those whose moment is near, and read on when a lane runs low."""
         if self._stale:
             await self._read_again()
-        holding = self._held_by()
+        departures, holding = self._departures, self._held_by()
         if holding is not None:
-            for row in await self._departures.give_back():
+            departures.view = None
+            for row in await departures.give_back():
                 self._rows.forget(row)
             self._errands.wake_at(holding.until)
             return
-        view = self._view
+        view = departures.view = self._view
         assert view is not None  # noqa: S101 - a number without one is held
-        self._depart(view)
+        departures.depart()
         if self._rows.look_for_forced:
             await self._read_forced()
         while len(self._rows) and self._may_claim(view):
@@ -186,9 +193,11 @@ class NumberActor(Actor):
 
     def _may_claim(self, view: NumberView) -> bool:
         answer = self._departures.may_claim(view, forced=self._rows.has_forced)
-        if isinstance(answer, bool):
-            return answer
-        self._errands.wake_in(answer)
+        if answer is True:
+            return True
+        self._departures.wanted = True
+        if answer is not False:
+            self._errands.wake_in(answer)
         return False
 
     async def _pass_gates(self, row: Row, view: NumberView) -> None:
@@ -208,29 +217,17 @@ class NumberActor(Actor):
             case Fail():
                 self._fail(row, verdict)
 
-    def _claim_done(self, done: ClaimDone) -> None:
-        if not self._departures.claim_done(done):
-            if done.verdict == CLAIMED:  # claimed for an incarnation that failed: the call never began
-                self._errands.begin(self._departures.put_back(done.row))
-        elif done.verdict == WINDOW_CLOSED:
-            self._fail(done.row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
-        elif done.verdict is None:
-            if done.error is not None and not isinstance(done.error, Unavailable):
-                log.error("claim_failed", message_id=done.row.id, error=type(done.error).__name__)
-                self._errands.begin(self._holding.count_crash(done.row, self._clock.now()))
-            self._later(done.row)
-        elif done.verdict != CLAIMED:
-            self._rows.forget(done.row)  # withdrawn, held or changed meanwhile: the table knows which
-
-    def _depart(self, view: NumberView) -> None:
-        wait = self._departures.depart(view, self._rows.gone)
-        if wait is not None:
-            self._errands.wake_in(wait)
-
-    def _call_done(self, done: CallDone) -> None:
-        self._departures.call_done(done.departure, done.outcome)
-        if isinstance(done.outcome, SlowDown | Down):
-            self._rows.forget(done.departure.row)  # it went back to the queue
+    def _not_claimed(self, failed: NotClaimed) -> None:
+        row, error = failed.row, failed.error
+        if failed.verdict == WINDOW_CLOSED:
+            self._fail(row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
+        elif failed.verdict is not None:
+            self._rows.forget(row)  # withdrawn, held or changed meanwhile: the table knows which
+        else:
+            if error is not None and not isinstance(error, Unavailable):
+                log.error("claim_failed", message_id=row.id, error=type(error).__name__)
+                self._errands.begin(self._holding.count_crash(row, self._clock.now()))
+            self._later(row)
 
     # Holds ------------------------------------------------------------------------------------------------------------
 

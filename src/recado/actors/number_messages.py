@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.actors.calls import Departure
 from recado.actors.number_view import NumberView
 from recado.actors.row import Row
-from recado.channels.provider import Outcome
 from recado.domain.gates import Hold
-from recado.storage.templates import Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +57,19 @@ class Refilled:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimDone:
-    """A claim is committed, or could not be (None): the database was away, or `error` blames the row."""
+class NotClaimed:
+    """A claim failed: the row was withdrawn or changed, its window closed, or (None) the database did not take it.
+
+    `error`: blames the row, unless the database was away.
+    """
 
     row: Row
-    template: Template | None
     verdict: str | None
     error: BaseException | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class CallDone:
-    """The outcome of a call is committed."""
+class CameBack:
+    """A message went back to the queue unspent: the provider asked for a pause, or could not be reached."""
 
-    departure: Departure
-    outcome: Outcome
+    row: Row

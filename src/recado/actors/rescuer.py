@@ -21,8 +21,10 @@ from recado.storage.dispatch import BLOCK, Failed
 
 log = structlog.get_logger()
 
-RESCUE_EVERY = 2.0  # seconds
+LOOK_EVERY = 2.0  # seconds
 SETTLE_EVERY = 60.0  # seconds (C32)
+LAST_CLAIMS = 90.0
+"""Seconds after a takeover in which a claim of the process before may still commit: longer than any statement takes."""
 ABANDONED_AFTER = timedelta(seconds=120)
 """A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
 
@@ -41,29 +43,37 @@ class Rescuer:
         self._records = records
         self._sending = sending
         self._lost = lost
-        self._rescues = Periodic("rescue", RESCUE_EVERY, self.rescue, records.clock, at_once=True)
+        self._watch = Periodic("ownership", LOOK_EVERY, self.watch, records.clock)
         self._settling = Periodic("expiry", SETTLE_EVERY, self.settle, records.clock)
+        self._taken_over_at = 0.0
 
     async def start(self) -> None:
-        await self._rescues.start()
+        """What the process before had in hand is marked before any number starts."""
+        self._taken_over_at = self._records.clock.monotonic()
+        await self._rescue()
+        await self._watch.start()
         await self._settling.start()
 
     async def stop(self) -> None:
         await self._settling.stop()
-        await self._rescues.stop()
+        await self._watch.stop()
 
-    async def rescue(self) -> None:
-        """Mark uncertain what nobody will answer for any more."""
-        db, epoch = self._records.db, self._sending.epoch
-        if await dispatch.current_epoch(db) != epoch:
+    async def watch(self) -> None:
+        """See whether the numbers are still ours, and for a while whether a late claim of their last owner came."""
+        if await dispatch.current_epoch(self._records.db) != self._sending.epoch:
             self._lost(OwnershipLost("another process has taken the numbers over"))
-            return
+        elif self._records.clock.monotonic() - self._taken_over_at < LAST_CLAIMS:
+            await self._rescue()
+
+    async def _rescue(self) -> None:
+        db, epoch = self._records.db, self._sending.epoch
         count = await dispatch.rescue(db, epoch, self._records.clock.now() - ABANDONED_AFTER)
         if count:
             log.warning("sends_uncertain", count=count)
 
     async def settle(self) -> None:
-        """Fail what stayed uncertain for a day, and what waited longer than it may."""
+        """Mark forgotten claims, fail what stayed uncertain for a day, and what waited longer than it may."""
+        await self._rescue()
         await self._give_up()
         await self._expire()
 

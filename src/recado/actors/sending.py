@@ -29,6 +29,10 @@ log = structlog.get_logger()
 
 R = TypeVar("R")
 
+# Seconds that a batch gathers while traffic is dense. A caller waits for the first, a departure for the second (it is
+# claimed up to 50 ms ahead), nobody for the third.
+ACCEPT_LINGER, CLAIM_LINGER, SETTLE_LINGER = 0.002, 0.005, 0.010
+
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
@@ -50,24 +54,18 @@ class Sending:
         self._tell = tell
         self._epoch = 0
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
-            "accept", self._accept, clock=clock, repair=partition_repair(db, clock), max_rows=500, concurrency=2
+            "accept", self._accept, clock=clock, repair=partition_repair(db, clock), linger=ACCEPT_LINGER
         )
-        self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, concurrency=2)
-        self._departed: Batcher[Departed, None] = Batcher(
-            "departed", nothing_to_answer(partial(dispatch.departed, db)), clock=clock, concurrency=2
-        )
-        self._failed: Batcher[Failed, None] = Batcher(
-            "failed", nothing_to_answer(partial(dispatch.failed, db)), clock=clock, concurrency=1
-        )
-        self._returned: Batcher[Returned, None] = Batcher(
-            "returned", nothing_to_answer(self._return), clock=clock, concurrency=1
-        )
-        self._uncertain: Batcher[Uncertain, None] = Batcher(
-            "uncertain", nothing_to_answer(partial(dispatch.uncertain, db)), clock=clock, concurrency=1
-        )
-        self._held: Batcher[Held, None] = Batcher(
-            "held", nothing_to_answer(partial(dispatch.hold, db)), clock=clock, concurrency=1
-        )
+        self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, linger=CLAIM_LINGER)
+
+        def settling(name: str, run: Callable[[Sequence[R]], Awaitable[None]]) -> Batcher[R, None]:
+            return Batcher(name, nothing_to_answer(run), clock=clock, concurrency=1, linger=SETTLE_LINGER)
+
+        self._departed: Batcher[Departed, None] = settling("departed", partial(dispatch.departed, db))
+        self._failed: Batcher[Failed, None] = settling("failed", partial(dispatch.failed, db))
+        self._returned: Batcher[Returned, None] = settling("returned", self._return)
+        self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(dispatch.uncertain, db))
+        self._held: Batcher[Held, None] = settling("held", partial(dispatch.hold, db))
         self._batchers = ServiceGroup(
             [
                 self._accepts,
@@ -120,17 +118,10 @@ class Sending:
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
-    def claim(self, row: Row, *, business_initiated: bool) -> "asyncio.Future[str]":
+    def claim(self, row: Row) -> "asyncio.Future[str]":
         """queued → sending, committed before any call: `claimed`, `lost` or `window_closed`."""
         return self._claims.put(
-            Claim(
-                row.organization_id,
-                row.id,
-                row.recipient_hash,
-                row.free_form,
-                business_initiated,
-                self._clock.now(),
-            )
+            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._clock.now())
         )
 
     async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:

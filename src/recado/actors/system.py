@@ -32,6 +32,7 @@ from recado.domain.changes import (
     SubscriptionChanged,
     TemplateChanged,
 )
+from recado.domain.day_usage import DayUsage
 from recado.domain.ids import IdSource
 from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
@@ -77,6 +78,7 @@ class ActorSystem:
         self._webhooks = webhooks
         db, clock = records.db, records.clock
         self._pacers: dict[str, Pacer] = {}
+        self._days: dict[str, DayUsage] = {}
         self._moments = Moments(clock)
         self._owner_since = clock.monotonic()
         self.receipts = Receipts(db, clock=clock, ids=ids)
@@ -98,12 +100,11 @@ class ActorSystem:
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
         self.root.add_service("ownership", self)
+        self.root.add_service("rescuer", Rescuer(records, sending=self.sending, lost=self._ownership_lost))
         self.root.add_supervisor(self._numbers)
         self.root.add_service("passivation", self._registry)
         self.root.add_service("sandbox reports", self.sandbox_reports)
         self.root.add_service("callbacks", self.callbacks)
-        rescuer = Rescuer(records, sending=self.sending, lost=self._ownership_lost)
-        self.root.add_service("rescuer", rescuer)
         self.root.add_service("due", DuePoller(db, clock=clock, tell=self.tell, in_memory=self._in_memory))
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
@@ -173,7 +174,7 @@ class ActorSystem:
                         self.tell(key, Changed())
 
     def _make(self, number: NumberKey) -> NumberActor:
-        desk = Desk(self._records, self.sending, self.calls, self._pacers, self._moments, self._owner_since)
+        desk = Desk(self._records, self.sending, self.calls, self._pacers, self._days, self._moments, self._owner_since)
         return NumberActor(number, desk)
 
     def _in_memory(self, number: NumberKey) -> bool:

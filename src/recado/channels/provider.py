@@ -52,9 +52,12 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class OutboundMessage:
-    """One message as the provider needs it. `repr` holds no recipient and no content."""
+    """One message as the provider needs it. `repr` holds no recipient and no content.
+
+    Not frozen only because a frozen one takes twice as long to make, and one is made for each send.
+    """
 
     id: str
     organization_id: str

@@ -135,7 +135,8 @@ def variable_count(components: Sequence[Component]) -> int:
 
 def header_takes_text(components: Sequence[Component]) -> bool:
     """Whether the HEADER holds a variable, so that a message of the template gives its text."""
-    return any(_kind(component) == "HEADER" and bool(_variables(_text_of(_payload(component)))) for component in components)
+    headers = (component for component in components if _kind(component) == "HEADER")
+    return any(_variables(_text_of(_payload(header))) for header in headers)
 
 
 def submission_errors(

@@ -23,7 +23,7 @@ class Directory(Generic[K, V]):
         load: Callable[[K], Awaitable[V | None]],
         *,
         clock: Clock,
-        ttl: float = 2.0,
+        ttl: float = 5.0,
         capacity: int = 10_000,
     ) -> None:
         self._load = load

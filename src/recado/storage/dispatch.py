@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
-from recado.storage.rows import Executor, affected, columns
+from recado.storage.rows import Executor, affected, columns, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("dispatch")
@@ -36,7 +36,6 @@ class Claim:
     id: str
     recipient_hash: int
     free_form: bool
-    business_initiated: bool
     at: datetime
 
 
@@ -131,16 +130,16 @@ async def current_epoch(executor: Executor) -> int:
 
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
     """queued → sending for the rows that are still to be had: `claimed`, `lost` or `window_closed` for each."""
-    *arguments, moments = columns(
-        [
-            (row.organization_id, row.id, row.recipient_hash, row.free_form, row.business_initiated, row.at)
-            for row in rows
-        ],
-        6,
+    arguments = (
+        pack([row.organization_id for row in rows]),
+        pack([row.id for row in rows]),
+        pack_numbers([row.recipient_hash for row in rows]),
+        pack_numbers([int(row.free_form) for row in rows]),
+        pack_moments([row.at for row in rows]),
     )
     left = {
         record["id"]: WINDOW_CLOSED if record["window_closed"] else LOST
-        for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, moments)
+        for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE)
     }
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
 
@@ -149,24 +148,22 @@ async def departed(db: Database, rows: Sequence[Departed]) -> None:
     """sending → sent, with the departure and the counters of its minute."""
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
-        arguments = columns(
-            [
-                (
-                    row.organization_id,
-                    row.env,
-                    row.channel,
-                    row.id,
-                    row.number_id,
-                    row.provider_message_id,
-                    row.sent_at,
-                    row.template_category,
-                    row.needs_lookup,
-                )
-                for row in some
-            ],
-            9,
+        return await _left(
+            db,
+            SQL.sent,
+            pack([row.organization_id for row in some]),
+            pack([row.env for row in some]),
+            pack([row.channel for row in some]),
+            pack([row.id for row in some]),
+            pack([row.number_id for row in some]),
+            [row.provider_message_id for row in some],
+            pack_moments([row.sent_at for row in some]),
+            pack([row.template_category for row in some]),
+            pack_numbers([int(row.needs_lookup) for row in some]),
+            some[-1].settled_at,
+            _DEPARTED,
+            *_planned(some),
         )
-        return await _left(db, SQL.sent, *arguments, some[-1].settled_at, _DEPARTED, *_planned(some))
 
     await _settle(rows, run)
 
@@ -308,10 +305,12 @@ async def ahead(
     return count
 
 
-async def in_flight(executor: Executor, organization_id: str, number_id: str, since: datetime) -> int:
-    """Rows claimed since then and not settled."""
-    count: int = await executor.fetchval(SQL.in_flight, organization_id, number_id, since)
-    return count
+async def uncertain_of_number(
+    executor: Executor, organization_id: str, number_id: str, since: datetime
+) -> list[datetime]:
+    """When the messages of the number whose outcome is unknown were claimed, since then."""
+    rows = await executor.fetch(SQL.uncertain_of_number, organization_id, number_id, since)
+    return [row["claimed_at"] for row in rows]
 
 
 async def day_minutes(
@@ -351,12 +350,13 @@ def _number(row: Mapping[str, Any]) -> NumberKey:
     return (row["organization_id"], row["env"], row["number_id"])
 
 
-def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[list[Any]]:
-    return columns(
-        [
-            (row.organization_id, row.id, report.step, report.due_at, row.number_id, report.event)
-            for row in rows
-            for report in row.planned
-        ],
-        6,
-    )
+def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[str]:
+    reports = [(row, report) for row in rows for report in row.planned]
+    return [
+        pack([row.organization_id for row, _ in reports]),
+        pack([row.id for row, _ in reports]),
+        pack_numbers([report.step for _, report in reports]),
+        pack_moments([report.due_at for _, report in reports]),
+        pack([row.number_id for row, _ in reports]),
+        pack([report.event for _, report in reports]),
+    ]

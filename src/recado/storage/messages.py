@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 
 from recado.domain.errors import Unavailable
 from recado.storage.postgres import Database
+from recado.storage.rows import array, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("messages")
@@ -22,7 +23,8 @@ MILLISECOND = timedelta(milliseconds=1)
 class NewMessage:
     """One outbound message to accept. `payload`, `template_vars` and `metadata` are JSON texts.
 
-    Not frozen only because a frozen one takes 2 µs more to make, and one is made for each request.
+    `due_at` is `scheduled_at`, or else `accepted_at`. Not frozen only because a frozen one takes 2 µs more to make, and
+    one is made for each request.
     """
 
     organization_id: str
@@ -122,29 +124,30 @@ def _key(new: NewMessage) -> tuple[str, str, bytes]:
 
 
 async def _insert(db: Database, batch: Sequence[NewMessage]) -> set[str]:
+    """Insert what can be inserted; answers the ids left out."""
+    keyed = any(new.key_hash is not None for new in batch)
     rows = await db.hot.fetch(
         SQL.accept,
-        [new.organization_id for new in batch],
-        [new.env for new in batch],
-        [new.channel for new in batch],
-        [new.id for new in batch],
-        [new.number_id for new in batch],
-        [new.type for new in batch],
-        [new.recipient for new in batch],
-        [new.recipient_hash for new in batch],
-        [new.klass for new in batch],
-        [new.force for new in batch],
-        [new.template_id for new in batch],
-        [new.payload for new in batch],
-        [new.template_vars for new in batch],
-        [new.metadata for new in batch],
-        [new.campaign_id for new in batch],
-        [new.scheduled_at for new in batch],
-        [new.due_at for new in batch],
-        [new.ttl // MILLISECOND for new in batch],
-        [new.held_base_ms for new in batch],
-        [new.accepted_at for new in batch],
-        [new.key_hash for new in batch],
-        [new.fingerprint for new in batch],
+        pack([new.organization_id for new in batch]),
+        pack([new.env for new in batch]),
+        pack([new.channel for new in batch]),
+        pack([new.id for new in batch]),
+        pack([new.number_id for new in batch]),
+        pack([new.type for new in batch]),
+        pack([new.recipient for new in batch]),
+        pack_numbers([new.recipient_hash for new in batch]),
+        pack_numbers([new.klass for new in batch]),
+        pack_numbers([int(new.force) for new in batch]),
+        pack([new.template_id for new in batch]),
+        pack([new.payload for new in batch]),
+        pack([new.template_vars for new in batch]),
+        pack([new.metadata for new in batch]),
+        array([new.campaign_id for new in batch]),
+        pack_moments([new.scheduled_at for new in batch]),
+        pack_numbers([new.ttl // MILLISECOND for new in batch]),
+        pack_numbers([new.held_base_ms for new in batch]),
+        pack_moments([new.accepted_at for new in batch]),
+        [new.key_hash for new in batch] if keyed else None,
+        [new.fingerprint for new in batch] if keyed else None,
     )
     return {row["id"] for row in rows}

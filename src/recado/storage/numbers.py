@@ -213,7 +213,7 @@ NumberKey = tuple[str, str, str]  # organization, environment, number
 
 
 class NumberDirectory(Directory[NumberKey, Number]):
-    """Numbers that exist, by (organization, environment, id), read through, at most 2 s old."""
+    """Numbers that exist, by (organization, environment, id), read through, at most 5 s old."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         super().__init__(lambda key: get(executor, *key), clock=clock)

@@ -169,7 +169,7 @@ async def save(executor: Executor, before: Organization, after: Organization, no
 
 
 class OrganizationDirectory(Directory[str, Organization]):
-    """Organizations by id, read through, at most 2 s old."""
+    """Organizations by id, read through, at most 5 s old."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         super().__init__(lambda organization_id: get(executor, organization_id), clock=clock)

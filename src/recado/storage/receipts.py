@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
-from recado.storage.rows import Executor, affected, columns
+from recado.storage.rows import Executor, affected, array, columns, pack, pack_moments
 from recado.storage.sql import load
 
 SQL = load("receipts")
@@ -84,23 +84,20 @@ class CallbackRow:
 
 async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> set[str]:
     """Apply reports, at most one for each message; answers the ids of the messages that exist."""
-    arguments = columns(
-        [
-            (
-                row.organization_id,
-                row.env,
-                row.channel,
-                row.id,
-                row.report,
-                row.at,
-                row.last_error,
-                row.provider_message_id,
-            )
-            for row in rows
-        ],
-        8,
+    found = await executor.fetch(
+        SQL.apply,
+        pack([row.organization_id for row in rows]),
+        pack([row.env for row in rows]),
+        pack([row.channel for row in rows]),
+        pack([row.id for row in rows]),
+        pack([row.report for row in rows]),
+        pack_moments([row.at for row in rows]),
+        array([row.last_error for row in rows]),
+        [row.provider_message_id for row in rows],
+        now,
+        *_GUARDS,
     )
-    return {row["id"] for row in await executor.fetch(SQL.apply, *arguments, now, *_GUARDS)}
+    return {row["id"] for row in found}
 
 
 async def owners_of_accounts(executor: Executor, env: str, accounts: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -3,12 +3,16 @@
 A record takes the columns that it names and no other, so that a column added by a migration harms no reader.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime, timedelta
 from operator import itemgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
 
 COUNTED_TO = 10_000  # C5.1: beyond this many matches, a total is an estimate
 
@@ -63,3 +67,26 @@ def affected(status: str) -> int:
 def columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
     """Rows turned into the parallel arrays that `unnest` takes."""
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+
+
+def pack(values: Iterable[str | None]) -> str:
+    """A column of texts as one text, which `unpack` reads in SQL: ids, enumerated texts, phones and JSON texts.
+
+    None of those holds a control character; whatever may hold one travels as an array.
+    """
+    return "\x1f".join(["\x1e" if value is None else value for value in values])
+
+
+def pack_numbers(values: Iterable[int]) -> str:
+    """A column of whole numbers as one text; `unpack(…)::bigint[]` in SQL."""
+    return "\x1f".join(map(str, values))
+
+
+def pack_moments(values: Iterable[datetime | None]) -> str:
+    """A column of moments as microseconds since 1970; `unpack(…)::bigint[]`, each through `moment(…)`, in SQL."""
+    return "\x1f".join(["\x1e" if value is None else str((value - _EPOCH) // _MICROSECOND) for value in values])
+
+
+def array(values: list[T | None]) -> list[T | None] | None:
+    """A column that is usually empty: no array at all when it is, which `unnest` reads as nulls."""
+    return None if all(value is None for value in values) else values

@@ -194,7 +194,7 @@ TemplateKey = tuple[str, str, str]  # organization, environment, template
 
 
 class TemplateDirectory(Directory[TemplateKey, Template]):
-    """Templates that exist, by (organization, environment, id), read through, at most 2 s old."""
+    """Templates that exist, by (organization, environment, id), read through, at most 5 s old."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         super().__init__(lambda key: get(executor, *key), clock=clock)

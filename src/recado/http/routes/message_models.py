@@ -37,7 +37,7 @@ class CreateMessage(ApiModel):
     channel: Literal["chatapp", "social"] = "chatapp"
     number_id: _Id | None = None
     social_account_id: _Id | None = None
-    to: Annotated[str, Field(max_length=64)] | None = None
+    to: Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])] = None
     contact_id: _Id | None = None
     type: MessageType
     template_id: _Id | None = None

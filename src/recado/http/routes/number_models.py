@@ -57,7 +57,7 @@ class NumberCreate(ApiModel):
 
     phone_number_id: ProviderId
     business_account_id: ProviderId
-    display_phone: Annotated[str, Field(max_length=64, description="E.164.")]
+    display_phone: Annotated[str, Field(max_length=64, description="E.164.", examples=["+15550102030"])]
     access_token: Secret | None = None
     byo: bool = False
     rate_limit: RateLimitIn | None = None

@@ -24,7 +24,7 @@ def _zone(name: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
-TimeZone = Annotated[str, Field(max_length=64), AfterValidator(_zone)]
+TimeZone = Annotated[str, Field(max_length=64, examples=["America/Sao_Paulo"]), AfterValidator(_zone)]
 Country = Annotated[str, Field(pattern="^[A-Z]{2}$", description="ISO 3166 code, two letters.")]
 Minute = Annotated[str, Field(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]$", description="HH:MM, local time.")]
 Keyword = Annotated[str, Field(min_length=1, max_length=80)]

@@ -31,7 +31,7 @@ class SandboxInbound(ApiModel):
 
     channel: Literal["chatapp"] = "chatapp"
     number_id: Annotated[str, Field(min_length=1, max_length=64)]
-    from_: Annotated[str, Field(alias="from", max_length=64)]
+    from_: Annotated[str, Field(alias="from", max_length=64, examples=["+5511987654321"])]
     text: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
     media: Annotated[Any, Field(description="Not available yet: this release stores no media.")] = None
     quoted: Annotated[

@@ -106,15 +106,15 @@ with owner as (
     select epoch from dispatchers where shard = 0 and epoch = $6
 ),
 given as (
-    select *
-    from unnest($1::text[], $2::text[], $3::bigint[], $4::boolean[], $5::boolean[], $9::timestamptz[])
-        as g (organization_id, id, recipient_hash, free_form, business_initiated, at)
+    select organization_id, id, recipient_hash, free_form = 1 as free_form, moment(at_us) as at
+    from unnest(unpack($1), unpack($2), unpack($3)::bigint[], unpack($4)::smallint[], unpack($5)::bigint[])
+        as g (organization_id, id, recipient_hash, free_form, at_us)
 ),
 taken as (
     update dispatch d
     set claimed_epoch = $6, claimed_at = q.at, attempts = d.attempts + 1
     from (
-        select r.place, g.at, g.recipient_hash, g.business_initiated
+        select r.place, g.at, g.recipient_hash, g.free_form
         from owner
         cross join given g
         cross join lateral (
@@ -137,7 +137,7 @@ taken as (
             )
     ) q
     where d.ctid = q.place
-    returning d.organization_id, d.env, d.channel, d.id, d.number_id, q.recipient_hash, q.business_initiated
+    returning d.organization_id, d.env, d.channel, d.id, d.number_id, q.recipient_hash, q.free_form
 ),
 moved as (
     update messages m
@@ -153,7 +153,7 @@ counted as (
     select distinct t.organization_id, t.number_id, t.recipient_hash, $7::timestamptz
     from taken t
     where
-        t.business_initiated
+        not t.free_form
         and not exists (
             select 1 from chat_windows w
             where
@@ -180,10 +180,13 @@ where
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
 with given as (
-    select *
+    select
+        organization_id, env, channel, id, number_id, provider_message_id, moment(sent_us) as sent_at, template_category,
+        needs_lookup = 1 as needs_lookup
     from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::text[], $9::boolean[]
-    ) as g (organization_id, env, channel, id, number_id, provider_message_id, sent_at, template_category, needs_lookup)
+        unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], unpack($7)::bigint[], unpack($8),
+        unpack($9)::smallint[]
+    ) as g (organization_id, env, channel, id, number_id, provider_message_id, sent_us, template_category, needs_lookup)
 ),
 released as (
     delete from dispatch d
@@ -225,9 +228,10 @@ known as (
 ),
 planned as (
     insert into sandbox_reports (organization_id, message_id, step, due_at, number_id, event)
-    select f.organization_id, f.message_id, f.step, f.due_at, f.number_id, f.event::jsonb
-    from unnest($12::text[], $13::text[], $14::smallint[], $15::timestamptz[], $16::text[], $17::text[])
-        as f (organization_id, message_id, step, due_at, number_id, event)
+    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.number_id, f.event::jsonb
+    from unnest(
+        unpack($12), unpack($13), unpack($14)::smallint[], unpack($15)::bigint[], unpack($16), unpack($17)
+    ) as f (organization_id, message_id, step, due_us, number_id, event)
     where (f.message_id in (select id from released)) is true
     on conflict do nothing
 ),
@@ -328,7 +332,7 @@ with given as (
 ),
 marked as (
     update dispatch d
-    set reason = 'uncertain'
+    set reason = 'uncertain', not_before = 'infinity'
     from (
         select r.place
         from given g
@@ -345,29 +349,30 @@ marked as (
 ),
 planned as (
     insert into sandbox_reports (organization_id, message_id, step, due_at, number_id, event)
-    select f.organization_id, f.message_id, f.step, f.due_at, f.number_id, f.event::jsonb
-    from unnest($3::text[], $4::text[], $5::smallint[], $6::timestamptz[], $7::text[], $8::text[])
-        as f (organization_id, message_id, step, due_at, number_id, event)
+    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.number_id, f.event::jsonb
+    from unnest(
+        unpack($3), unpack($4), unpack($5)::smallint[], unpack($6)::bigint[], unpack($7), unpack($8)
+    ) as f (organization_id, message_id, step, due_us, number_id, event)
     where (f.message_id in (select id from marked)) is true
     on conflict do nothing
 )
 select g.id from given g where (g.id in (select id from marked)) is not true;
 
 -- name: rescue
--- What a dead process had in hand is uncertain: its call may have been made.
+-- What a dead process, or a call that never came back, had in hand is uncertain: it may have left. Reads the whole table, so
+-- that claims cost nothing for it: asked when a process takes over, and seldom later.
 update dispatch
-set reason = 'uncertain'
+set reason = 'uncertain', not_before = 'infinity'
 where
     claimed_epoch is not null and reason is distinct from 'uncertain'
     and (claimed_epoch < $1 or claimed_at < $2)
-returning organization_id, env, number_id;
+returning id;
 
 -- name: give_up
 -- Uncertain for 24 h: failed, outcome unknown (C15.4).
 select d.organization_id, d.env, d.channel, d.id
 from dispatch d
-where d.claimed_epoch is not null and d.claimed_at < $1 and d.reason = 'uncertain'
-order by d.claimed_at
+where d.reason = 'uncertain' and d.claimed_at < $1
 limit $2;
 
 -- name: hold
@@ -485,10 +490,10 @@ from (
     limit $6
 ) before;
 
--- name: in_flight
--- Claimed and not settled: they count toward the day of their number.
-select count(*) from dispatch
-where organization_id = $1 and number_id = $2 and claimed_epoch is not null and claimed_at > $3;
+-- name: uncertain_of_number
+-- May have left: they count toward the day of their number.
+select claimed_at from dispatch
+where organization_id = $1 and number_id = $2 and reason = 'uncertain' and not_before is not null and claimed_at > $3;
 
 -- name: day_minutes
 select minute, sent from number_minutes

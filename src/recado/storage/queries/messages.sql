@@ -3,14 +3,19 @@
 -- same batch committed is left alone, and queued no second time. Answers the ids that this run left
 -- out: usually none.
 with given as (
-    select *
+    select
+        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force = 1 as force,
+        template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
+        moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
+        key_hash, fingerprint
     from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::bigint[], $9::smallint[],
-        $10::boolean[], $11::text[], $12::text[], $13::text[], $14::text[], $15::text[], $16::timestamptz[],
-        $17::timestamptz[], $18::bigint[], $19::bigint[], $20::timestamptz[], $21::bytea[], $22::bytea[]
+        unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
+        unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
+        unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], $20::bytea[],
+        $21::bytea[]
     ) as g (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
-        template_vars, metadata, campaign_id, scheduled_at, due_at, ttl_ms, held_base_ms, accepted_at, key_hash, fingerprint
+        template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint
     )
 ),
 bound as (

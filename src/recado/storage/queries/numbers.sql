@@ -56,21 +56,13 @@ where organization_id = $1 and env = $2 and id = $3 and revision = $4 and delete
 returning *
 
 -- name: in_use
--- Ready, held and claimed rows, each through its own index.
+-- Ready and held rows, each through its own index.
 select
     exists (
-        select from dispatch
-        where organization_id = $1 and env = $2 and number_id = $3 and not_before is null and claimed_epoch is null
+        select from dispatch where organization_id = $1 and env = $2 and number_id = $3 and not_before is null
     )
     or exists (
-        select from dispatch
-        where organization_id = $1 and env = $2 and number_id = $3 and not_before is not null and claimed_epoch is null
-    )
-    or exists (
-        select from dispatch
-        where
-            organization_id = $1 and env = $2 and number_id = $3
-            and claimed_epoch is not null and claimed_at > '-infinity'
+        select from dispatch where organization_id = $1 and env = $2 and number_id = $3 and not_before is not null
     )
 
 -- name: claim_due

@@ -3,10 +3,10 @@
 -- late, repeated or backward changes nothing (C15.4). $10: `sending`; $11, $12, $13, $14: the states that a report of
 -- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist.
 with given as (
-    select *
+    select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id
     from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[], $8::text[]
-    ) as g (organization_id, env, channel, id, report, at, last_error, provider_message_id)
+        unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[]
+    ) as g (organization_id, env, channel, id, report, at_us, last_error, provider_message_id)
 ),
 released as (
     delete from dispatch d
