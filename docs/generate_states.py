@@ -8,13 +8,14 @@ from recado.domain.machine import Machine, mermaid
 from recado.domain.message import MESSAGE_MACHINE
 from recado.domain.number import NUMBER_MACHINE
 from recado.domain.template import TEMPLATE_MACHINE
+from recado.domain.webhook import SUBSCRIPTION_MACHINE
 
 PAGE = Path(__file__).with_name("states.md")
 
 HEAD = """\
 # States
 
-What a message, a number and a template can be, and what moves them. The diagrams and tables are written by `make docs`
+What a message, a number, a template and a webhook subscription can be, and what moves them. The diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
@@ -31,6 +32,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         NUMBER_MACHINE,
     ),
     ("Template", "Only an `approved` template is sendable; messages of a `paused` one wait.", TEMPLATE_MACHINE),
+    (
+        "Webhook subscription",
+        "Events are queued for an `active` or `failing` one; of a `failing` one a single delivery is tried at a time.",
+        SUBSCRIPTION_MACHINE,
+    ),
 )
 
 

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from recado.actors.accounts import account_of
-from recado.actors.record_events import number_moved
+from recado.actors.record_events import announce, number_moved
 from recado.channels.provider import ChatAppProvider, NumberHealth, ProviderError
 from recado.channels.provider import NumberStatus as NumberReport
 from recado.domain.changes import NumberChanged, OnChange
@@ -134,7 +134,7 @@ class NumberRefresh:
             queued = await number_moved(connection, self._ids, before, after)
         if after.revision != before.revision:
             self._changed(NumberChanged(after.organization_id, after.env, after.id))
-            self._changed(queued)
+            announce(self._changed, queued)
         return after
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from recado.domain.changes import DeliveriesQueued
+from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.ids import IdSource
 from recado.domain.number import NumberStatus
 from recado.domain.template import TemplateStatus
@@ -11,6 +11,12 @@ from recado.storage.events import emit
 from recado.storage.numbers import Number
 from recado.storage.rows import Executor
 from recado.storage.templates import Template
+
+
+def announce(changed: OnChange, queued: DeliveriesQueued) -> None:
+    """After the commit: hint at what was queued, if anything was."""
+    if queued.subscriptions:
+        changed(queued)
 
 
 async def key_created(connection: Executor, ids: IdSource, key: ApiKey) -> DeliveriesQueued:

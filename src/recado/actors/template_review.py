@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from recado.actors.accounts import account_of
-from recado.actors.record_events import template_moved
+from recado.actors.record_events import announce, template_moved
 from recado.channels.provider import (
     ChatAppProvider,
     ProviderError,
@@ -150,7 +150,7 @@ class TemplateReview:
             queued = await template_moved(connection, self._ids, before, after)
         if after.revision != before.revision:
             self._changed(change_of(after))
-            self._changed(queued)
+            announce(self._changed, queued)
 
 
 def change_of(template: Template) -> TemplateChanged:

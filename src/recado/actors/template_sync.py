@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from recado.actors.accounts import account_of, required
-from recado.actors.record_events import template_moved
+from recado.actors.record_events import announce, template_moved
 from recado.actors.template_review import change_of, without_step
 from recado.channels.provider import ChatAppProvider, ProviderTemplate
 from recado.domain.changes import DeliveriesQueued, OnChange
@@ -63,7 +63,7 @@ class TemplateSync:
         for template in touched:
             self._changed(change_of(template))
         for deliveries in queued:
-            self._changed(deliveries)
+            announce(self._changed, deliveries)
         return len(touched)
 
     async def _take(

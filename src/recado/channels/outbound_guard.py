@@ -1,4 +1,4 @@
-"""The guard of calls to addresses that customers give: which URLs may be called, and what their names stand for (C30.6).
+"""The guard of calls to addresses that customers give: which URLs, and which addresses behind their names (C30.6).
 
 Names are resolved here, before each call, and the call goes to what was checked; nobody else resolves them again.
 """

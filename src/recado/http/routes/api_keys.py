@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from recado.actors.record_events import key_created, key_rotated
+from recado.actors.record_events import announce, key_created, key_rotated
 from recado.domain.changes import OnChange
 from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
 from recado.domain.ids import API_KEY, IdSource
@@ -91,7 +91,7 @@ class ApiKeyOperations:
             await self._record(connection, call, key, "api_key.create", {"scopes": sorted(key.scopes)})
             await self._record_pii(connection, call, key, PII in key.scopes)
             queued = await key_created(connection, self._ids, key)
-        self._changed(queued)
+        announce(self._changed, queued)
         return _issued(call, key, token, 201)
 
     async def patch(self, call: Call) -> Reply:
@@ -133,7 +133,7 @@ class ApiKeyOperations:
             await self._record(connection, call, key, "api_key.rotate", details)
             queued = await key_rotated(connection, self._ids, key)
         self._keys.forget_key(key.id)
-        self._changed(queued)
+        announce(self._changed, queued)
         return _issued(call, key, token, 200)
 
     async def revoke(self, call: Call) -> Reply:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from recado.actors.record_events import number_moved, template_moved
+from recado.actors.record_events import announce, number_moved, template_moved
 from recado.actors.template_review import change_of, without_step
 from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.errors import not_found
@@ -80,7 +80,7 @@ class SandboxOperations:
             queued = await number_moved(connection, self._ids, before, after)
         if after is not before:
             self._changed(NumberChanged(after.organization_id, after.env, after.id))
-            self._changed(queued)
+            announce(self._changed, queued)
         return number_reply(call, after)
 
     async def template(self, call: Call) -> Reply:
@@ -98,7 +98,7 @@ class SandboxOperations:
             queued = await template_moved(connection, self._ids, before, after)
         if after is not before:
             self._changed(change_of(after))
-            self._changed(queued)
+            announce(self._changed, queued)
         return template_reply(after)
 
 

@@ -1,3 +1,6 @@
+-- Every row is found through its whole key (`lateral … offset 0`), whatever the planner believed of a table that was still
+-- empty: see dispatch.sql.
+
 -- name: due
 -- The next deliveries of a subscription, oldest first, with what they tell. $5: those that are in hand already.
 with due as (
@@ -14,9 +17,14 @@ select
     m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
     case when e.type like '%.received' then m.payload end as payload
 from due d
-join events e on e.organization_id = $1 and e.id = d.event_id
-left join messages m
-    on m.organization_id = $1 and m.env = e.env and m.channel = e.channel and m.id = e.message_id
+cross join lateral (
+    select env, type, channel, message_id, data, test from events where organization_id = $1 and id = d.event_id offset 0
+) e
+left join lateral (
+    select * from messages
+    where organization_id = $1 and env = e.env and channel = e.channel and id = e.message_id
+    offset 0
+) m on true
 where (d.id in (select known.id from unnest($5::text[]) as known (id))) is not true;
 
 -- name: waiting
@@ -60,10 +68,17 @@ with given as (
 ),
 gone as (
     delete from delivery_queue q
-    using given g
-    where
-        q.organization_id = g.organization_id and q.subscription_id = g.subscription_id and q.id = g.id
-        and g.outcome is not null
+    using (
+        select r.place, g.*
+        from given g
+        cross join lateral (
+            select ctid as place from delivery_queue
+            where organization_id = g.organization_id and subscription_id = g.subscription_id and id = g.id
+            offset 0
+        ) r
+        where g.outcome is not null
+    ) g
+    where q.ctid = g.place
     returning
         q.organization_id, q.subscription_id, q.id, q.event_id, q.event, g.outcome, g.at, q.attempts + 1 as attempts,
         g.last_status, g.last_error, q.history || g.attempt::jsonb as history, q.replayed
@@ -83,10 +98,17 @@ update delivery_queue q
 set
     due_at = g.due_at, attempts = q.attempts + 1, last_status = g.last_status, last_error = g.last_error,
     history = q.history || g.attempt::jsonb
-from given g
-where
-    q.organization_id = g.organization_id and q.subscription_id = g.subscription_id and q.id = g.id
-    and g.outcome is null and q.attempts = g.attempts;
+from (
+    select r.place, g.*
+    from given g
+    cross join lateral (
+        select ctid as place, attempts as made from delivery_queue
+        where organization_id = g.organization_id and subscription_id = g.subscription_id and id = g.id
+        offset 0
+    ) r
+    where g.outcome is null and r.made = g.attempts
+) g
+where q.ctid = g.place;
 
 -- name: drop
 -- Deliveries that will not be tried any more, in blocks: all of a revoked subscription ($3 null), or those made before $3.
