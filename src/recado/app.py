@@ -163,6 +163,7 @@ class Application:
             follow=Follow(refresh, review),
             callback_providers=callback_providers,
             webhooks=webhooks,
+            subscriptions=directories.subscriptions,
         )
         windows = ChatWindows(db, clock=clock)
         acceptance = Acceptance(

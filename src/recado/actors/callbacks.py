@@ -98,6 +98,7 @@ class Callbacks:
             mine = [event for event in events if isinstance(event, Status | Inbound)]
             await self._receipts.take_in(connection, ENV, mine)
             await receipts.callbacks_processed(connection, results, self._clock.now())
+        self._receipts.committed()
 
     async def _process_alone(self, row: Mapping[str, Any]) -> None:
         try:

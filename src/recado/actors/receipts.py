@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 import orjson
 import structlog
 
+from recado.actors.outbox import DELIVERED, FAILED, READ, RECEIVED, SENT, Happened, Outbox
 from recado.channels.events import Inbound, Status, event_from_json, event_to_json
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
@@ -20,8 +21,9 @@ from recado.domain.phones import canonical_phone, recipient_hash
 from recado.storage import receipts
 from recado.storage.numbers import Number
 from recado.storage.postgres import Database
-from recado.storage.receipts import InboundRow, ParkedRow, ReportRow
+from recado.storage.receipts import InboundRow, Moved, ParkedRow, ReportRow
 from recado.storage.rows import Executor
+from recado.storage.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 
@@ -29,6 +31,7 @@ CHANNEL = "chatapp"
 PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
 BLOCK = 1_000
+_EVENTS = {"delivered": DELIVERED, "read": READ, "failed": FAILED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +48,10 @@ class Report:
 class Receipts:
     """Applies what providers report, in transactions of the callers'."""
 
-    def __init__(self, db: Database, *, clock: Clock, ids: IdSource) -> None:
+    def __init__(self, db: Database, *, clock: Clock, ids: IdSource, outbox: Outbox) -> None:
         self._db = db
+        self._outbox = outbox
+        self._to_hint: set[SubscriptionKey] = set()
         self._clock = clock
         self._ids = ids
 
@@ -55,7 +60,10 @@ class Receipts:
         row = self._inbound_row(number.organization_id, number.env, number.id, event)
         if row is None:
             raise Problem("PHONE_INVALID", "The sender is not a phone number.")
-        if row.id in await receipts.store_inbound(self._db.hot, [row], self._clock.now()):
+        async with self._db.hot.transaction() as connection:
+            new = await self._store(connection, [row])
+        self.committed()
+        if row.id in new:
             return row.id
         known = await receipts.inbound_of(self._db, number.organization_id, number.id, event.provider_message_id)
         return known or row.id
@@ -76,7 +84,8 @@ class Receipts:
                 for report in round_of_reports
                 if report.message_id is not None
             ]
-            exist = await receipts.apply(executor, rows, now) if rows else set()
+            exist = await receipts.apply(executor, rows, now) if rows else {}
+            await self._tell(executor, [event for row in rows for event in _happened(row, exist.get(row.id))])
             unknown += [report for report in round_of_reports if report.message_id not in exist]
         parked = [_parked(report, now) for report in unknown if report.give_up_at > now]
         if parked:
@@ -97,6 +106,7 @@ class Receipts:
                             Report(row["organization_id"], row["number_id"], None, status, row["give_up_at"])
                         )
                 await self.apply(connection, "live", await self._with_messages(connection, reports))
+            self.committed()
             if len(rows) < BLOCK:
                 return
 
@@ -150,7 +160,25 @@ class Receipts:
                 log.info("inbound_dropped", known_number=owner is not None)
             else:
                 rows.append(row)
-        await receipts.store_inbound(executor, rows, self._clock.now())
+        await self._store(executor, rows)
+
+    async def _store(self, executor: Executor, rows: Sequence[InboundRow]) -> set[str]:
+        new = await receipts.store_inbound(executor, rows, self._clock.now())
+        await self._tell(
+            executor,
+            [Happened(row.organization_id, row.env, CHANNEL, row.id, RECEIVED) for row in rows if row.id in new],
+        )
+        return new
+
+    async def _tell(self, executor: Executor, happened: Sequence[Happened]) -> None:
+        """Write the events of what moved, in the same commit."""
+        if happened:
+            self._to_hint |= await self._outbox.write(executor, happened)
+
+    def committed(self) -> None:
+        """A transaction with reports or inbound messages is committed: their subscriptions have something to do."""
+        keys, self._to_hint = self._to_hint, set()
+        self._outbox.hint(keys)
 
     def _inbound_row(self, organization_id: str, env: str, number_id: str, event: Inbound) -> InboundRow | None:
         try:
@@ -169,6 +197,16 @@ class Receipts:
             event.provider_message_id,
             min(event.at, self._clock.now()),
         )
+
+
+def _happened(row: ReportRow, moved: Moved | None) -> list[Happened]:
+    """The events of a report; a first one also says that the message was sent (C15.4)."""
+    if moved is None or not moved.report:
+        return []
+    types = [_EVENTS[row.report]] if row.report != "sent" else [SENT]
+    if moved.sent and types != [SENT]:
+        types.insert(0, SENT)
+    return [Happened(row.organization_id, row.env, row.channel, row.id, event) for event in types]
 
 
 def _referenced(status: Status) -> bool:

@@ -3,6 +3,7 @@
 It also watches the ownership of the numbers: a process that lost it can claim nothing and must end (C14.5).
 """
 
+import asyncio
 from collections.abc import Callable
 from datetime import timedelta
 from zoneinfo import ZoneInfo
@@ -84,7 +85,7 @@ class Rescuer:
             failed = [
                 Failed(row["organization_id"], row["env"], row["channel"], row["id"], error, now, False) for row in rows
             ]
-            await dispatch.failed(self._records.db, failed)
+            await asyncio.gather(*(self._sending.settle(each) for each in failed))
             if len(rows) < BLOCK:
                 return
 
@@ -112,7 +113,7 @@ class Rescuer:
                 else:
                     prolonged.append((organization_id, row["id"], ends))
             if failed:
-                await dispatch.failed(db, failed)
+                await asyncio.gather(*(self._sending.settle(each) for each in failed))
             if prolonged:
                 await dispatch.prolong(db, prolonged)
             if len(rows) < BLOCK:

@@ -68,6 +68,7 @@ class SandboxReports:
                 await self._receipts.take_in(
                     connection, ENV, [event for _, event in events if isinstance(event, Inbound)]
                 )
+            self._receipts.committed()
             if len(rows) < BLOCK:
                 break
         due_at = await receipts.next_sandbox(self._db)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import structlog
 
+from recado.actors.outbox import FAILED, SENT, Happened, Outbox
 from recado.actors.row import Row, row_of
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
@@ -24,10 +25,12 @@ from recado.storage.messages import AcceptResult, NewMessage, Stored
 from recado.storage.numbers import NumberKey
 from recado.storage.partitions import partition_repair
 from recado.storage.postgres import Database
+from recado.storage.rows import Executor
 
 log = structlog.get_logger()
 
 R = TypeVar("R")
+S = TypeVar("S", Departed, Failed)
 
 # Seconds that a batch gathers while traffic is dense. A caller waits for the first, a departure for the second (it is
 # claimed up to 50 ms ahead), nobody for the third.
@@ -48,8 +51,9 @@ Tell = Callable[[NumberKey, object], None]
 class Sending:
     """The batched commits of a message's way out."""
 
-    def __init__(self, db: Database, *, clock: Clock, tell: Tell) -> None:
+    def __init__(self, db: Database, *, clock: Clock, tell: Tell, outbox: Outbox) -> None:
         self._db = db
+        self._outbox = outbox
         self._clock = clock
         self._tell = tell
         self._epoch = 0
@@ -61,8 +65,8 @@ class Sending:
         def settling(name: str, run: Callable[[Sequence[R]], Awaitable[None]]) -> Batcher[R, None]:
             return Batcher(name, nothing_to_answer(run), clock=clock, concurrency=1, linger=SETTLE_LINGER)
 
-        self._departed: Batcher[Departed, None] = settling("departed", partial(dispatch.departed, db))
-        self._failed: Batcher[Failed, None] = settling("failed", partial(dispatch.failed, db))
+        self._departed: Batcher[Departed, None] = settling("departed", self._depart)
+        self._failed: Batcher[Failed, None] = settling("failed", self._fail)
         self._returned: Batcher[Returned, None] = settling("returned", self._return)
         self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(dispatch.uncertain, db))
         self._held: Batcher[Held, None] = settling("held", partial(dispatch.hold, db))
@@ -154,6 +158,27 @@ class Sending:
     def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
         """Take the row out of the ready index."""
         return self._held.put(Held(row.organization_id, row.id, until, reason))
+
+    async def _depart(self, rows: Sequence[Departed]) -> None:
+        await self._settled(rows, SENT, dispatch.departed)
+
+    async def _fail(self, rows: Sequence[Failed]) -> None:
+        await self._settled(rows, FAILED, dispatch.failed)
+
+    async def _settled(
+        self, rows: Sequence[S], event: str, settle: Callable[[Executor, Sequence[S]], Awaitable[set[str]]]
+    ) -> None:
+        """Settle a batch, with the events of the messages that it moved in the same commit."""
+        if not await self._outbox.takes({(row.organization_id, row.env) for row in rows}, event):
+            await settle(self._db.hot, rows)
+            return
+        async with self._db.hot.transaction() as connection:
+            left = await settle(connection, rows)
+            happened = [
+                Happened(row.organization_id, row.env, row.channel, row.id, event) for row in rows if row.id not in left
+            ]
+            keys = await self._outbox.write(connection, happened)
+        self._outbox.hint(keys)
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await dispatch.returned(self._db, rows, self._epoch)

@@ -15,6 +15,7 @@ from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
+from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.rescuer import Rescuer
 from recado.actors.sandbox_reports import SandboxReports
@@ -43,6 +44,7 @@ from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.storage.numbers import NumberKey
+from recado.storage.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
 
@@ -73,6 +75,7 @@ class ActorSystem:
         follow: Follow,
         callback_providers: Mapping[tuple[str, str], ChatAppProvider],
         webhooks: Webhooks,
+        subscriptions: SubscriptionDirectory,
     ) -> None:
         self._records = records
         self._webhooks = webhooks
@@ -81,9 +84,10 @@ class ActorSystem:
         self._days: dict[str, DayUsage] = {}
         self._moments = Moments(clock)
         self._owner_since = clock.monotonic()
-        self.receipts = Receipts(db, clock=clock, ids=ids)
+        outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
+        self.receipts = Receipts(db, clock=clock, ids=ids, outbox=outbox)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
-        self.sending = Sending(db, clock=clock, tell=self.tell)
+        self.sending = Sending(db, clock=clock, tell=self.tell, outbox=outbox)
         self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
         self.callbacks = Callbacks(
             db,

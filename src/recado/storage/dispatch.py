@@ -144,12 +144,12 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
 
 
-async def departed(db: Database, rows: Sequence[Departed]) -> None:
-    """sending → sent, with the departure and the counters of its minute."""
+async def departed(executor: Executor, rows: Sequence[Departed]) -> set[str]:
+    """sending → sent, with the departure and the counters of its minute; answers the ids that another had settled."""
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
         return await _left(
-            db,
+            executor,
             SQL.sent,
             pack([row.organization_id for row in some]),
             pack([row.env for row in some]),
@@ -165,11 +165,11 @@ async def departed(db: Database, rows: Sequence[Departed]) -> None:
             *_planned(some),
         )
 
-    await _settle(rows, run)
+    return await _settle(rows, run)
 
 
-async def failed(db: Database, rows: Sequence[Failed]) -> None:
-    """queued or sending → failed."""
+async def failed(executor: Executor, rows: Sequence[Failed]) -> set[str]:
+    """queued or sending → failed; answers the ids that another had settled."""
 
     async def run(some: Sequence[Failed]) -> list[Mapping[str, Any]]:
         arguments = columns(
@@ -179,9 +179,9 @@ async def failed(db: Database, rows: Sequence[Failed]) -> None:
             ],
             7,
         )
-        return await _left(db, SQL.failed, *arguments, _FAILABLE)
+        return await _left(executor, SQL.failed, *arguments, _FAILABLE)
 
-    await _settle(rows, run)
+    return await _settle(rows, run)
 
 
 async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
@@ -204,7 +204,7 @@ async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
             ],
             8,
         )
-        return await _left(db, SQL.returned, *arguments, epoch, some[-1].returned_at, _RETURNABLE)
+        return await _left(db.hot, SQL.returned, *arguments, epoch, some[-1].returned_at, _RETURNABLE)
 
     await _settle(rows, run)
 
@@ -214,7 +214,7 @@ async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
 
     async def run(some: Sequence[Uncertain]) -> list[Mapping[str, Any]]:
         arguments = columns([(row.organization_id, row.id) for row in some], 2)
-        return await _left(db, SQL.uncertain, *arguments, *_planned(some))
+        return await _left(db.hot, SQL.uncertain, *arguments, *_planned(some))
 
     await _settle(rows, run)
 
@@ -331,18 +331,19 @@ async def tier_recipients(
 
 async def _settle(
     rows: Sequence[Settled], run: Callable[[Sequence[Settled]], Awaitable[list[Mapping[str, Any]]]]
-) -> None:
+) -> set[str]:
     """Settle a batch, and once more what it left: a row that another statement was changing at the same moment.
 
-    What is left then is settled already, by a report that was faster.
+    What is left then is settled already, by a report that was faster: its ids are the answer.
     """
     left = {record["id"] for record in await run(rows)}
     if left:
-        await run([row for row in rows if row.id in left])
+        left = {record["id"] for record in await run([row for row in rows if row.id in left])}
+    return left
 
 
-async def _left(db: Database, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = await db.hot.fetch(statement, *arguments)  # type: ignore[assignment]
+async def _left(executor: Executor, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = await executor.fetch(statement, *arguments)
     return rows
 
 

@@ -45,6 +45,14 @@ class ReportRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Moved:
+    """What a report did: `report`, it moved the message; `sent`, it was the first to say that the message had left."""
+
+    report: bool
+    sent: bool
+
+
+@dataclass(frozen=True, slots=True)
 class InboundRow:
     """A message from a person. `payload`: its JSON text."""
 
@@ -82,8 +90,8 @@ class CallbackRow:
     received_at: datetime
 
 
-async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> set[str]:
-    """Apply reports, at most one for each message; answers the ids of the messages that exist."""
+async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> dict[str, Moved]:
+    """Apply reports, at most one for each message; answers, for each message that exists, what they did."""
     found = await executor.fetch(
         SQL.apply,
         pack([row.organization_id for row in rows]),
@@ -97,7 +105,7 @@ async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) ->
         now,
         *_GUARDS,
     )
-    return {row["id"] for row in found}
+    return {row["id"]: Moved(row["moved"], row["was_sending"]) for row in found}
 
 
 async def owners_of_accounts(executor: Executor, env: str, accounts: Sequence[str]) -> dict[str, tuple[str, str]]:

@@ -13,6 +13,7 @@ import pytest
 
 from recado.actors.acceptance import Acceptance, Accepted
 from recado.actors.acceptance_rules import MessageDraft
+from recado.actors.outbox import Outbox
 from recado.actors.sending import Sending
 from recado.domain.errors import Problem
 from recado.domain.ids import TEMPLATE, IdSource
@@ -156,7 +157,12 @@ async def house(database: Database) -> AsyncIterator[House]:
     ids = IdSource(clock, random.Random(os.urandom(8)))
     directories = Directories(database, clock=clock)
     told: list[tuple[Any, Any]] = []
-    sending = Sending(database, clock=clock, tell=lambda number, message: told.append((number, message)))
+    sending = Sending(
+        database,
+        clock=clock,
+        tell=lambda number, message: told.append((number, message)),
+        outbox=Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+    )
     windows = ChatWindows(database, clock=clock)
     await sending.start()
     await windows.start()

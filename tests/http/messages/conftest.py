@@ -8,6 +8,7 @@ import pytest
 from tests.http.contract import Contract
 
 from recado.actors.acceptance import Acceptance
+from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.sending import Sending
 from recado.channels.chatapp.bridge import Bridge
@@ -107,7 +108,8 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     async def take(channel: str, adapter: str, body: bytes) -> None:
         callbacks.append((channel, adapter, body))
 
-    sending = Sending(database, clock=clock, tell=lambda number, message: None)
+    outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
+    sending = Sending(database, clock=clock, tell=lambda number, message: None, outbox=outbox)
     windows = ChatWindows(database, clock=clock)
     acceptance = Acceptance(
         database,
@@ -138,7 +140,9 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             cursors=Cursors(CursorSigner(b"c" * 32)),
         ),
         *sandbox_inbound_routes(
-            database=database, numbers=directories.numbers, receiver=Receipts(database, clock=clock, ids=ids)
+            database=database,
+            numbers=directories.numbers,
+            receiver=Receipts(database, clock=clock, ids=ids, outbox=outbox),
         ),
         *callback_routes(
             providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take, verify_token=VERIFY_TOKEN

@@ -1,7 +1,7 @@
 -- name: apply
 -- Delivery reports, at most one for each message. A report on a `sending` message first makes it `sent` (C29.2); what is
 -- late, repeated or backward changes nothing (C15.4). $10: `sending`; $11, $12, $13, $14: the states that a report of
--- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist.
+-- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist, and what moved.
 with given as (
     select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id
     from unnest(
@@ -81,7 +81,10 @@ counted as (
         marketing = number_minutes.marketing + excluded.marketing,
         uncategorized = number_minutes.uncategorized + excluded.uncategorized
 )
-select g.id
+select
+    g.id,
+    g.id in (select id from moved) as moved,
+    g.id in (select id from moved where was_sending) as was_sending
 from given g
 join messages m
     on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id;
