@@ -73,6 +73,7 @@ _PROFILE = {
     "vertical": "vertical",
     "profile_picture_url": "profilePictureUrl",
 }
+_NO_VERTICAL = "UNDEFINED"
 _MOST_ISSUES = 50
 
 
@@ -170,7 +171,11 @@ def _profile(result: Mapping[str, Any]) -> dict[str, str] | None:
     if not items:
         return None
     fields = Fields(items[0], "profile.data[0]")
-    said = {ours: fields.optional_text(theirs, 2_048) for theirs, ours in _PROFILE.items() if items[0].get(theirs)}
+    said = {
+        ours: fields.optional_text(theirs, 2_048)
+        for theirs, ours in _PROFILE.items()
+        if items[0].get(theirs) not in (None, "", _NO_VERTICAL)
+    }
     websites = fields.items("websites", 10)
     if websites and isinstance(websites[0], str) and websites[0]:
         said["website"] = websites[0][:2_048]

@@ -1,4 +1,4 @@
-"""Media at the hosted API: uploads as a form of several parts, downloads from an address that it gives (C8)."""
+"""Media at the hosted API: uploads as a form of several parts, downloads from an address that it gives."""
 
 import secrets
 from collections.abc import AsyncIterable, AsyncIterator

@@ -112,7 +112,7 @@ class CloudApi:
             raise CloudError(_NOT_SENDABLE[held["status"]])
         texts = [str(each.get("text", "")) for each in held["components"] if each.get("type") == "BODY"]
         wanted = len(set(_VARIABLE.findall(texts[0]))) if texts else 0
-        given = [each for each in content.get("components", ()) if each.get("type") == "body"]
+        given = [each for each in content.get("components", ()) if str(each.get("type")).lower() == "body"]
         if texts and texts[0] and (len(given[0]["parameters"]) if given else 0) != wanted:
             raise CloudError(132000, f"the body takes {wanted} parameters")
 
@@ -197,7 +197,11 @@ class CloudApi:
         paging: dict[str, Any] = {"cursors": cursors}
         if start + size < len(held):
             paging["next"] = f"{address}?limit={size}&after={cursors['after']}"
-        return json_answer({"data": page, "paging": paging})
+        answer: dict[str, Any] = {"data": page, "paging": paging}
+        if "summary" in query:
+            counts = {"total_count": len(held), "message_template_count": len(held), "message_template_limit": 6_000}
+            answer["summary"] = {**counts, "are_translations_complete": True}
+        return json_answer(answer)
 
     def _delete_templates(self, account: str, query: Mapping[str, str]) -> web.Response:
         wanted = [

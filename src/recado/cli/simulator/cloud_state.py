@@ -29,7 +29,7 @@ class Number:
     code_verification_status: str = "VERIFIED"
     verified_name: str = "Simulated"
     throughput: str = "STANDARD"
-    profile: dict[str, Any] = field(default_factory=dict)
+    profile: dict[str, Any] = field(default_factory=lambda: {"vertical": "UNDEFINED"})
 
     def metadata(self) -> dict[str, Any]:
         return {"display_phone_number": self.display_phone_number, "phone_number_id": self.id}
