@@ -42,6 +42,7 @@ from recado.channels.signing import header, signing_key
 from recado.domain.clock import Clock
 
 _is_id = re.compile(r"[0-9A-Za-z_\-]{1,1024}").fullmatch
+_PRODUCT = {"messaging_product": PRODUCT}
 _PROFILE_EDGE = f"{PRODUCT}_business_profile"
 _PAGE = 100  # templates
 _MOST_PAGES = 60  # an account holds at most 6,000 templates
@@ -124,17 +125,20 @@ class Cloud:
         fields = {name: profile.get(name, "") for name in ("address", "email")}
         fields |= {name: profile[name] for name in ("about", "vertical") if profile.get(name)}  # these cannot be empty
         websites = [profile["website"]] if profile.get("website") else []
-        await self._call("POST", self._profile(account), account, {**fields, "websites": websites})
+        await self._call("POST", self._profile(account), account, {**_PRODUCT, **fields, "websites": websites})
 
     async def connect(self, account: Account) -> None:
         """Let the account's callbacks come to us, and register the number."""
         await self._call("POST", _object(self._base, account.business_account_id) / "subscribed_apps", account, {})
         await self._call(
-            "POST", _object(self._base, account.phone_number_id) / "register", account, {"pin": self._pin(account)}
+            "POST",
+            _object(self._base, account.phone_number_id) / "register",
+            account,
+            {**_PRODUCT, "pin": self._pin(account)},
         )
 
     async def disconnect(self, account: Account) -> None:
-        await self._call("POST", _object(self._base, account.phone_number_id) / "deregister", account, {})
+        await self._call("POST", _object(self._base, account.phone_number_id) / "deregister", account, _PRODUCT)
 
     # Templates --------------------------------------------------------------------------------------------------------
 
@@ -226,7 +230,7 @@ class Cloud:
     ) -> Mapping[str, Any]:
         """One operation other than a send; raises `ProviderError`."""
         token = _token(account)
-        sent = None if body is None else orjson.dumps({"messaging_product": PRODUCT, **body})
+        sent = None if body is None else orjson.dumps(body)
         answer = await self._http.request(method, url, _headers(token), body=sent, longest=longest)
         if not isinstance(answer, Answer):
             raise _unreachable(answer, f"{method} {url.name}" if url.name.isalpha() else method)

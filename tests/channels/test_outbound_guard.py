@@ -1,0 +1,151 @@
+"""The guard (C30.6): which URLs may be subscribed, and that a name is asked again before each call."""
+
+import random
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from ipaddress import ip_network
+
+import pytest
+
+from recado.channels.outbound_guard import OutboundGuard, UrlRefused, target_of
+from recado.engine.clock import VirtualClock
+
+START = datetime(2026, 11, 20, 12, tzinfo=UTC)
+PUBLIC = "93.184.216.34"
+
+
+class Names:
+    """A name server of the test."""
+
+    def __init__(self, **answers: Sequence[str]) -> None:
+        self.answers = {name.replace("_", "."): list(addresses) for name, addresses in answers.items()}
+        self.asked: list[str] = []
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        if host not in self.answers:
+            raise OSError("no such name")
+        return self.answers[host]
+
+
+def guard(names: Names, *allowed: str, clock: VirtualClock | None = None) -> OutboundGuard:
+    networks = tuple(ip_network(text) for text in allowed)
+    return OutboundGuard(clock=clock or VirtualClock(START), allowed=networks, lookup=names)
+
+
+REFUSED = [
+    "", "example.com", "//example.com/", "ftp://example.com/", "javascript:alert(1)", "https://", "https:///x",
+    "https://user@example.com/", "https://user:secret@example.com/", "https://@example.com/",
+    "https://example.com/#part", "https://example.com/#", "https://example.com:0x1bb/", "https://example.com:99999/",
+    "https://example.com:22/", "https://example.com:80/", "https://example.com:1023/",
+    "https://127.0.0.1/", "https://93.184.216.34/", "https://[::1]/", "https://[2606:4700::1111]/",
+    "https://[::ffff:127.0.0.1]/", "https://[fe80::1%25eth0]/", "https://[v1.x]/",
+    "https://2130706433/", "https://0x7f000001/", "https://0177.0.0.1/", "https://0x7f.1/", "https://127.1/",
+    "https://127.0.0.1.:443/", "https://１２７.０.０.１/", "https://①②⑦.⓪.⓪.①/", "https://%31%32%37.0.0.1/",
+    "https://localhost/", "https://localhost./", "https://a.localhost/", "https://printer.local/", "https://x.internal/",
+    "https://metadata.google.internal/", "https://intranet/", "https://db.home.arpa/",
+    "https://example.com\\@127.0.0.1/", "https://example.com /", "https://exa\tmple.com/", "https://exa\nmple.com/",
+    "https://example..com/", "https://-a.com/", f"https://{'a' * 64}.com/", f"https://example.com/{'a' * 2048}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", REFUSED)
+async def test_a_url_of_another_form_is_refused_before_anything_is_asked(url: str) -> None:
+    names = Names()
+    with pytest.raises(UrlRefused):
+        await guard(names).check(url, live=True)
+    assert names.asked == []
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "port", "path"),
+    [
+        ("https://example.com", "example.com", 443, "/"),
+        ("https://EXAMPLE.com./a?b=c", "example.com", 443, "/a?b=c"),
+        ("https://example.com:8443/x//y", "example.com", 8443, "/x//y"),
+        ("https://bücher.example/ü?ü", "xn--bcher-kva.example", 443, "/%C3%BC?%C3%BC"),
+        ("https://a_b.example.com?x", "a_b.example.com", 443, "/?x"),
+    ],
+)
+async def test_a_public_url_is_taken_apart(url: str, host: str, port: int, path: str) -> None:
+    names = Names()
+    names.answers[host] = [PUBLIC]
+    target = await guard(names).check(url, live=True)
+    assert (target.host, target.port, target.path) == (host, port, path)
+
+
+async def test_plain_http_is_for_test_only() -> None:
+    names = Names(example_com=[PUBLIC])
+    await guard(names).check("http://example.com/", live=False)
+    await guard(names).check("http://example.com:8080/", live=False)
+    for url in ("http://example.com/", "http://example.com:8080/"):
+        with pytest.raises(UrlRefused):
+            await guard(names).check(url, live=True)
+
+
+@pytest.mark.parametrize(
+    "addresses",
+    [["10.0.0.1"], [PUBLIC, "10.0.0.1"], ["::1"], [PUBLIC, "::ffff:169.254.169.254"], ["64:ff9b::a9fe:a9fe"], []],
+)
+async def test_a_name_is_refused_unless_every_address_of_it_is_public(addresses: list[str]) -> None:
+    with pytest.raises(UrlRefused) as refused:
+        await guard(Names(example_com=addresses)).check("https://example.com/", live=True)
+    assert not any(address in str(refused.value) for address in addresses)
+
+
+async def test_a_name_that_nobody_knows_is_refused() -> None:
+    with pytest.raises(UrlRefused, match="resolved"):
+        await guard(Names()).check("https://example.com/", live=True)
+
+
+async def test_a_name_is_asked_again_before_the_next_second_of_calls() -> None:
+    clock, names = VirtualClock(START), Names(example_com=[PUBLIC])
+    watched = guard(names, clock=clock)
+    target = await watched.check("https://example.com/", live=True)
+    for _ in range(3):
+        assert await watched.addresses(target, live=True) == (PUBLIC,)
+    assert len(names.asked) == 1
+    names.answers["example.com"] = ["127.0.0.1"]  # rebinding
+    await clock.advance(1.0)
+    with pytest.raises(UrlRefused):
+        await watched.addresses(target, live=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:1/", "http://127.0.0.1/", "https://127.9.9.9:22/", "http://[::ffff:127.0.0.1]:9/",
+        "http://localhost:9000/", "http://hooks.internal/", "http://intranet:81/",
+    ],
+)  # fmt: skip
+async def test_what_the_operator_opened_is_accepted_on_any_port_and_without_tls(url: str) -> None:
+    local = ["127.0.0.1"]
+    names = Names(localhost=local, hooks_internal=local, intranet=local)
+    await guard(names, "127.0.0.0/8").check(url, live=True)
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://128.0.0.1/", "http://[::1]/", "http://2130706433/", "http://0x7f.1/", "http://mixed.example.com/",
+     "https://mixed.example.com/", "http://user@127.0.0.1/", "http://127.0.0.1/#x"],
+)  # fmt: skip
+async def test_nothing_beside_it_is_opened(url: str) -> None:
+    names = Names(mixed_example_com=["127.0.0.1", PUBLIC])
+    with pytest.raises(UrlRefused):
+        await guard(names, "127.0.0.0/8").check(url, live=True)
+
+
+async def test_a_public_name_is_still_public_where_a_network_is_opened() -> None:
+    await guard(Names(example_com=[PUBLIC]), "127.0.0.0/8").check("https://example.com/", live=True)
+
+
+def test_no_text_breaks_the_reading() -> None:
+    source = random.Random(1)
+    for _ in range(3_000):
+        text = "https://" + "".join(source.choice("abc.:/@[]%?#\\0x１ü\x00 -") for _ in range(source.randrange(12)))
+        try:
+            target = target_of(text)
+        except UrlRefused:
+            continue
+        assert target.path.startswith("/")
+        assert target.path.isascii()
