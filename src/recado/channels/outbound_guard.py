@@ -63,7 +63,7 @@ def target_of(url: str) -> Target:
     if not url.isascii():
         try:
             url = str(URL(url))
-        except ValueError:
+        except (ValueError, IndexError):  # the latter for brackets around nothing
             raise UrlRefused("it is not a URL") from None
     if not _VISIBLE.fullmatch(url) or "\\" in url:
         raise UrlRefused("it holds characters that no URL has")

@@ -5,7 +5,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from ipaddress import ip_network
 from typing import Any
 
@@ -98,7 +98,7 @@ class ShiftedClock(SystemClock):
     __slots__ = ("ahead",)
 
     def __init__(self) -> None:
-        self.ahead = __import__("datetime").timedelta(0)
+        self.ahead = timedelta(0)
 
     def now(self) -> datetime:
         return super().now() + self.ahead
@@ -181,7 +181,9 @@ class Place:
                 await asyncio.sleep(0.01)
 
     async def pending(self, subscription: Subscription) -> list[Any]:
-        return await self.db.fetch("select * from delivery_queue where subscription_id = $1 order by id", subscription.id)
+        return await self.db.fetch(
+            "select * from delivery_queue where subscription_id = $1 order by id", subscription.id
+        )
 
     async def until_attempted(self, subscription: Subscription, attempts: int = 1, limit: float = 10.0) -> Any:
         """The one pending delivery, once it was tried so often."""
