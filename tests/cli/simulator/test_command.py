@@ -6,16 +6,19 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 import typer
 import typer.main
+from tests.waiting import until
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.provider import Accepted, Account, OutboundMessage
 from recado.cli.errors import CommandError
 from recado.cli.simulator import command
-from recado.cli.simulator.record import read_record
+from recado.cli.simulator.record import read_record, unsent
 from recado.engine.clock import SystemClock
 
 SCRIPT = """
@@ -40,9 +43,10 @@ MESSAGE = OutboundMessage(
 
 
 class Process:
-    def __init__(self, record: Path) -> None:
+    def __init__(self, record: Path, *options: str) -> None:
+        options = options or ("--silent-share", "1")
         self._process = subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, "--listen", "127.0.0.1:0", "--record", str(record), "--silent-share", "1"],
+            [sys.executable, "-c", SCRIPT, "--listen", "127.0.0.1:0", "--record", str(record), *options],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "RECADO_SIMULATOR_SECRET": "s"},
@@ -70,9 +74,9 @@ def processes(tmp_path: Path) -> Iterator[list[Process]]:
             process.end(signal.SIGKILL)
 
 
-async def send_to(line: str) -> object:
+async def send_to(line: str, callback_url: str = "http://x.example") -> object:
     bridge = Bridge(
-        url=line.split(" ")[3].rstrip(","), token="t", secret="s", callback_url="http://x.example", clock=SystemClock()
+        url=line.split(" ")[3].rstrip(","), token="t", secret="s", callback_url=callback_url, clock=SystemClock()
     )
     await bridge.start()
     try:
@@ -100,6 +104,30 @@ async def test_what_was_answered_survives_the_death_of_the_process(processes: li
     ]
 
 
+async def test_receipts_of_a_killed_process_come_from_its_next_life(
+    processes: list[Process], tmp_path: Path, service: Any, secret: str
+) -> None:
+    record = tmp_path / "record.jsonl"
+    options = ("--receipt-ms", "60000", "--secret", secret)
+    processes.append(Process(record, *options))
+    outcome = await send_to(processes[0].line, service.url)
+    processes[0].end(signal.SIGKILL)
+    assert isinstance(outcome, Accepted)
+    aged = [{**entry, "delays": [0.01, 0.02]} if "delays" in entry else entry for entry in lines(record)]
+    record.write_bytes(b"".join(orjson.dumps(entry) + b"\n" for entry in aged))  # as if the minutes had passed
+
+    processes.append(Process(record, *options))
+
+    await service.until(lambda it: len(it.events) == 2)
+    assert [event.status for event in service.events] == ["delivered", "read"]
+    assert {event.reference for event in service.events} == {MESSAGE.id}
+    await until(lambda: not unsent(record), 10, "the record says that nothing is left")
+
+
+def lines(record: Path) -> list[Any]:
+    return [orjson.loads(line) for line in record.read_bytes().splitlines()]
+
+
 def run(*arguments: str) -> object:
     app = typer.Typer()
     command.mount(app)
@@ -115,6 +143,9 @@ def run(*arguments: str) -> object:
         (["--lost-share", "0.6", "--refuse-share", "0.6"], "sum to more than 1"),
         (["--secret", ""], "signing secret is empty"),
         (["--record", "."], "is a folder: name a file"),
+        (["--code-share", "131056"], "--code-share 131056 is not CODE=SHARE"),
+        (["--code-share", "131056=2"], "the share is not between 0 and 1"),
+        (["--code-share", "131056=0.6", "--code-share", "368=0.6"], "sum to at most 1"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(arguments: list[str], says: str, tmp_path: Path) -> None:

@@ -1,0 +1,141 @@
+"""Reports that name a business account and no number: each number that is meant takes them (C14.2, C11.3)."""
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from recado.actors.number_refresh import NumberRefresh
+from recado.actors.template_review import TemplateReview
+from recado.channels.provider import NumberStatus, TemplateStatus
+from recado.domain.ids import NUMBER, ORGANIZATION, TEMPLATE, IdSource
+from recado.domain.number import NumberStatus as State
+from recado.domain.template import Language, TemplateCategory
+from recado.domain.template import TemplateStatus as Verdict
+from recado.engine.clock import VirtualClock
+from recado.storage import numbers, templates
+from recado.storage.crypto import KeyRing
+from recado.storage.numbers import Number
+from recado.storage.postgres import Database
+from recado.storage.templates import Template
+
+NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
+KEYS = KeyRing.parse("k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
+PLACES = [("org_a", "ba-1", "+5511900000001"), ("org_b", "ba-1", "+5511900000002"), ("org_a", "ba-2", "+5511900000001")]
+
+
+def an_id(prefix: str, number: int) -> str:
+    return f"{prefix}{number:021}"
+
+
+class Place:
+    """Two business accounts with three numbers of two organizations; each holds the provider's template 77."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.told: list[Any] = []
+        clock = VirtualClock(NOW)
+        parts: dict[str, Any] = {
+            "clock": clock,
+            "ids": IdSource(clock, random.Random(1)),
+            "keys": KEYS,
+            "provider_for": lambda env: None,
+            "changed": self.told.append,
+        }
+        self.refresh = NumberRefresh(database, **parts)
+        self.review = TemplateReview(database, **parts)
+
+    async def fill(self) -> None:
+        async with self.database.transaction() as connection:
+            for index, (organization, account, phone) in enumerate(PLACES):
+                owner = an_id(ORGANIZATION, int(organization == "org_b"))
+                number = await numbers.insert(
+                    connection,
+                    Number(
+                        organization_id=owner,
+                        id=an_id(NUMBER, index),
+                        env="live",
+                        phone_number_id=f"pn-{index}",
+                        business_account_id=account,
+                        display_phone=phone,
+                        status=State.CONNECTED,
+                        updated_at=NOW,
+                    ),
+                )
+                await templates.insert(
+                    connection,
+                    Template(
+                        organization_id=owner,
+                        id=an_id(TEMPLATE, index),
+                        env="live",
+                        number_id=number.id,
+                        name="ola",
+                        language=Language.PT_BR,
+                        category=TemplateCategory.UTILITY,
+                        components=(),
+                        status=Verdict.APPROVED,
+                        provider_template_id="77",
+                        updated_at=NOW,
+                    ),
+                )
+
+    async def column(self, table: str, name: str) -> list[Any]:
+        return [row[0] for row in await self.database.fetch(f"select {name} from {table} order by id")]
+
+
+@pytest.fixture
+async def place(database: Database) -> Place:
+    made = Place(database)
+    await made.fill()
+    return made
+
+
+async def test_news_of_an_account_is_news_of_all_its_numbers_and_of_no_other(place: Place) -> None:
+    await place.refresh.report("live", NumberStatus(None, NOW, "disconnected", business_account="ba-1"))
+
+    assert await place.column("numbers", "status") == ["disconnected", "disconnected", "connected"]
+    assert len(place.told) == 2
+
+
+@pytest.mark.parametrize("phone", ["+5511900000002", "5511900000002", "551100000002"])
+async def test_a_phone_names_one_number_of_the_account(phone: str, place: Place) -> None:
+    await place.refresh.report("live", NumberStatus(None, NOW, tier="tier_10k", business_account="ba-1", phone=phone))
+
+    known = phone != "551100000002"  # the last is another phone
+    assert await place.column("numbers", "messaging_tier") == [
+        "tier_250",
+        "tier_10k" if known else "tier_250",
+        "tier_250",
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"business_account": "ba-9"}, {"business_account": None}, {"phone": "Ana"}, {"phone": ""}, {"account": "pn-9"}],
+)
+async def test_news_of_a_number_that_is_not_here_is_dropped(change: dict[str, Any], place: Place) -> None:
+    news = NumberStatus(None, NOW, "disconnected", business_account="ba-1", phone="+5511900000009")
+
+    await place.refresh.report("live", replace(news, **change))
+    await place.refresh.report("test", replace(news, phone=None))
+
+    assert await place.column("numbers", "status") == ["connected"] * 3
+
+
+async def test_a_verdict_is_for_each_number_of_the_account_that_holds_the_template(place: Place) -> None:
+    await place.review.report("live", TemplateStatus("paused", NOW, "77", business_account="ba-1"))
+    await place.review.report("live", TemplateStatus("disabled", NOW, "78", business_account="ba-2"))
+
+    assert await place.column("templates", "status") == ["paused", "paused", "approved"]
+
+
+async def test_a_category_alone_moves_no_state(place: Place) -> None:
+    await place.review.report("live", TemplateStatus("paused", NOW, "77", business_account="ba-1"))
+
+    await place.review.report("live", TemplateStatus(None, NOW, "77", category="marketing", business_account="ba-1"))
+    await place.review.report("live", TemplateStatus(None, NOW, "77", category="marketing", business_account="ba-2"))
+
+    assert await place.column("templates", "status") == ["paused", "paused", "approved"]
+    assert await place.column("templates", "category") == ["utility", "utility", "marketing"]
