@@ -5,7 +5,8 @@ import io
 import os
 import random
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from ipaddress import ip_network
 from typing import Any
 
 import aiohttp
@@ -18,11 +19,16 @@ from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
+from recado.actors.webhooks import Webhooks
 from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.guarded_http import GuardedHttp
+from recado.channels.outbound_guard import OutboundGuard
 from recado.domain.changes import Change
 from recado.domain.ids import IdSource
 from recado.domain.page import CursorSigner
 from recado.engine.clock import SystemClock
+from recado.engine.runtime import Runtime
+from recado.engine.supervisor import Supervisor
 from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
 from recado.http.route import Route
@@ -34,6 +40,8 @@ from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.templates import template_routes
+from recado.http.routes.webhook_deliveries import webhook_delivery_routes
+from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.storage import api_keys
 from recado.storage.crypto import KeyRing
@@ -81,7 +89,8 @@ class Api:
     key_ring: KeyRing
     routes: tuple[Route, ...]
     contract: Contract
-    changes: list[Change] = field(default_factory=list)
+    changes: list[Change]
+    webhooks: Webhooks
 
     def token(self, organization: int = 0, env: str = "test") -> str:
         return self.organizations[organization].keys[env][1]
@@ -199,6 +208,13 @@ async def api(database: Database) -> AsyncIterator[Api]:
         directories.forget(change)
         changes.append(change)
 
+    runtime = Runtime(clock, random.Random(3))
+    guard = OutboundGuard(clock=clock, allowed=(ip_network("127.0.0.0/8"),), lookup=names)
+    http = GuardedHttp(guard, clock=clock, connect_limit=2.0, call_limit=2.0)
+    webhooks = Webhooks(database, clock=clock, ids=ids, keys=key_ring, http=http, runtime=runtime)
+    root = Supervisor("webhooks of the tests", runtime=runtime)
+    webhooks.join(root)
+
     shared: dict[str, Any] = {
         "clock": clock, "ids": ids, "keys": key_ring, "provider_for": lambda env: providers[env], "changed": changed,
     }  # fmt: skip
@@ -215,6 +231,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *number_usage_routes(database=database, organizations=directories.organizations),
         *template_routes(**providing, sync=sync),
         *sandbox_record_routes(**resources),
+        *webhook_routes(**resources, keys=key_ring, guard=guard, actors=webhooks, random_bytes=os.urandom),
+        *webhook_delivery_routes(**resources, keys=key_ring, cursors=Cursors(CursorSigner(b"c" * 32))),
     )
     server = HttpServer(
         routes,
@@ -234,11 +252,20 @@ async def api(database: Database) -> AsyncIterator[Api]:
             )
     await database.execute("delete from audit")  # of how the organizations came to be
     await server.start()
+    await root.start()
     try:
         async with aiohttp.ClientSession() as session:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
-                providers, refresh, review, key_ring, routes, Contract(routes), changes,
+                providers, refresh, review, key_ring, routes, Contract(routes), changes, webhooks,
             )  # fmt: skip
     finally:
         await server.stop()
+        await root.stop()
+
+
+async def names(host: str, port: int) -> list[str]:
+    """The name server of the tests: every name of example.com is public, and a few are not."""
+    if host.endswith("example.com"):
+        return ["10.0.0.1"] if host.startswith("private.") else ["93.184.216.34"]
+    raise OSError("no such name")
