@@ -1,0 +1,142 @@
+"""Live over the hosted API: the real service and the real simulator, from the token of a number to a read message."""
+
+import re
+import secrets
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import orjson
+import pytest
+from tests.privacy import found_in_logs
+from tests.program import Api, Program, Service, free_port, running
+from tests.waiting import until
+
+NUMBER, BUSINESS, PHONE = "106540352242922", "102290129340398", "+5511900000000"
+PERSON = "+5511987654321"
+PATIENCE = 20.0
+
+
+class Line:
+    """One live number at the simulated provider."""
+
+    def __init__(self, service: Service, simulator: str, api: Api) -> None:
+        self.service = service
+        self.simulator = simulator
+        self.api = api
+        self.id = ""
+
+    async def control(self, path: str, **body: Any) -> None:
+        address = f"{self.simulator}/control/{path}"
+        async with aiohttp.ClientSession() as session, session.post(address, data=orjson.dumps(body)) as answer:
+            assert answer.status == 200, await answer.text()
+
+    async def register(self, token: str) -> None:
+        new = {"phoneNumberId": NUMBER, "businessAccountId": BUSINESS, "displayPhone": PHONE, "accessToken": token}
+        self.id = (await self.api.call("POST", "/numbers", new))["id"]
+        await self.number_is(status="available")
+        await self.api.call("POST", f"/numbers/{self.id}/connect")
+        await self.control(f"numbers/{NUMBER}", business_account=BUSINESS, display_phone_number=PHONE[1:])
+
+    async def number_is(self, **wanted: str) -> None:
+        async def so() -> bool:
+            number = await self.api.call("GET", f"/numbers/{self.id}")
+            return all(number[name] == value for name, value in wanted.items())
+
+        await until(so, PATIENCE, f"the number is {wanted}", every=0.1)
+
+    async def template(self, name: str) -> str:
+        await self.api.call("POST", "/v2/templates/sync", {"numberId": self.id})
+
+        async def approved() -> Any:
+            held = await self.api.call("GET", "/v2/templates", numberId=self.id, status="approved")
+            return next((each["id"] for each in held["items"] if each["name"] == name), None)
+
+        return str(await until(approved, PATIENCE, "the provider's templates are here", every=0.1))
+
+    async def send(self, **message: Any) -> str:
+        sent = await self.api.call(
+            "POST", "/messages", {"numberId": self.id, "to": PERSON, **message}, key=secrets.token_hex(8)
+        )
+        return str(sent["id"])
+
+    async def ends(self, message_id: str, status: str) -> Any:
+        async def there() -> Any:
+            message = await self.api.call("GET", f"/messages/{message_id}")
+            return message if message["status"] == status else None
+
+        return await until(there, PATIENCE, f"{message_id} is {status}", every=0.1)
+
+
+@pytest.fixture
+async def line(tmp_path: Path) -> AsyncIterator[Line]:
+    app_secret, port = secrets.token_urlsafe(24), free_port()
+    service = Service(
+        tmp_path,
+        ADAPTER_CHATAPP="cloud",
+        LOG_LEVEL="debug",
+        CLOUD_URL=f"http://127.0.0.1:{port}/v24.0",
+        CLOUD_APP_SECRET=app_secret,
+        CLOUD_VERIFY_TOKEN="a token to verify with",
+    )
+    callbacks = f"{service.url}/v2/callbacks/chatapp/cloud"
+    simulator = Program(
+        tmp_path,
+        "simulator",
+        *("simulator", "--listen", f"127.0.0.1:{port}", "--record", str(tmp_path / "record.jsonl")),
+        *("--protocol", "cloud", "--secret", app_secret, "--cloud-callback-url", callbacks, "--receipt-ms", "20"),
+    )
+    simulator.spawn()
+    try:
+        await until(lambda: re.search("listens on", simulator.output.read_text()), PATIENCE, "the simulator listens")
+        async with running(service), Api(service.url, service.key("live")) as api:
+            yield Line(service, f"http://127.0.0.1:{port}", api)
+    finally:
+        simulator.end(signal.SIGKILL)
+
+
+async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) -> None:
+    token = secrets.token_urlsafe(24)
+    await line.register(token)
+    template = await line.template("order_update")
+
+    first = await line.send(type="template", templateId=template, templateVars=["the secret order"])
+    message = await line.ends(first, "read")
+    assert message["providerMessageId"].startswith("sim_")
+    assert message["sentAt"][:19] <= message["deliveredAt"][:19] <= message["readAt"][:19]  # the API tells seconds only
+
+    await line.control("inbound", number=NUMBER, **{"from": PERSON}, text="a secret wish")
+
+    async def heard() -> Any:
+        return (await line.api.call("GET", "/messages", direction="inbound"))["items"]
+
+    (inbound,) = await until(heard, PATIENCE, "the person's message is here", every=0.1)
+    assert (inbound["to"], inbound["payload"]) == (PERSON, {"text": {"body": "a secret wish"}})
+    second = await line.send(type="text", payload={"text": {"body": "a secret answer"}})
+    await line.ends(second, "read")
+
+    await line.control("errors", code=131049)
+    refused = await line.ends(await line.send(type="template", templateId=template, templateVars=["x"]), "failed")
+    assert refused["lastError"].startswith("policy_blocked:")
+    await line.control("errors", code=131056)
+    delayed = await line.send(type="template", templateId=template, templateVars=["x"])
+
+    async def explained() -> Any:
+        return (await line.api.call("GET", f"/messages/{delayed}")).get("waiting")
+
+    waiting = await until(explained, PATIENCE, "the message says what it waits for", every=0.1)
+    assert waiting["reason"] == "pair_limit"
+    await line.ends(delayed, "read")
+
+    await line.control(f"numbers/{NUMBER}", quality_rating="RED", messaging_limit="TIER_1K")
+    await line.number_is(status="flagged", messagingTier="tier_1k")
+    await line.control(f"accounts/{BUSINESS}", event="PARTNER_REMOVED")
+
+    async def removed() -> Any:
+        return (await line.api.call("GET", f"/numbers/{line.id}"))["meta"]["partnerRemovedReason"]
+
+    assert await until(removed, PATIENCE, "the removal is marked", every=0.1) == "PARTNER_REMOVED"
+    personal = [token, PERSON[1:], PHONE[1:], "the secret order", "a secret wish", "a secret answer"]
+    assert found_in_logs([line.service.log], personal) == []
