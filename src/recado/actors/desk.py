@@ -1,5 +1,6 @@
 """The desk at which all number actors of a process work: what they share, and what outlives each of them."""
 
+import asyncio
 from dataclasses import dataclass
 
 from recado.actors.calls import Calls
@@ -17,6 +18,8 @@ class Desk:
     `moments`: one wall clock for the departures of all, before and after a restart.
 
     `owner_since`: monotonic moment at which this process became the owner of its numbers.
+
+    `reads`: admits a few actors at a time to the database. Thousands may wake at once, and callers use it too.
     """
 
     records: Records
@@ -26,3 +29,4 @@ class Desk:
     days: dict[str, DayUsage]
     moments: Moments
     owner_since: float
+    reads: asyncio.Semaphore

@@ -68,8 +68,9 @@ class NumberActor(Actor):
     async def started(self) -> None:
         while True:
             try:
-                self._view = await read_view(self._desk.records, self._key, None)
-                day = await self._read_day()
+                async with self._desk.reads:
+                    self._view = await read_view(self._desk.records, self._key, None)
+                    day = await self._read_day()
                 break
             except Unavailable:  # no failure of this actor: it waits for the database
                 await self._clock.sleep(READ_AGAIN_AFTER)
@@ -267,7 +268,8 @@ class NumberActor(Actor):
 
     async def _read_forced(self) -> None:
         organization_id, _, number_id = self._key
-        records = await dispatch.forced(self._desk.records.db, organization_id, number_id)
+        async with self._desk.reads:
+            records = await dispatch.forced(self._desk.records.db, organization_id, number_id)
         self._rows.look_for_forced = False
         self._rows.arrive_forced([row_from(record) for record in records])
 
@@ -275,9 +277,10 @@ class NumberActor(Actor):
         organization_id, _, number_id = self._key
         rows = None
         try:
-            records = await dispatch.refill(
-                self._desk.records.db, organization_id, number_id, wanted.klass, wanted.after_owner, wanted.limit
-            )
+            async with self._desk.reads:
+                records = await dispatch.refill(
+                    self._desk.records.db, organization_id, number_id, wanted.klass, wanted.after_owner, wanted.limit
+                )
             rows = [row_from(record) for record in records]
         finally:
             self._errands.tell(Refilled(wanted.klass, wanted.limit, rows))

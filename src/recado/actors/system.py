@@ -49,6 +49,7 @@ from recado.storage.webhooks import SubscriptionDirectory
 log = structlog.get_logger()
 
 ENVIRONMENTS = ("live", "test")
+READS_AT_ONCE = 6  # of the sixteen connections that answer requests
 IDLE_AFTER = 60.0  # seconds until an idle number leaves memory
 ASK_LIMIT = 2.0  # seconds
 # A number that fails backs off alone; only a failure of very many in a minute is taken for the program's own.
@@ -84,6 +85,7 @@ class ActorSystem:
         self._days: dict[str, DayUsage] = {}
         self._moments = Moments(clock)
         self._owner_since = clock.monotonic()
+        self._reads = asyncio.Semaphore(READS_AT_ONCE)
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         self.receipts = Receipts(db, clock=clock, ids=ids, outbox=outbox)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
@@ -178,7 +180,16 @@ class ActorSystem:
                         self.tell(key, Changed())
 
     def _make(self, number: NumberKey) -> NumberActor:
-        desk = Desk(self._records, self.sending, self.calls, self._pacers, self._days, self._moments, self._owner_since)
+        desk = Desk(
+            self._records,
+            self.sending,
+            self.calls,
+            self._pacers,
+            self._days,
+            self._moments,
+            self._owner_since,
+            self._reads,
+        )
         return NumberActor(number, desk)
 
     def _in_memory(self, number: NumberKey) -> bool:

@@ -265,8 +265,9 @@ create table dispatch (
     claimed_epoch bigint,
     claimed_at timestamptz,
     primary key (organization_id, id)
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
--- None names a column that a claim sets: claiming a row stays heap-only. So the ready rows include those under way, which are few.
+) with (fillfactor = 45, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 5000);
+-- None names a column that a claim sets, and a page has room for a second version of each of its rows: claiming a row stays
+-- heap-only. So the ready rows include those under way, which are few.
 create index dispatch_ready on dispatch (organization_id, number_id, class, owner, due_at, id) where not_before is null;
 create index dispatch_forced on dispatch (organization_id, number_id, id) where force and not_before is null;
 create index dispatch_due on dispatch (not_before) where not_before is not null;
