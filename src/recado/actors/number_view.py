@@ -9,6 +9,7 @@ from recado.channels.provider import Account, ChatAppProvider
 from recado.domain.clock import Clock
 from recado.domain.gates import Standing
 from recado.domain.number import TIER_LIMITS, effective_per_second
+from recado.domain.pair_pacing import PairPacing
 from recado.domain.quiet_hours import QuietHours
 from recado.domain.tier_usage import TierUsage
 from recado.storage import dispatch
@@ -37,18 +38,22 @@ class Records:
 
 @dataclass(frozen=True, slots=True)
 class NumberView:
-    """A number ready to send: its standing at the gates, its pace, its provider. `tier`: None without a limit."""
+    """A number ready to send: its standing at the gates, its pace, its provider.
+
+    `tier`: None without a limit; `pairs`: None where the provider does not bound them.
+    """
 
     number: Number
     standing: Standing
     per_second: float
     tier: TierUsage | None
+    pairs: PairPacing | None
     provider: ChatAppProvider | None
     account: Account
 
 
 async def read_view(records: Records, key: NumberKey, before: NumberView | None) -> NumberView | None:
-    """The number as it is now; None when it does not exist (any more). `before` keeps the recipients counted so far."""
+    """The number as it is now; None when it does not exist (any more). `before` keeps what was counted so far."""
     organization_id, env, number_id = key
     number = await records.numbers.get(key)
     organization = await records.organizations.get(organization_id)
@@ -59,12 +64,17 @@ async def read_view(records: Records, key: NumberKey, before: NumberView | None)
     if tier is None and limit is not None:
         now = records.clock.now()
         tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization_id, number_id, now))
+    provider = records.provider_for(env)
+    pairs = None
+    if provider is not None and provider.paces_pairs:
+        pairs = before.pairs if before and before.pairs else PairPacing()
     return NumberView(
         number,
         standing_of(number, organization),
         effective_per_second(number.per_second, number.quality_rating),
         tier,
-        records.provider_for(env),
+        pairs,
+        provider,
         account_of(number, records.keys),
     )
 

@@ -24,11 +24,19 @@ def verdict_of(row: Row, template: Template | None, view: NumberView, now: datet
         force=row.force,
         template=None if template is None else TemplateFacts(template.status, template.category),
     )
-    if verdict is None and view.tier is not None and not row.free_form:
-        if not view.tier.admits(row.recipient_hash, now):
-            return Hold(WaitReason.TIER_LIMIT, view.tier.frees_at(now))
-        view.tier.count(row.recipient_hash, now)
-    return verdict
+    if verdict is not None:
+        return verdict
+    tier = None if row.free_form else view.tier
+    if tier is not None and not tier.admits(row.recipient_hash, now):
+        return Hold(WaitReason.TIER_LIMIT, tier.frees_at(now))
+    if view.pairs is not None:
+        free_at = view.pairs.frees_at(row.recipient_hash, now)
+        if free_at > now:
+            return Hold(WaitReason.PAIR_LIMIT, free_at)
+        view.pairs.count(row.recipient_hash, now)
+    if tier is not None:
+        tier.count(row.recipient_hash, now)
+    return None
 
 
 def _expired(row: Row, template: Template | None, view: NumberView, now: datetime) -> bool:

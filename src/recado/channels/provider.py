@@ -213,6 +213,10 @@ class ChatAppProvider(Protocol):
         """True: every report carries our message id, so no look-up row is needed."""
 
     @property
+    def paces_pairs(self) -> bool:
+        """True: the provider bounds the messages from one number to one recipient (C14.5, pair)."""
+
+    @property
     def verification_delay(self) -> float:
         """Seconds after which it is worth asking whether a new number is verified (C14.2)."""
 

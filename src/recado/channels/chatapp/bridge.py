@@ -38,6 +38,7 @@ class Bridge:
 
     name = "bridge"
     always_references = False
+    paces_pairs = False
     verification_delay = 1.0
 
     def __init__(

@@ -60,6 +60,7 @@ class Cloud:
     name = "cloud"
     idempotent = False
     always_references = False
+    paces_pairs = True
     verification_delay = 1.0
 
     def __init__(

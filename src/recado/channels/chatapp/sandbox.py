@@ -45,6 +45,7 @@ class Sandbox:
     name = "sandbox"
     idempotent = False  # so that an unknown outcome stays one, as with most providers
     always_references = True
+    paces_pairs = False
 
     def __init__(self, clock: Clock, time_scale: float = 1.0) -> None:
         self._clock = clock
