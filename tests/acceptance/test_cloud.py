@@ -123,12 +123,16 @@ async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) 
     await line.control("errors", code=131056)
     delayed = await line.send(type="template", templateId=template, templateVars=["x"])
 
-    async def explained() -> Any:
-        return (await line.api.call("GET", f"/messages/{delayed}")).get("waiting")
+    async def held_back() -> bool:
+        waiting = (await line.api.call("GET", f"/messages/{delayed}")).get("waiting")
+        return bool(waiting and waiting["reason"] == "pair_limit")
 
-    waiting = await until(explained, PATIENCE, "the message says what it waits for", every=0.1)
-    assert waiting["reason"] == "pair_limit"
+    await until(held_back, PATIENCE, "the message waits for its turn with the person", every=0.1)
     await line.ends(delayed, "read")
+
+    await line.control("errors", code=368)
+    await line.ends(await line.send(type="template", templateId=template, templateVars=["x"]), "read")
+    assert "provider_blocks_account" in line.service.log.read_text()
 
     await line.control(f"numbers/{NUMBER}", quality_rating="RED", messaging_limit="TIER_1K")
     await line.number_is(status="flagged", messagingTier="tier_1k")
