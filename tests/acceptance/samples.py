@@ -5,16 +5,16 @@ A route without a sample fails the walk (test_walk.py): add one here, and every 
 
 import itertools
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.acceptance.caller import Request
 from tests.acceptance.served import BRIDGE_SECRET
-from tests.acceptance.tenants import CUSTOMER, Tenant, later, template
+from tests.acceptance.tenants import CUSTOMER, Tenant, later, template, webhook
 from tests.program import Api
 
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
-from recado.domain.ids import API_KEY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE
+from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, WEBHOOK
 
 Sample = Callable[[Api, Tenant], Awaitable[Request]]
 
@@ -40,7 +40,7 @@ def new(word: str) -> str:
 
 @sample(
     "getHealth", "getReadiness", "getOpenApiDocument", "getDocs",
-    "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "getOrganization",
+    "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
 )  # fmt: skip
 async def nothing(api: Api, tenant: Tenant) -> Request:
     return Request()
@@ -212,3 +212,78 @@ async def key_change(api: Api, tenant: Tenant) -> Request:
 @sample("rotateApiKey")
 async def rotation(api: Api, tenant: Tenant) -> Request:
     return Request((await spare_key(api, tenant)).path, body={"graceSeconds": 60})
+
+
+# Webhooks -----------------------------------------------------------------------------------------------------------
+
+_spares: dict[str, list[str]] = {}
+
+
+async def spare_webhook(api: Api, tenant: Tenant) -> str:
+    """One of two subscriptions that may be changed, in turn; paused, so that nothing of it moves by itself."""
+    spares = _spares.setdefault(tenant.organization_id, [])
+    if len(spares) < 2:
+        made = await api.call("POST", "/webhooks", webhook("spare"))
+        await api.call("PATCH", f"/webhooks/{made['id']}", {"status": "paused"})
+        spares.append(made["id"])
+    else:
+        spares.reverse()
+    return spares[-1]
+
+
+async def room(api: Api, description: str) -> None:
+    """End the subscriptions of that description: an environment holds twenty."""
+    for found in (await api.call("GET", "/webhooks?limit=200&status=active"))["items"]:
+        if found.get("description") == description:
+            await api.call("DELETE", f"/webhooks/{found['id']}")
+
+
+@sample("createWebhook")
+async def new_webhook(api: Api, tenant: Tenant) -> Request:
+    await room(api, "made by the walk")
+    return Request(body=webhook("made by the walk"))
+
+
+@sample("deleteWebhook")
+async def webhook_to_end(api: Api, tenant: Tenant) -> Request:
+    await room(api, "to be ended")
+    return Request({"id": (await api.call("POST", "/webhooks", webhook("to be ended")))["id"]})
+
+
+@sample("getWebhook", "listWebhookDeliveries")
+async def one_webhook(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[WEBHOOK]})
+
+
+@sample("getWebhookDelivery")
+async def one_delivery(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[WEBHOOK], "deliveryId": tenant.ids[DELIVERY]})
+
+
+@sample("updateWebhook")
+async def webhook_change(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": await spare_webhook(api, tenant)}, body={"description": new("Described ")})
+
+
+@sample("rotateWebhook")
+async def webhook_rotation(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": await spare_webhook(api, tenant)}, body={"graceHours": 1})
+
+
+@sample("testWebhook")
+async def webhook_test(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": await spare_webhook(api, tenant)}, body={"event": "message.sent"})
+
+
+@sample("replayWebhookDelivery")
+async def delivery_replay(api: Api, tenant: Tenant) -> Request:
+    webhook_id = await spare_webhook(api, tenant)
+    tested = await api.call("POST", f"/webhooks/{webhook_id}/test")
+    return Request({"id": webhook_id, "deliveryId": tested["deliveryId"]})
+
+
+@sample("replayWebhook")
+async def replay(api: Api, tenant: Tenant) -> Request:
+    end = datetime.now(UTC)
+    period = {"from": (end - timedelta(days=1)).isoformat(), "to": end.isoformat()}
+    return Request({"id": await spare_webhook(api, tenant)}, body=period)

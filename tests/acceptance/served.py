@@ -48,6 +48,8 @@ class Served:
             bridge_chatapp_url=f"http://127.0.0.1:{free_port()}",
             bridge_chatapp_token=SecretStr("a token"),
             bridge_chatapp_secret=SecretStr(BRIDGE_SECRET),
+            # Webhooks lead to this machine.
+            ssrf_allow_cidrs="127.0.0.0/8",
             request_limits=dict.fromkeys(DEFAULT_LIMITS, _PLENTY),
         )
         self._application = Application(settings)

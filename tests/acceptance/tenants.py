@@ -8,7 +8,7 @@ from typing import Any
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.ids import API_KEY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE
+from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, WEBHOOK
 
 CUSTOMER = "+5511987650000"
 """The sandbox delivers to this phone, and reads."""
@@ -17,6 +17,7 @@ CUSTOMER = "+5511987650000"
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """One organization in test. `live`: the token of its key of the other environment. `ids`: one of each kind it owns.
+    `others`: by operation, the path of another record with a list under it.
 
     What `ids` names stays as it is; what an operation consumes is made for it.
     """
@@ -25,6 +26,7 @@ class Tenant:
     token: str
     live: str
     ids: Mapping[str, str]
+    others: Mapping[str, Mapping[str, str]]
 
 
 async def settle(url: str, admin_token: str, name: str) -> Tenant:
@@ -41,6 +43,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             "POST", "/v2/sandbox/inbound", {"numberId": number["id"], "from": CUSTOMER, "text": "good morning"}
         )
         messages = [await api.call("POST", "/messages", text(number["id"])) for _ in range(2)]
+        hooks = [await api.call("POST", "/webhooks", webhook(f"of {name}")) for _ in range(2)]
+        deliveries = [await api.call("POST", f"/webhooks/{hooks[0]['id']}/test") for _ in range(2)]
         held = await api.call("POST", "/messages", later(number["id"]))
 
         async def all_read() -> bool:
@@ -54,8 +58,11 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],
         MESSAGE: held["id"],
+        WEBHOOK: hooks[0]["id"],
+        DELIVERY: deliveries[0]["deliveryId"],
     }
-    return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], ids)
+    others = {"listWebhookDeliveries": {"id": hooks[1]["id"]}}
+    return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], ids, others)
 
 
 def template(number_id: str, name: str) -> dict[str, Any]:
@@ -67,6 +74,11 @@ def template(number_id: str, name: str) -> dict[str, Any]:
         "category": "utility",
         "components": [{"type": "BODY", "payload": {"text": "Tudo certo."}}],
     }
+
+
+def webhook(description: str) -> dict[str, Any]:
+    """A subscription to what does not happen here, at a port where nobody listens."""
+    return {"url": "http://127.0.0.1:1/", "events": ["wallet.depleted"], "description": description}
 
 
 def text(number_id: str) -> dict[str, Any]:

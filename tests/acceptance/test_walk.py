@@ -24,8 +24,11 @@ SCOPES = {
     "apikeys:read": "listApiKeys getApiKey",
     "apikeys:write": "createApiKey updateApiKey rotateApiKey revokeApiKey",
     "audit:read": "listAudit",
+    "webhooks:read": "listWebhooks getWebhook listWebhookDeliveries getWebhookDelivery",
+    "webhooks:write": "createWebhook updateWebhook deleteWebhook rotateWebhook testWebhook "
+    "replayWebhook replayWebhookDelivery",
 }
-CLASSES = {"createMessage": "send"}
+CLASSES = {"createMessage": "send", "replayWebhook": "bulk", "replayWebhookDelivery": "bulk"}
 
 # A request that nobody gets past the steps before parsing with (C2.6): not one of its parts is right.
 RUBBISH = {"query": {"limit": "x", "from": "x"}, "body": None, "raw": b"{", "headers": {"If-Match": '"0"'}}

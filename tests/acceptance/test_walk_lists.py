@@ -1,5 +1,7 @@
 """Every route that takes parameters: pages, filters and cursors (C4.3.2, C5), and what lists never show."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -99,7 +101,10 @@ async def test_a_list_holds_each_of_its_own_once_and_nothing_of_others(walk: Wal
     owners = {"mine": walk.mine.token, "live": walk.mine.live, "foreign": walk.foreign.token}
     for route in walk.open_routes(is_list):
         with subtests.test(route.operation_id):
-            seen = {name: await everything(walk, route, token) for name, token in owners.items()}
+            # A list under a record is asked for under a record of each owner's; the other environment has none.
+            ids_of = {"mine": walk.mine.ids, "foreign": walk.foreign.ids}
+            asking = {name: token for name, token in owners.items() if name in ids_of or not route.path_ids}
+            seen = {name: await everything(walk, route, token, ids_of.get(name)) for name, token in asking.items()}
             assert len(seen["mine"]) >= 2, (
                 "there is too little to tell owners apart: add to tests/acceptance/tenants.py"
             )
@@ -108,13 +113,16 @@ async def test_a_list_holds_each_of_its_own_once_and_nothing_of_others(walk: Wal
                 assert len(ids) == len(set(ids))
                 assert ids == sorted(ids, reverse=True)
             assert not set(seen["mine"]) & set(seen["foreign"])
-            if route.operation_id not in SHARED_BY_ENVIRONMENTS:
+            if route.operation_id not in SHARED_BY_ENVIRONMENTS and "live" in seen:
                 assert not set(seen["mine"]) & set(seen["live"])
 
 
-async def everything(walk: Walk, route: Route, token: str) -> list[str]:
-    """The ids in a list, one page after another, in pages of all sizes."""
+async def everything(walk: Walk, route: Route, token: str, ids: Mapping[str, str] | None) -> list[str]:
+    """The ids in a list, one page after another, in pages of all sizes. `ids`: of the owner's records."""
     request = await walk.some(route)
+    if ids is not None:
+        path = {**request.path, **{name: ids[prefix] for name, prefix in route.path_ids.items()}}
+        request = replace(request, path=path)
     found: list[str] = []
     query: dict[str, Any] = {}
     size = 1
@@ -172,13 +180,19 @@ async def test_a_cursor_is_good_for_its_list_filters_organization_and_environmen
             "with another signature": (payload + "." + signature[::-1], None),
             "that is very long": (cursor * 20, None),
             "in other signs": ("é" + cursor, None),
-            "from another organization": (cursor, walk.foreign.token),
-            "from the other environment": (cursor, walk.mine.live),
             **{f"of {other}": (cursors[other], None) for other in cursors if other != route.operation_id},
         }
+        elsewhere = {"from another organization": walk.foreign.token, "from the other environment": walk.mine.live}
+        wrong |= {name: (cursor, token) for name, token in elsewhere.items()}
         for name, (value, token) in wrong.items():
             with subtests.test(route.operation_id, cursor=name):
                 refused = await walk.call(route, request, token, query={"cursor": value})
+                missing = name in elsewhere and bool(route.path_ids)  # the record of the path is not theirs
+                assert (refused.status, refused.code) == ((404, "NOT_FOUND") if missing else (400, "INVALID_CURSOR"))
+        if route.path_ids:
+            with subtests.test(route.operation_id, cursor="of another record"):
+                other = replace(request, path=walk.mine.others[route.operation_id])
+                refused = await walk.call(route, other, query={"cursor": cursor})
                 assert (refused.status, refused.code) == (400, "INVALID_CURSOR")
         for name, value in filters(walk, route).items():
             with subtests.test(route.operation_id, other=name):

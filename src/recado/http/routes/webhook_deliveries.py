@@ -72,7 +72,8 @@ class DeliveryOperations:
         query: DeliveryQuery = call.query
         if query.from_ is not None and query.to is not None and query.from_ > query.to:
             raise Problem("INVALID_PERIOD", "from lies after to.")
-        after_page = self._cursors.read(call, LIST)
+        operation = f"{LIST} {call.path['id']}"  # a cursor is good for its subscription only
+        after_page = self._cursors.read(call, operation)
         rows = await deliveries.list_page(
             self._database,
             call.resource.subscription.key,
@@ -84,7 +85,7 @@ class DeliveryOperations:
             before_id=None if after_page is None else after_page[0],
             limit=query.limit + 1,
         )
-        return Reply(200, self._cursors.page(call, LIST, rows, delivery_view, lambda row: [row.id]))
+        return Reply(200, self._cursors.page(call, operation, rows, delivery_view, lambda row: [row.id]))
 
     async def read(self, call: Call) -> Reply:
         subscription, delivery = call.resource.subscription, call.resource.delivery
