@@ -93,7 +93,7 @@ def routes() -> tuple[Route, ...]:
         ),
         *webhook_delivery_routes(database=nothing, ids=nothing, keys=nothing, cursors=nothing, changed=nothing),
         *audit_routes(database=nothing, cursors=nothing),
-        *callback_routes(providers={}, take=nothing),
+        *callback_routes(providers={}, take=nothing, verify_token="t"),
     )
     return (*resources, *service_routes(resources, ready=nothing, base_url="http://here", version="0"))
 

@@ -40,7 +40,7 @@ class CallbackOperations:
     ) -> None:
         self._providers = dict(providers)
         self._take = take
-        self._verify_token = verify_token
+        self._verify_token = (verify_token or "").encode()
 
     async def receive(self, call: Call) -> Reply:
         channel, adapter = call.path["channel"], call.path["adapter"]
@@ -55,9 +55,9 @@ class CallbackOperations:
     async def subscribe(self, call: Call) -> Reply:
         """The provider asks whether the address is ours before it sends anything there."""
         query: SubscriptionQuery = call.query
-        if self._verify_token is None or (call.path["channel"], call.path["adapter"]) != CLOUD:
+        if (call.path["channel"], call.path["adapter"]) != CLOUD:
             raise not_found()
-        known = hmac.compare_digest(query.verify_token.encode(), self._verify_token.encode())
+        known = hmac.compare_digest(query.verify_token.encode(), self._verify_token)
         if query.mode != "subscribe" or not known:
             raise Problem("INVALID_SIGNATURE", "The verify token is not the one of this installation.")
         # As text that no browser takes for a page: whoever holds the token chooses what it says.
@@ -68,16 +68,18 @@ class CallbackOperations:
 def callback_routes(
     *, providers: Mapping[tuple[str, str], ChatAppProvider], take: Take, verify_token: str | None = None
 ) -> tuple[Route, ...]:
-    """The addresses that providers call. `verify_token`: of the hosted API, where that is the adapter."""
+    """The addresses that providers call. `verify_token`: of the hosted API; only where that is the adapter is there an
+    address that answers its challenge.
+    """
     operations = CallbackOperations(providers, take, verify_token)
-    return (
+    subscription = (
         Route(
             method="GET",
             path="/v2/callbacks/{channel}/{adapter}",
             handler=operations.subscribe,
             operation_id="verifyCallbackSubscription",
             summary="Answer the challenge of a provider that is about to send callbacks here",
-            description="Only of `chatapp` and `cloud`, where that is the adapter of live.",
+            description="Only of `chatapp` and `cloud`; there is no such operation where live has another adapter.",
             tag="Callbacks",
             access=Access.CALLBACK,
             query=SubscriptionQuery,
@@ -85,6 +87,8 @@ def callback_routes(
             response_types={200: "text/plain"},
             errors=(401, 404),
         ),
+    )
+    return (
         Route(
             method="POST",
             path="/v2/callbacks/{channel}/{adapter}",
@@ -99,4 +103,5 @@ def callback_routes(
             responses={200: CallbackTaken},
             errors=(401, 404, 413, 503),
         ),
+        *(subscription if verify_token is not None else ()),
     )
