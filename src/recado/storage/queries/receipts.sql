@@ -29,8 +29,11 @@ moved as (
     set
         status = g.report,
         sent_at = coalesce(m.sent_at, r.claimed_at, g.at),
-        delivered_at = case when g.report in ('delivered', 'read') then coalesce(m.delivered_at, g.at) end,
-        read_at = case when g.report = 'read' then coalesce(m.read_at, g.at) end,
+        delivered_at = case
+            when g.report in ('delivered', 'read')
+                then coalesce(m.delivered_at, greatest(g.at, m.sent_at, r.claimed_at)) -- some report whole seconds
+        end,
+        read_at = case when g.report = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, r.claimed_at)) end,
         failed_at = case when g.report = 'failed' then g.at end,
         last_error = case when g.report = 'failed' then g.last_error end,
         provider_message_id = coalesce(m.provider_message_id, g.provider_message_id),
