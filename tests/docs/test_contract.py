@@ -31,7 +31,7 @@ from recado.http.routes.service import service_routes
 from recado.http.routes.template_models import TemplateOut
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
-from recado.http.routes.webhook_models import DeliveryDetail, WebhookOut
+from recado.http.routes.webhook_views import DeliveryDetail, WebhookOut
 from recado.http.routes.webhooks import webhook_routes
 
 ROOT = Path(__file__).parents[2]

@@ -35,6 +35,17 @@ OPERATIONS = [
     ("POST", "/v2/templates/{id}/submit"),
     ("POST", "/v2/sandbox/numbers/{id}"),
     ("POST", "/v2/sandbox/templates/{id}"),
+    ("GET", "/webhooks"),
+    ("POST", "/webhooks"),
+    ("GET", "/webhooks/{id}"),
+    ("PATCH", "/webhooks/{id}"),
+    ("DELETE", "/webhooks/{id}"),
+    ("POST", "/webhooks/{id}/rotate"),
+    ("POST", "/webhooks/{id}/test"),
+    ("POST", "/webhooks/{id}/replay"),
+    ("GET", "/webhooks/{id}/deliveries"),
+    ("GET", "/webhooks/{id}/deliveries/{deliveryId}"),
+    ("POST", "/webhooks/{id}/deliveries/{deliveryId}/replay"),
 ]
 SESSION_ONLY = {"/v2/templates/{id}/submit"}
 
@@ -62,14 +73,24 @@ async def ids(api: Any, organization: int) -> dict[str, str]:
         },
         organization=organization,
     )
-    return {"num_": made.number.id, "tpl_": template.body["id"], "key_": made.keys["test"][0].id}
+    hook = await api.post(
+        "/webhooks", {"url": "https://hooks.example.com/", "events": ["wallet.depleted"]}, organization=organization
+    )
+    return {
+        "num_": made.number.id, "tpl_": template.body["id"], "key_": made.keys["test"][0].id, "wbh_": hook.body["id"],
+    }  # fmt: skip
+
+
+def under(path: str, record: str) -> str:
+    """The path of that record, and of nothing that belongs to it."""
+    return path.replace("{id}", record).replace("{deliveryId}", "dlv_" + "0" * 21)
 
 
 async def rows(api: Any) -> Any:
     """Everything that a foreign caller could have changed."""
     return [
         await api.database.fetch(f"select * from {table} order by id")
-        for table in ("organizations", "numbers", "templates", "api_keys")
+        for table in ("organizations", "numbers", "templates", "api_keys", "webhook_subscriptions", "delivery_queue")
     ]
 
 
@@ -81,7 +102,7 @@ def test_the_table_names_every_operation_that_takes_a_key(api: Any) -> None:
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 async def test_a_credential_and_its_scope_are_required(api: Any, method: str, path: str) -> None:
     route = route_of(api, method, path)
-    target = path.replace("{id}", "x")
+    target = under(path, "x")
     nobody = await api.call(method, target, body_for(method), token="")
     assert (nobody.status, nobody.code, nobody.headers["WWW-Authenticate"]) == (401, "UNAUTHORIZED", "Bearer")
     forged = api.token()[:-1] + ("0" if api.token()[-1] != "0" else "1")
@@ -102,16 +123,16 @@ async def test_a_credential_and_its_scope_are_required(api: Any, method: str, pa
 async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any, method: str, path: str) -> None:
     if path in SESSION_ONLY:
         return
-    (prefix,) = route_of(api, method, path).path_ids.values()
+    prefix = route_of(api, method, path).path_ids["id"]
     foreign = (await ids(api, 1))[prefix]
     mine = (await ids(api, 0))[prefix]
     before = await rows(api)
     answers = [
-        await api.call(method, path.replace("{id}", foreign), body_for(method)),
-        await api.call(method, path.replace("{id}", mine), body_for(method), env="live"),
-        await api.call(method, path.replace("{id}", prefix + "0" * 21), body_for(method)),
-        await api.call(method, path.replace("{id}", "no-id"), body_for(method)),
-        await api.call(method, path.replace("{id}", "msg_" + "0" * 21), body_for(method)),
+        await api.call(method, under(path, foreign), body_for(method)),
+        await api.call(method, under(path, mine), body_for(method), env="live"),
+        await api.call(method, under(path, prefix + "0" * 21), body_for(method)),
+        await api.call(method, under(path, "no-id"), body_for(method)),
+        await api.call(method, under(path, "msg_" + "0" * 21), body_for(method)),
     ]
     for answer in answers:
         assert (answer.status, answer.code) == (404, "NOT_FOUND")
@@ -119,7 +140,7 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
     assert await rows(api) == before
 
 
-@pytest.mark.parametrize("path", ["/v2/api-keys", "/numbers", "/v2/templates"])
+@pytest.mark.parametrize("path", ["/v2/api-keys", "/numbers", "/v2/templates", "/webhooks"])
 async def test_lists_hold_nothing_of_others(api: Any, path: str) -> None:
     await ids(api, 1)
     await ids(api, 0)

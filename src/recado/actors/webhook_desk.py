@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 import orjson
+import structlog
 
 from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
+from recado.channels.outbound_guard import UrlRefused
 from recado.channels.outbound_http import retry_after
 from recado.channels.signing import signing_key
 from recado.channels.webhook_signing import signed_lines, static_lines
@@ -19,6 +21,8 @@ from recado.storage.crypto import KeyRing, Tampered
 from recado.storage.deliveries import DELIVERED, DROPPED, Due, Result
 from recado.storage.postgres import Database
 from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Subscription
+
+log = structlog.get_logger()
 
 MOST_CALLS = 20_000  # in flight, of all subscriptions
 ANSWER_FIELD = "webhook_answer"
@@ -99,6 +103,15 @@ class Channel:
     def close(self) -> None:
         """Close its connections."""
         self._endpoint.close()
+
+
+def open_channel(subscription: Subscription, desk: WebhookDesk) -> Channel | None:
+    """The way to a subscription; None for a URL that is never called, which its creation would have refused."""
+    try:
+        return Channel(subscription, desk)
+    except UrlRefused:
+        log.error("webhook_url_unusable", subscription_id=subscription.id)
+        return None
 
 
 def headers_of(subscription: Subscription, keys: KeyRing) -> list[tuple[str, str]]:

@@ -6,17 +6,17 @@ delivered once more.
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
 import structlog
 
 from recado.actors.errands import Errands
-from recado.actors.webhook_desk import Channel, WebhookDesk, result_of
+from recado.actors.webhook_desk import Channel, WebhookDesk, open_channel, result_of
+from recado.actors.webhook_messages import Answered, Changed, HealthNoted, Look, Refilled, Settled, Wake
 from recado.actors.webhook_payload import envelope
 from recado.channels.guarded_http import Response
-from recado.channels.outbound_guard import UrlRefused
 from recado.domain.errors import Unavailable
 from recado.domain.ids import created_at
 from recado.domain.webhook import GONE, MAX_AGE, Health, SubscriptionStatus
@@ -36,54 +36,6 @@ HEALTH_EVERY = 1.0  # seconds between writes of counters
 PUMP_AT_LEAST_EVERY = 64  # messages
 FULL_PAUSE = 0.1  # seconds, when all subscriptions together have too many calls
 ANY_TIME = datetime(9999, 1, 1, tzinfo=UTC)
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """Something is due."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """The subscription was changed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wake:
-    """Time has passed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answered:
-    """An attempt has ended."""
-
-    due: Due
-    response: Response
-    probe: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """The result of an attempt is written, or will not be."""
-
-    delivery_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refilled:
-    """Deliveries were read; None: the database is away."""
-
-    rows: tuple[Due, ...] | None
-    more: bool
-    probe: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class HealthNoted:
-    """The health is written; `stood` False: the status was changed by another; None: it is not written."""
-
-    note: HealthNote
-    stood: bool | None
 
 
 class WebhookSubscriptionActor(Actor):
@@ -170,9 +122,7 @@ class WebhookSubscriptionActor(Actor):
                 self._probe()
             case SubscriptionStatus.REVOKED:
                 self._forget_ready()
-                if not self._dropping:
-                    self._dropping = True
-                    self._errands.begin(self._drop())
+                self._drop(self._clock.now(), "the subscription was revoked")
             case SubscriptionStatus.PAUSED:
                 self._forget_ready()
         self._note_health()
@@ -193,11 +143,7 @@ class WebhookSubscriptionActor(Actor):
         if before is None or self._channel is None or found.revision != before.revision:
             if self._channel is not None:
                 self._channel.close()
-            self._channel = None
-            try:
-                self._channel = Channel(found, self._desk)
-            except UrlRefused:
-                log.error("webhook_url_unusable", subscription_id=subscription_id)
+            self._channel = open_channel(found, self._desk)
 
     def _deliver(self) -> None:
         while self._ready and len(self._in_flight) < self._limit and len(self._in_hand) < MOST_UNSETTLED:
@@ -223,12 +169,11 @@ class WebhookSubscriptionActor(Actor):
             self._errands.begin(self._refill(ANY_TIME, 1, probe=True))
 
     def _begin(self, due: Due, *, probe: bool) -> None:
-        if self._clock.now() - created_at(due.id) > MAX_AGE:
+        oldest = self._clock.now() - MAX_AGE
+        if created_at(due.id) < oldest:
             self._probing = self._probing and not probe
             self._in_hand.discard(due.id)
-            if not self._dropping:
-                self._dropping = True
-                self._errands.begin(self._drop_old())
+            self._drop(oldest, "not delivered within 72 hours")
             return
         self._in_flight.add(due.id)
         self._desk.calls += 1
@@ -313,27 +258,17 @@ class WebhookSubscriptionActor(Actor):
             self._ready.clear()
             self._look = True
 
-    async def _drop(self) -> None:
-        """Give up what is pending of a revoked subscription; a replay finds it."""
-        try:
-            while self._health.status is SubscriptionStatus.REVOKED and await deliveries.drop(
-                self._desk.db, self._key, self._clock.now(), "the subscription was revoked"
-            ):
-                pass
-        finally:
-            self._dropping = False
+    def _drop(self, before: datetime, reason: str) -> None:
+        """Give up what was made before a moment; a replay finds it. One such errand at a time."""
+        if not self._dropping:
+            self._dropping = True
+            self._errands.begin(self._drop_all(before, reason))
 
-    async def _drop_old(self) -> None:
-        """Give up what has waited for 72 hours."""
-        now = self._clock.now()
+    async def _drop_all(self, before: datetime, reason: str) -> None:
         try:
-            while await deliveries.drop(
-                self._desk.db, self._key, now, "not delivered within 72 hours", before=now - MAX_AGE
-            ):
-                pass
+            await deliveries.drop_all(self._desk.db, self._key, self._clock.now(), reason, before=before)
         finally:
             self._dropping = False
-            self._errands.tell(Look())
 
     # Health -----------------------------------------------------------------------------------------------------------
 

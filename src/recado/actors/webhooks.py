@@ -9,9 +9,10 @@ from datetime import timedelta
 import structlog
 
 from recado.actors.webhook_desk import Channel, WebhookDesk, attempt_view, error_of
+from recado.actors.webhook_messages import Changed, Look
 from recado.actors.webhook_payload import envelope
 from recado.actors.webhook_samples import sample_of
-from recado.actors.webhook_subscription import Changed, Look, WebhookSubscriptionActor
+from recado.actors.webhook_subscription import WebhookSubscriptionActor
 from recado.channels.guarded_http import GuardedHttp, Response
 from recado.channels.outbound_guard import UrlRefused
 from recado.domain.clock import Clock
@@ -137,8 +138,7 @@ class Webhooks:
         now = self._clock.now()
         overdue = now - MAX_AGE - AFTER_THEIR_TIME
         for key in await webhooks.all_keys(self._db):
-            while await deliveries.drop(self._db, key, now, "not delivered within 72 hours", before=overdue):
-                pass
+            await deliveries.drop_all(self._db, key, now, "not delivered within 72 hours", before=overdue)
             while await deliveries.purge(self._db, key, now, block=BLOCK):
                 pass
         for organization in await organizations.all_organizations(self._db):

@@ -135,12 +135,11 @@ async def settle(executor: Executor, results: Sequence[Result]) -> None:
     await executor.execute(SQL.settle, *columns(rows, 10))
 
 
-async def drop(
-    executor: Executor, key: SubscriptionKey, now: datetime, reason: str, *, before: datetime | None = None
-) -> bool:
-    """Give up a block of pending deliveries, all or those made before a moment; answers whether more may follow."""
-    before_id = None if before is None else lowest_id(DELIVERY, before)
-    return affected(await executor.execute(SQL.drop, *key, before_id, now, reason, BLOCK)) >= BLOCK
+async def drop_all(executor: Executor, key: SubscriptionKey, now: datetime, reason: str, *, before: datetime) -> None:
+    """Give up the pending deliveries that were made before a moment, in blocks."""
+    before_id = lowest_id(DELIVERY, before)
+    while affected(await executor.execute(SQL.drop, *key, before_id, now, reason, BLOCK)) >= BLOCK:
+        pass
 
 
 async def insert_settled(

@@ -18,13 +18,12 @@ from recado.http.paging import Cursors
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.webhook_edits import PII
-from recado.http.routes.webhook_models import (
+from recado.http.routes.webhook_models import DeliveryQuery, WebhookReplay
+from recado.http.routes.webhook_views import (
     DeliveryDetail,
     DeliveryOut,
     DeliveryPage,
-    DeliveryQuery,
     ReplayOut,
-    WebhookReplay,
     attempt_views,
     delivery_view,
 )

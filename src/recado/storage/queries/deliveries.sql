@@ -111,10 +111,10 @@ from (
 where q.ctid = g.place;
 
 -- name: drop
--- Deliveries that will not be tried any more, in blocks: all of a revoked subscription ($3 null), or those made before $3.
+-- Deliveries that will not be tried any more: a block of those made before $3.
 with chosen as (
     select id from delivery_queue
-    where organization_id = $1 and subscription_id = $2 and ($3::text is null or id < $3)
+    where organization_id = $1 and subscription_id = $2 and id < $3
     order by id
     limit $6
     for update skip locked

@@ -1,0 +1,55 @@
+"""What a subscription's actor is told."""
+
+from dataclasses import dataclass
+
+from recado.channels.guarded_http import Response
+from recado.storage.deliveries import Due
+from recado.storage.webhooks import HealthNote
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Something is due."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The subscription was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wake:
+    """Time has passed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An attempt has ended."""
+
+    due: Due
+    response: Response
+    probe: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """The result of an attempt is written, or will not be."""
+
+    delivery_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refilled:
+    """Deliveries were read; None: the database is away."""
+
+    rows: tuple[Due, ...] | None
+    more: bool
+    probe: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class HealthNoted:
+    """The health is written; `stood` False: the status was changed by another; None: it is not written."""
+
+    note: HealthNote
+    stood: bool | None

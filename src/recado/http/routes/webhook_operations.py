@@ -1,0 +1,220 @@
+"""What is done with webhook subscriptions: made, changed, rotated, tested, revoked (C23.1)."""
+
+from collections.abc import Callable
+from typing import Any
+
+from recado.actors.webhook_desk import error_of, headers_of
+from recado.actors.webhooks import Webhooks
+from recado.channels.outbound_guard import OutboundGuard, UrlRefused
+from recado.channels.webhook_signing import new_secret
+from recado.domain.changes import DeliveriesQueued, OnChange, SubscriptionChanged
+from recado.domain.errors import FieldError, not_found, validation_error
+from recado.domain.events import EVERY
+from recado.domain.ids import WEBHOOK, IdSource
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.reply import Reply
+from recado.http.routes.lists import listed
+from recado.http.routes.webhook_edits import (
+    PII,
+    deleted,
+    edited,
+    place_of,
+    refuse_deleted,
+    refuse_without_pii,
+    rotated,
+    sealed_headers,
+    sealed_secret,
+)
+from recado.http.routes.webhook_models import (
+    Retry,
+)
+from recado.http.routes.webhook_views import (
+    webhook_view,
+)
+from recado.storage import audit, webhooks
+from recado.storage.crypto import KeyRing
+from recado.storage.postgres import Connection, Database
+from recado.storage.webhooks import Subscription
+
+DEFAULT_TEST = "message.delivered"
+
+
+class WebhookOperations:
+    """The handlers."""
+
+    def __init__(
+        self,
+        database: Database,
+        ids: IdSource,
+        keys: KeyRing,
+        guard: OutboundGuard,
+        actors: Webhooks,
+        random_bytes: Callable[[int], bytes],
+        changed: OnChange,
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._keys = keys
+        self._guard = guard
+        self._actors = actors
+        self._random_bytes = random_bytes
+        self._changed = changed
+
+    async def find(self, call: Call) -> Subscription:
+        principal = call.principal
+        found = await webhooks.get(self._database, principal.organization_id, principal.env, call.path["id"])
+        if found is None:
+            raise not_found()
+        return found
+
+    async def list(self, call: Call) -> Reply:
+        principal, query = call.principal, call.query
+        page = await webhooks.list_page(
+            self._database,
+            principal.organization_id,
+            principal.env,
+            status=query.status,
+            event=query.event,
+            limit=query.limit,
+            skip=query.skip,
+        )
+        return listed(page, self._view)
+
+    async def read(self, call: Call) -> Reply:
+        return self._reply(call.resource)
+
+    async def create(self, call: Call) -> Reply:
+        principal, body = call.principal, call.body
+        refuse_without_pii(call, body.include_pii)
+        await self._check_url(body.url, principal.env)
+        secret, subscription_id = new_secret(self._random_bytes), self._ids.new(WEBHOOK)
+        place = place_of(principal.organization_id, subscription_id)
+        retry = body.retry or Retry(max_attempts=8, backoff_seconds=30)
+        new = Subscription(
+            organization_id=principal.organization_id,
+            id=subscription_id,
+            env=principal.env,
+            url=body.url,
+            secret_cipher=sealed_secret(secret, place, self._keys),
+            headers_cipher=sealed_headers(body.headers, [], place, self._keys),
+            events=tuple(body.events),
+            description=body.description or None,
+            include_pii=body.include_pii,
+            max_attempts=retry.max_attempts,
+            backoff_seconds=retry.backoff_seconds,
+            created_by_id=principal.actor_id,
+            updated_at=call.now,
+        )
+        async with self._database.transaction() as connection:
+            made = await webhooks.insert(connection, new)
+            await self._record(connection, call, made, "webhook.create", {"events": list(made.events)})
+            await self._record_pii(connection, call, made, made.include_pii)
+        self._tell(made)
+        return self._reply(made, 201, secret)
+
+    async def patch(self, call: Call) -> Reply:
+        changes = call.body.changes()
+        if "url" in changes:
+            await self._check_url(changes["url"], call.principal.env)
+        async with self._database.transaction() as connection:
+            before = await self._changeable(connection, call)
+            after = edited(before, changes, headers_of(before, self._keys), self._keys)
+            # A new address for phones in the clear is as much as turning them on.
+            refuse_without_pii(call, after.include_pii and (not before.include_pii or after.url != before.url))
+            saved = await webhooks.save(connection, before, after, call.now)
+            if saved is not before:
+                await self._record(connection, call, saved, "webhook.update", {"fields": sorted(call.body.changes())})
+                await self._record_pii(connection, call, saved, saved.include_pii and not before.include_pii)
+        if saved is not before:
+            self._tell(saved)
+        return self._reply(saved)
+
+    async def rotate(self, call: Call) -> Reply:
+        secret = new_secret(self._random_bytes)
+        async with self._database.transaction() as connection:
+            before = await self._changeable(connection, call)
+            cipher = sealed_secret(secret, place_of(before.organization_id, before.id), self._keys)
+            after = rotated(before, cipher, call.body.grace_hours, call)
+            saved = await webhooks.save(connection, before, after, call.now)
+            await self._record(connection, call, saved, "webhook.rotate", {"graceHours": call.body.grace_hours})
+        self._tell(saved)
+        return self._reply(saved, 200, secret)
+
+    async def delete(self, call: Call) -> Reply:
+        async with self._database.transaction() as connection:
+            before = await self._locked(connection, call)
+            if before.deleted_at is not None:
+                return Reply(204)
+            saved = await webhooks.save(connection, before, deleted(before, call), call.now)
+            await self._record(connection, call, saved, "webhook.delete", {})
+        self._tell(saved)
+        return Reply(204)
+
+    async def test(self, call: Call) -> Reply:
+        subscription: Subscription = call.resource
+        refuse_deleted(subscription)
+        first = subscription.events[0]
+        event = call.body.event or (DEFAULT_TEST if first == EVERY else first)
+        delivery_id, response = await self._actors.test(subscription, event)
+        answer: dict[str, Any] = {
+            "deliveryId": delivery_id,
+            "durationMs": round(response.seconds * 1000),
+            "ok": response.ok,
+        }
+        if response.status is not None:
+            answer["statusCode"] = response.status
+        if not response.ok:
+            answer["error"] = error_of(response)
+        return Reply(200, answer)
+
+    async def _check_url(self, url: str, env: str) -> None:
+        try:
+            await self._guard.check(url, live=env == "live")
+        except UrlRefused as refusal:
+            fault = FieldError("/url", "URL_NOT_ALLOWED", str(refusal))
+            raise validation_error([fault], code="URL_NOT_ALLOWED") from None
+
+    async def _locked(self, connection: Connection, call: Call) -> Subscription:
+        found: Subscription = call.resource
+        subscription = await webhooks.get_locked(connection, found.organization_id, found.env, found.id)
+        if subscription is None:
+            raise not_found()
+        call.check_revision(subscription.revision)
+        return subscription
+
+    async def _changeable(self, connection: Connection, call: Call) -> Subscription:
+        subscription = await self._locked(connection, call)
+        refuse_deleted(subscription)
+        return subscription
+
+    def _tell(self, subscription: Subscription) -> None:
+        self._changed(SubscriptionChanged(subscription.organization_id, subscription.env, subscription.id))
+        self._changed(DeliveriesQueued((subscription.key,)))
+
+    def _view(self, subscription: Subscription) -> dict[str, Any]:
+        return webhook_view(subscription, headers_of(subscription, self._keys))
+
+    def _reply(self, subscription: Subscription, status: int = 200, secret: str | None = None) -> Reply:
+        view = self._view(subscription)
+        shown = view if secret is None else {**view, "secret": secret}
+        return Reply(status, shown, revision=subscription.revision, stored=view)
+
+    async def _record(
+        self, connection: Connection, call: Call, subscription: Subscription, action: str, details: dict[str, Any]
+    ) -> None:
+        await audit.write(
+            connection,
+            self._ids,
+            actor_of(call),
+            action,
+            organization_id=subscription.organization_id,
+            env=subscription.env,
+            target_id=subscription.id,
+            details=details,
+        )
+
+    async def _record_pii(self, connection: Connection, call: Call, subscription: Subscription, granted: bool) -> None:
+        """As with keys: who lets phones out in the clear is found in the audit by one action (C24.5)."""
+        if granted:
+            await self._record(connection, call, subscription, "pii_full.grant", {"scope": PII})

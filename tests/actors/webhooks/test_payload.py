@@ -1,0 +1,109 @@
+"""What deliveries of message events say (C23.5, C23.6): the moment of the event, not of what happened since."""
+
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+
+from recado.actors.webhook_payload import envelope
+from recado.actors.webhook_samples import sample_of
+from recado.domain.events import EVENT_NAMES
+from recado.domain.ids import EVENT, MESSAGE, lowest_id
+from recado.storage.deliveries import Told
+
+AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
+NOTHING = Told(**{field.name: None for field in fields(Told)})  # type: ignore[arg-type]
+READ = replace(
+    NOTHING,
+    event_id=lowest_id(EVENT, AT + timedelta(seconds=9)),
+    env="live",
+    type="message.sent",
+    channel="chatapp",
+    message_id=lowest_id(MESSAGE, AT),
+    test=False,
+    direction="outbound",
+    message_type="text",
+    recipient="+5511987654321",
+    number_id="num_1",
+    campaign_id="spring",
+    metadata='{"order": "A-1"}',
+    provider_message_id="wamid.1",
+    sent_at=AT + timedelta(seconds=1),
+    delivered_at=AT + timedelta(seconds=2),
+    read_at=AT + timedelta(seconds=3),
+    message_attempts=1,
+)
+
+
+def said(told: Told, *, unmasked: bool = False) -> Any:
+    return orjson.loads(envelope(told, "org_1", unmasked=unmasked))
+
+
+def test_the_envelope_is_compact_and_in_order() -> None:
+    body = envelope(READ, "org_1", unmasked=False)
+    assert body.startswith(b'{"id":"evt_')
+    assert list(said(READ)) == ["id", "type", "env", "organizationId", "createdAt", "apiVersion", "data"]
+    assert said(READ)["createdAt"] == "2026-11-20T12:00:09.000Z"
+
+
+@pytest.mark.parametrize(
+    ("event", "moments"),
+    [
+        ("message.sent", ["sentAt"]),
+        ("message.delivered", ["sentAt", "deliveredAt"]),
+        ("message.read", ["sentAt", "deliveredAt", "readAt"]),
+    ],
+)
+def test_an_event_has_the_status_and_moments_of_its_name(event: str, moments: list[str]) -> None:
+    data = said(replace(READ, type=event))["data"]
+    assert data["status"] == event.partition(".")[2]
+    assert [name for name in data if name.endswith("At") and name != "createdAt"] == moments
+    assert data["metadata"] == {"order": "A-1"}
+    assert data["to"] == "+55*******4321"
+    assert (data["numberId"], data["campaignId"], data["providerMessageId"]) == ("num_1", "spring", "wamid.1")
+    assert said(replace(READ, type=event), unmasked=True)["data"]["to"] == "+5511987654321"
+
+
+def test_a_failure_says_why_also_when_it_was_taken_back() -> None:
+    failed = replace(READ, type="message.failed", read_at=None, failed_at=AT, message_error="policy_blocked: no")
+    data = said(failed)["data"]
+    assert (data["lastError"], data["attempts"], data["failedAt"]) == (
+        "policy_blocked: no", 1, "2026-11-20T12:00:00.000Z",
+    )  # fmt: skip
+    assert "deliveredAt" not in data
+    back = said(replace(failed, failed_at=None, message_error=None))
+    assert back["data"]["lastError"].startswith("outcome_unknown: ")
+    assert back["data"]["failedAt"] == back["createdAt"]
+
+
+def test_what_was_received_comes_with_its_content() -> None:
+    received = replace(
+        READ, type="message.received", direction="inbound", sent_at=None, read_at=None, metadata=None,
+        payload='{"text": {"body": "Olá"}}',
+    )  # fmt: skip
+    data = said(received)["data"]
+    assert (data["status"], data["payload"], data["metadata"]) == ("delivered", {"text": {"body": "Olá"}}, {})
+    assert "Olá".encode() in envelope(received, "org_1", unmasked=False)
+
+
+def test_stored_data_is_passed_on_with_phones_masked() -> None:
+    stored = replace(
+        NOTHING,
+        event_id=READ.event_id,
+        env="test",
+        type="contact.created",
+        test=False,
+        data='{"phone": "+5511987654321"}',
+    )
+    assert said(stored)["data"] == {"phone": "+55*******4321"}
+    assert said(stored, unmasked=True)["data"] == {"phone": "+5511987654321"}
+    assert said(replace(stored, data='{"a": 1}', test=True))["test"] is True
+
+
+@pytest.mark.parametrize("event", EVENT_NAMES)
+def test_every_event_has_an_example(event: str) -> None:
+    example = sample_of(event)
+    assert example
+    assert "status" not in example or not event.endswith("failed") or example["status"] == "failed"
