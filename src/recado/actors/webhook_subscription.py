@@ -96,8 +96,6 @@ class WebhookSubscriptionActor(Actor):
                 self._read_at = float("-inf")
             case HealthNoted():
                 self._health_was_noted(message)
-            case Wake():
-                pass  # look at everything again
         self._since_pump += 1
         if self.actor_inbox.empty() or self._since_pump >= PUMP_AT_LEAST_EVERY:
             self._since_pump = 0
@@ -206,8 +204,7 @@ class WebhookSubscriptionActor(Actor):
         result = result_of(current, due, response, self.context.random.random(), self._desk)
         if response.ok:
             self._limit = min(self._limit + 1, MOST_CALLS)
-            if self._health.status is SubscriptionStatus.FAILING:
-                self._look = True  # the backlog is free again
+            self._look = self._look or self._health.status is SubscriptionStatus.FAILING  # the backlog is free again
             self._health = self._health.succeeded(now)
         else:
             self._limit = max(self._limit // 2, 1)
