@@ -13,6 +13,7 @@ from recado.domain.webhook import (
     Health,
     SubscriptionEvent,
     SubscriptionStatus,
+    failure_pause,
     retry_delay,
 )
 
@@ -99,3 +100,8 @@ def test_what_is_revoked_can_be_resumed_with_a_clean_record_but_not_paused() -> 
 
 def test_every_state_can_be_deleted() -> None:
     assert SUBSCRIPTION_MACHINE.sources(E.DELETE) == set(SubscriptionStatus)
+
+
+def test_failures_in_a_row_slow_an_endpoint_down_but_not_past_the_minute_that_makes_it_failing() -> None:
+    assert [failure_pause(failures) for failures in (0, 3, 4, 8, 23, 500)] == pytest.approx([0, 0, 0.1, 0.5, 2.0, 2.0])
+    assert sum(failure_pause(failures) for failures in range(40)) < 60

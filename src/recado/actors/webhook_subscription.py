@@ -19,7 +19,7 @@ from recado.actors.webhook_payload import envelope
 from recado.channels.guarded_http import Response
 from recado.domain.errors import Unavailable
 from recado.domain.ids import created_at
-from recado.domain.webhook import GONE, MAX_AGE, Health, SubscriptionStatus
+from recado.domain.webhook import GONE, MAX_AGE, Health, SubscriptionStatus, failure_pause
 from recado.engine.actor import Actor
 from recado.storage import deliveries, webhooks
 from recado.storage.deliveries import Due
@@ -59,6 +59,7 @@ class WebhookSubscriptionActor(Actor):
         self._in_hand: set[str] = set()  # ready, in flight, or being written
         self._in_flight: set[str] = set()
         self._limit = FIRST_CALLS
+        self._pause_until = float("-inf")
         self._look = True
         self._refilling = False
         self._probing = False
@@ -144,6 +145,10 @@ class WebhookSubscriptionActor(Actor):
             self._channel = open_channel(found, self._desk)
 
     def _deliver(self) -> None:
+        pause = self._pause_until - self._clock.monotonic()
+        if pause > 0:
+            self._errands.wake_in(pause)
+            return
         while self._ready and len(self._in_flight) < self._limit and len(self._in_hand) < MOST_UNSETTLED:
             if self._desk.full:
                 self._errands.wake_in(FULL_PAUSE)
@@ -203,11 +208,12 @@ class WebhookSubscriptionActor(Actor):
         current = replace(subscription, status=self._health.status)
         result = result_of(current, due, response, self.context.random.random(), self._desk)
         if response.ok:
-            self._limit = min(self._limit + 1, MOST_CALLS)
+            self._limit, self._pause_until = min(self._limit + 1, MOST_CALLS), float("-inf")
             self._look = self._look or self._health.status is SubscriptionStatus.FAILING  # the backlog is free again
             self._health = self._health.succeeded(now)
         else:
             self._limit = max(self._limit // 2, 1)
+            self._pause_until = self._clock.monotonic() + failure_pause(self._health.consecutive_failures)
             self._health = self._health.failed(now, gone=response.status == GONE, probe=answered.probe)
         try:
             self._desk.results.put(result).add_done_callback(partial(self._was_settled, due.id))

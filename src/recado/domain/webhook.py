@@ -12,6 +12,8 @@ MAX_AGE: Final = timedelta(hours=72)  # of a delivery, and of a failing subscrip
 FAILURES_TO_FAIL: Final = 10
 FAILING_TAKES: Final = timedelta(seconds=60)
 FIRST_PROBE, LONGEST_PROBE = 60, 900  # seconds
+FREE_FAILURES: Final = 3
+LONGEST_PAUSE: Final = 2.0  # seconds
 LONGEST_BACKOFF: Final = 21_600.0  # seconds
 JITTER: Final = 0.1
 GONE: Final = 410
@@ -139,3 +141,12 @@ def retry_delay(attempts: int, backoff_seconds: int, chance: float, retry_after:
     pause = min(backoff_seconds * 4.0 ** min(attempts - 1, 8), LONGEST_BACKOFF)
     pause *= 1 + JITTER * (2 * chance - 1)
     return max(pause, min(retry_after or 0.0, LONGEST_BACKOFF))
+
+
+def failure_pause(consecutive_failures: int) -> float:
+    """Seconds that nothing is begun after so many failures in a row.
+
+    An endpoint that refuses at once would otherwise spend an attempt of its whole backlog, and everybody's time, before
+    the minute is over that makes it failing.
+    """
+    return min(max(consecutive_failures - FREE_FAILURES, 0) * 0.1, LONGEST_PAUSE)
