@@ -131,12 +131,6 @@ class ActorSystem:
         except (MailboxFull, ActorDeadError):
             log.debug("hint_lost", number_id=number[2], told=type(message).__name__)
 
-    def tell_if_present(self, number: NumberKey, message: object) -> None:
-        """Tell a number's actor if it is in memory; one that is not reads the rows when it starts."""
-        ref = self._registry.get(number)
-        if ref is not None:
-            self.tell(number, message)
-
     async def ask_situation(self, number: NumberKey) -> NumberSituation | None:
         """What holds the number now; None when its actor does not answer in time."""
         try:
