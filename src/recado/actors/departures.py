@@ -5,7 +5,6 @@ commits would let a late commit push two seconds' sends into one.
 """
 
 import asyncio
-from collections import deque
 from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
@@ -84,7 +83,7 @@ class Departures:
         self._errands = errands
         self._gone = gone
         self._claiming: set[str] = set()
-        self._claimed: deque[tuple[Row, Template | None]] = deque()
+        self._claimed: list[tuple[Row, Template | None]] = []  # at most 50 ms of rate; light when idle
         self._in_flight: set[str] = set()
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
@@ -168,7 +167,7 @@ class Departures:
             self._errands.tell(NotClaimed(row, verdict, error))
             return
         if row.force:
-            self._claimed.appendleft((row, template))
+            self._claimed.insert(0, (row, template))
         else:
             self._claimed.append((row, template))
         self.depart()
@@ -188,7 +187,7 @@ class Departures:
                 if ready_at > now:
                     self._come_back(ready_at)
                     break
-            self._claimed.popleft()
+            del self._claimed[0]
             self._pacer.take(now, forced=row.force)
             sent_at = self._moments.at(now)
             self._gone(row.id)

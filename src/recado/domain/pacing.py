@@ -52,7 +52,7 @@ class Pacer:
         self._opens = -inf  # the limit-th last departure plus one second
         self._ready = inf  # the moment when the next token is due
         self._anchor = inf  # the last departure, or the start
-        self._counts = [0] * _BUCKETS
+        self._counts = array("I", bytes(_BUCKETS * array("I").itemsize))
         self._last_second = 0
         self._set(per_second, limit)
         if start is not None:
