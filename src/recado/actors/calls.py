@@ -33,7 +33,7 @@ from recado.channels.provider import (
 from recado.domain.clock import Clock
 from recado.domain.message import FailureCode, WaitReason, last_error
 from recado.domain.retry import MAX_ATTEMPTS, retry_delay
-from recado.storage.dispatch import Departed, Failed, PlannedReport, Returned, Uncertain
+from recado.storage.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
 from recado.storage.templates import Template
 
 log = structlog.get_logger()

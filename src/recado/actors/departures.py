@@ -24,7 +24,8 @@ from recado.domain.gates import Hold
 from recado.domain.message import WaitReason
 from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
-from recado.storage.dispatch import CLAIMED, Returned
+from recado.storage.dispatch import CLAIMED
+from recado.storage.settlements import Returned
 from recado.storage.templates import Template
 
 CLAIM_AHEAD = 0.05  # seconds

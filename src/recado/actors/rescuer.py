@@ -18,7 +18,8 @@ from recado.domain.number import NumberStatus, QualityRating
 from recado.domain.template import TemplateCategory
 from recado.engine.periodic import Periodic
 from recado.storage import dispatch
-from recado.storage.dispatch import BLOCK, Failed
+from recado.storage.dispatch import BLOCK
+from recado.storage.settlements import Failed
 
 log = structlog.get_logger()
 

@@ -18,14 +18,15 @@ from recado.actors.row import Row, row_of
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
 from recado.engine.service import ServiceGroup
-from recado.storage import dispatch, messages
+from recado.storage import dispatch, messages, settlements
 from recado.storage.batch import Batcher
-from recado.storage.dispatch import Claim, Departed, Failed, Held, Returned, Uncertain
+from recado.storage.dispatch import Claim, Held
 from recado.storage.messages import AcceptResult, NewMessage, Stored
 from recado.storage.numbers import NumberKey
 from recado.storage.partitions import partition_repair
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor
+from recado.storage.settlements import Departed, Failed, Returned, Uncertain
 
 log = structlog.get_logger()
 
@@ -68,7 +69,7 @@ class Sending:
         self._departed: Batcher[Departed, None] = settling("departed", self._depart)
         self._failed: Batcher[Failed, None] = settling("failed", self._fail)
         self._returned: Batcher[Returned, None] = settling("returned", self._return)
-        self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(dispatch.uncertain, db))
+        self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
         self._held: Batcher[Held, None] = settling("held", partial(dispatch.hold, db))
         self._batchers = ServiceGroup(
             [
@@ -160,10 +161,10 @@ class Sending:
         return self._held.put(Held(row.organization_id, row.id, until, reason))
 
     async def _depart(self, rows: Sequence[Departed]) -> None:
-        await self._settled(rows, SENT, dispatch.departed)
+        await self._settled(rows, SENT, settlements.departed)
 
     async def _fail(self, rows: Sequence[Failed]) -> None:
-        await self._settled(rows, FAILED, dispatch.failed)
+        await self._settled(rows, FAILED, settlements.failed)
 
     async def _settled(
         self, rows: Sequence[S], event: str, settle: Callable[[Executor, Sequence[S]], Awaitable[set[str]]]
@@ -181,7 +182,7 @@ class Sending:
         self._outbox.hint(keys)
 
     async def _return(self, rows: Sequence[Returned]) -> None:
-        await dispatch.returned(self._db, rows, self._epoch)
+        await settlements.returned(self._db, rows, self._epoch)
 
 
 @dataclass(frozen=True, slots=True)

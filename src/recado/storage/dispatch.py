@@ -4,12 +4,12 @@ A row of `dispatch` is the lock of its message: every move of a queued or sendin
 are guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
-from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.domain.message import MESSAGE_MACHINE, MessageEvent
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, affected, columns, pack, pack_moments, pack_numbers
@@ -18,14 +18,8 @@ from recado.storage.sql import load
 SQL = load("dispatch")
 
 _CLAIMABLE = list(MESSAGE_MACHINE.sources(MessageEvent.CLAIM))
-_RETURNABLE = list(MESSAGE_MACHINE.sources(MessageEvent.RETURN_TO_QUEUE))
-# A report may have been faster than the answer to the call: the departure is recorded then too.
-_DEPARTED = [MessageStatus.SENDING, MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ]
-_FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]
 
 BLOCK = 1_000
-
-Settled = TypeVar("Settled", "Departed", "Failed", "Returned", "Uncertain")
 
 
 @dataclass(slots=True, eq=False)
@@ -37,70 +31,6 @@ class Claim:
     recipient_hash: int
     free_form: bool
     at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class PlannedReport:
-    """A report that the sandbox will make (C29.4). `event`: its JSON text."""
-
-    step: int
-    due_at: datetime
-    event: str
-
-
-@dataclass(slots=True, eq=False)
-class Departed:
-    """The provider accepted the message; `sent_at` is the moment of its departure."""
-
-    organization_id: str
-    env: str
-    channel: str
-    id: str
-    number_id: str
-    provider_message_id: str
-    sent_at: datetime
-    template_category: str | None
-    needs_lookup: bool
-    settled_at: datetime
-    planned: tuple[PlannedReport, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Failed:
-    """The message is not sent and will not be. `last_error`: `<code>: <text>`; `queued`: it fails before its call."""
-
-    organization_id: str
-    env: str
-    channel: str
-    id: str
-    last_error: str
-    failed_at: datetime
-    queued: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Returned:
-    """The message goes back to the queue, unspent when the attempt does not count (C29.2)."""
-
-    organization_id: str
-    env: str
-    channel: str
-    id: str
-    not_before: datetime | None
-    reason: str | None
-    last_error: str | None
-    unspent: bool
-    returned_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Uncertain:
-    """The outcome of the call is unknown."""
-
-    organization_id: str
-    id: str
-    number_id: str
-    planned: tuple[PlannedReport, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,81 +72,6 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE)
     }
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
-
-
-async def departed(executor: Executor, rows: Sequence[Departed]) -> set[str]:
-    """sending → sent, with the departure and the counters of its minute; answers the ids that another had settled."""
-
-    async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
-        return await _left(
-            executor,
-            SQL.sent,
-            pack([row.organization_id for row in some]),
-            pack([row.env for row in some]),
-            pack([row.channel for row in some]),
-            pack([row.id for row in some]),
-            pack([row.number_id for row in some]),
-            [row.provider_message_id for row in some],
-            pack_moments([row.sent_at for row in some]),
-            pack([row.template_category for row in some]),
-            pack_numbers([int(row.needs_lookup) for row in some]),
-            some[-1].settled_at,
-            _DEPARTED,
-            *_planned(some),
-        )
-
-    return await _settle(rows, run)
-
-
-async def failed(executor: Executor, rows: Sequence[Failed]) -> set[str]:
-    """queued or sending → failed; answers the ids that another had settled."""
-
-    async def run(some: Sequence[Failed]) -> list[Mapping[str, Any]]:
-        arguments = columns(
-            [
-                (row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at, row.queued)
-                for row in some
-            ],
-            7,
-        )
-        return await _left(executor, SQL.failed, *arguments, _FAILABLE)
-
-    return await _settle(rows, run)
-
-
-async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
-    """sending → queued, for rows that this process claimed."""
-
-    async def run(some: Sequence[Returned]) -> list[Mapping[str, Any]]:
-        arguments = columns(
-            [
-                (
-                    row.organization_id,
-                    row.env,
-                    row.channel,
-                    row.id,
-                    row.not_before,
-                    row.reason,
-                    row.last_error,
-                    row.unspent,
-                )
-                for row in some
-            ],
-            8,
-        )
-        return await _left(db.hot, SQL.returned, *arguments, epoch, some[-1].returned_at, _RETURNABLE)
-
-    await _settle(rows, run)
-
-
-async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
-    """Mark calls of unknown outcome: they stay `sending`."""
-
-    async def run(some: Sequence[Uncertain]) -> list[Mapping[str, Any]]:
-        arguments = columns([(row.organization_id, row.id) for row in some], 2)
-        return await _left(db.hot, SQL.uncertain, *arguments, *_planned(some))
-
-    await _settle(rows, run)
 
 
 async def hold(db: Database, rows: Sequence[Held]) -> None:
@@ -329,35 +184,5 @@ async def tier_recipients(
     return [(row["recipient_hash"], row["last_at"]) for row in rows]
 
 
-async def _settle(
-    rows: Sequence[Settled], run: Callable[[Sequence[Settled]], Awaitable[list[Mapping[str, Any]]]]
-) -> set[str]:
-    """Settle a batch, and once more what it left: a row that another statement was changing at the same moment.
-
-    What is left then is settled already, by a report that was faster: its ids are the answer.
-    """
-    left = {record["id"] for record in await run(rows)}
-    if left:
-        left = {record["id"] for record in await run([row for row in rows if row.id in left])}
-    return left
-
-
-async def _left(executor: Executor, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
-    rows: list[Mapping[str, Any]] = await executor.fetch(statement, *arguments)
-    return rows
-
-
 def _number(row: Mapping[str, Any]) -> NumberKey:
     return (row["organization_id"], row["env"], row["number_id"])
-
-
-def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[str]:
-    reports = [(row, report) for row in rows for report in row.planned]
-    return [
-        pack([row.organization_id for row, _ in reports]),
-        pack([row.id for row, _ in reports]),
-        pack_numbers([report.step for _, report in reports]),
-        pack_moments([report.due_at for _, report in reports]),
-        pack([row.number_id for row, _ in reports]),
-        pack([report.event for _, report in reports]),
-    ]
