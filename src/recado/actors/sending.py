@@ -29,7 +29,7 @@ log = structlog.get_logger()
 
 R = TypeVar("R")
 
-# Seconds that a batch gathers while traffic is dense: a departure waits for the first (it is claimed up to 50 ms ahead),
+# Seconds that a batch gathers while traffic is dense: a departure waits for the first (it is claimed 50 ms early),
 # nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
 CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
 ACCEPTS_IN_FLIGHT = 3  # one is written while another is flushed to disk
