@@ -33,9 +33,10 @@ log = structlog.get_logger()
 R = TypeVar("R")
 S = TypeVar("S", Departed, Failed)
 
-# Seconds that a batch gathers while traffic is dense. A caller waits for the first, a departure for the second (it is
-# claimed up to 50 ms ahead), nobody for the third.
-ACCEPT_LINGER, CLAIM_LINGER, SETTLE_LINGER = 0.002, 0.005, 0.010
+# Seconds that a batch gathers while traffic is dense: a departure waits for the first (it is claimed 50 ms early),
+# nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
+CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
+ACCEPTS_IN_FLIGHT = 3  # one is written while another is flushed to disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Sending:
         self._tell = tell
         self._epoch = 0
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
-            "accept", self._accept, clock=clock, repair=partition_repair(db, clock), linger=ACCEPT_LINGER
+            "accept", self._accept, clock=clock, repair=partition_repair(db, clock), concurrency=ACCEPTS_IN_FLIGHT
         )
         self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, linger=CLAIM_LINGER)
 
