@@ -83,7 +83,7 @@ class Departures:
         self._opens_at = opens_at
         self._errands = errands
         self._gone = gone
-        self._claiming: set[str] = set()
+        self._claiming: dict[str, asyncio.Future[str]] = {}
         self._claimed: list[tuple[Row, Template | None]] = []  # at most 50 ms of rate; light when idle
         self._in_flight: set[str] = set()
         self._alarm: TimerHandle | None = None
@@ -101,7 +101,7 @@ class Departures:
     @property
     def under_way(self) -> set[str]:
         """Being claimed, or claimed and not departed."""
-        return self._claiming | {row.id for row, _ in self._claimed}
+        return self._claiming.keys() | {row.id for row, _ in self._claimed}
 
     @property
     def idle(self) -> bool:
@@ -152,18 +152,14 @@ class Departures:
             answer = self._sending.claim(row)
         except Unavailable:
             return False
-        self._claiming.add(row.id)
+        self._claiming[row.id] = answer
         answer.add_done_callback(partial(self._answered, row, template))
         return True
 
     def _answered(self, row: Row, template: Template | None, answer: "asyncio.Future[str]") -> None:
         error = None if answer.cancelled() else answer.exception()
         verdict = None if answer.cancelled() or error is not None else answer.result()
-        if self._closed:
-            if verdict == CLAIMED:  # for an incarnation that is gone: the call never began
-                self._errands.begin(self._put_back(row))
-            return
-        self._claiming.discard(row.id)
+        del self._claiming[row.id]
         if verdict != CLAIMED:
             self._errands.tell(NotClaimed(row, verdict, error))
             return
@@ -253,12 +249,14 @@ class Departures:
         return rows
 
     async def close(self) -> None:
-        """Nothing departs any more; calls that are under way end by themselves."""
-        self._closed = True
+        """Nothing departs any more, and what was claimed goes back; calls that are under way end by themselves."""
         self.view = None
         if self._alarm is not None:
             self._alarm.cancel()
+        if self._claiming:
+            await asyncio.wait(self._claiming.values())
         await self.give_back()
+        self._closed = True
 
     async def _put_back(self, row: Row) -> None:
         """sending → queued: the call never began."""
