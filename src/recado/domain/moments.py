@@ -11,6 +11,8 @@ from recado.domain.clock import Clock
 LOOK_EVERY = 1.0  # seconds
 TOLERANCE = timedelta(milliseconds=20)
 """When the machine's wall clock has moved by more than this, it is followed."""
+TOGETHER = 0.002
+"""Seconds within which both clocks must have been read: a process that was held up in between would see a clock that moved."""
 
 
 class Moments:
@@ -22,16 +24,22 @@ class Moments:
         self._clock = clock
         self._monotonic = clock.monotonic()
         self._wall = clock.now()
-        self._look_at = self._monotonic + LOOK_EVERY
+        self._look_at = self._monotonic  # the first look corrects what came between the two
 
     def at(self, monotonic: float) -> datetime:
         """The moment of this reading."""
-        moment = self._wall + timedelta(seconds=monotonic - self._monotonic)
-        if monotonic < self._look_at:
-            return moment
-        self._look_at = monotonic + LOOK_EVERY
-        drift = self._clock.now() - moment
-        if abs(drift) <= TOLERANCE:
-            return moment
-        self._monotonic, self._wall = monotonic, moment + drift
-        return self._wall
+        if monotonic >= self._look_at:
+            self._look()
+        return self._wall + timedelta(seconds=monotonic - self._monotonic)
+
+    def _look(self) -> None:
+        """Follow the wall clock when it was set; where the clocks cannot be read together, at the next reading."""
+        clock = self._clock
+        before = clock.monotonic()
+        wall = clock.now()
+        if clock.monotonic() - before > TOGETHER:
+            return
+        self._look_at = before + LOOK_EVERY
+        moment = self._wall + timedelta(seconds=before - self._monotonic)
+        if abs(wall - moment) > TOLERANCE:
+            self._monotonic, self._wall = before, wall
