@@ -12,7 +12,7 @@ LOOK_EVERY = 1.0  # seconds
 TOLERANCE = timedelta(milliseconds=20)
 """When the machine's wall clock has moved by more than this, it is followed."""
 TOGETHER = 0.002
-"""Seconds within which both clocks must have been read: a process that was held up in between would see a clock that moved."""
+"""Seconds within which both clocks must be read: a process held up in between would see a clock that moved."""
 
 
 class Moments:

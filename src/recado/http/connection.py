@@ -109,7 +109,7 @@ class Connection(RequestHandler):
         except ConnectionError:
             return False
         finally:
-            request._task = None  # type: ignore[assignment]  # noqa: SLF001 - a cycle that only the collector would break
+            request._task = None  # type: ignore[assignment] # a cycle that only the collector would break
         if left:
             return False
         self._keepalive = bool(response.keep_alive)
