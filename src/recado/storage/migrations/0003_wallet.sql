@@ -28,10 +28,14 @@ create table ledger (
     message_id id,
     batch_id id,
     description text,
+    reference text, -- of a credit: whoever repeats it credits nothing more
     primary key (organization_id, env, id)
 );
 -- Finds the entries of a message, and allows one charge for each.
 create unique index ledger_message on ledger (organization_id, env, message_id, kind) where message_id is not null;
+create unique index ledger_reference on ledger (organization_id, env, reference) where reference is not null;
+-- The few entries that are no charge, so that a list of them does not read the many that are; a charge pays nothing for it.
+create index ledger_uncharged on ledger (organization_id, env, kind, id) where kind <> 'charge';
 
 create table top_ups (
     organization_id id not null,
