@@ -16,6 +16,7 @@ from recado.domain.number import NumberStatus
 from recado.domain.phones import recipient_hash
 from recado.domain.template import TemplateCategory, TemplateStatus, header_takes_text, variable_count
 from recado.storage.audit import Actor
+from recado.storage.message_reads import Message
 from recado.storage.messages import NewMessage
 from recado.storage.numbers import Number
 from recado.storage.organizations import Organization
@@ -51,6 +52,8 @@ class MessageDraft:
     forced_by: Actor | None = None
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
+    replaces: Message | None = None  # the message whose place it takes (C15.4)
+    include_uncertain: bool = False
 
 
 class TemplateShapes:

@@ -14,17 +14,19 @@ from typing import TypeVar
 import structlog
 
 from recado.actors.outbox import FAILED, SENT, Happened, Outbox
+from recado.actors.replacing import already_replaced
 from recado.actors.row import Row, row_of
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
 from recado.engine.service import ServiceGroup
-from recado.storage import dispatch, messages, settlements
+from recado.storage import dispatch, messages, replacements, settlements
 from recado.storage.batch import Batcher
 from recado.storage.dispatch import Claim, Held
 from recado.storage.messages import AcceptResult, NewMessage, Stored
 from recado.storage.numbers import NumberKey
 from recado.storage.partitions import partition_repair
 from recado.storage.postgres import Database
+from recado.storage.replacements import Replacement
 from recado.storage.rows import Executor
 from recado.storage.settlements import Departed, Failed, Returned, Uncertain
 
@@ -113,7 +115,7 @@ class Sending:
         self._tell(number, Forced())
 
     async def _accept(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
-        results = await messages.accept(self._db, batch)
+        results = await self._stored(batch)
         arrivals: dict[NumberKey, list[Row]] = {}
         for new, result in zip(batch, results, strict=True):
             if type(result) is Stored and new.due_at <= new.accepted_at:
@@ -121,6 +123,27 @@ class Sending:
         for number, rows in arrivals.items():
             self._tell(number, Arrived(tuple(rows)))
         return results
+
+    async def _stored(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
+        if all(new.replaces is None for new in batch):
+            return await messages.accept(self._db.hot, batch)
+        plain = [new for new in batch if new.replaces is None]
+        results = dict(zip(plain, await messages.accept(self._db.hot, plain) if plain else (), strict=True))
+        for new in batch:
+            if new.replaces is not None:
+                results[new] = await self._replace(new, new.replaces)
+        return [results[new] for new in batch]
+
+    async def _replace(self, new: NewMessage, replacement: Replacement) -> AcceptResult | Exception:
+        """Store a message in the place of another, which is marked in the same commit (C15.4)."""
+        async with self._db.hot.transaction() as connection:
+            if not await replacements.lock(connection, [replacement]):
+                return already_replaced()
+            result = (await messages.accept(connection, [new]))[0]
+            if type(result) is Stored:
+                await replacements.replace(connection, [replacement], new.accepted_at)
+                await replacements.inherit(connection, replacement)
+        return result
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 

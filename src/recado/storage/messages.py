@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 
 from recado.domain.errors import Unavailable
 from recado.storage.postgres import Database
-from recado.storage.rows import array, pack, pack_moments, pack_numbers
+from recado.storage.replacements import Replacement
+from recado.storage.rows import Executor, array, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("messages")
@@ -49,6 +50,7 @@ class NewMessage:
     accepted_at: datetime
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
+    replaces: Replacement | None = None  # the message whose place it takes (C15.4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,23 +71,23 @@ AcceptResult = Stored | Bound
 STORED = Stored()
 
 
-async def accept(db: Database, batch: Sequence[NewMessage]) -> list[AcceptResult | Exception]:
+async def accept(executor: Executor, batch: Sequence[NewMessage]) -> list[AcceptResult | Exception]:
     """Store a batch, each row with its idempotency binding and its place in the queue; one commit."""
-    left_out = await _insert(db, batch)
+    left_out = await _insert(executor, batch)
     if not left_out:
         return [STORED] * len(batch)
     # Without a key, what was left out had been stored by an earlier run of this batch, whose answer was lost.
     keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]
-    bindings = await bindings_of(db, keyed) if keyed else {}
+    bindings = await bindings_of(executor, keyed) if keyed else {}
     return [
         STORED if new.key_hash is None or new.id not in left_out else _bound(new, bindings.get(_key(new)))
         for new in batch
     ]
 
 
-async def bindings_of(db: Database, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
+async def bindings_of(executor: Executor, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
     """What the idempotency keys of these messages are bound to."""
-    rows = await db.hot.fetch(
+    rows = await executor.fetch(
         SQL.bindings,
         [new.organization_id for new in batch],
         [new.env for new in batch],
@@ -123,10 +125,10 @@ def _key(new: NewMessage) -> tuple[str, str, bytes]:
     return (new.organization_id, new.env, new.key_hash)
 
 
-async def _insert(db: Database, batch: Sequence[NewMessage]) -> set[str]:
+async def _insert(executor: Executor, batch: Sequence[NewMessage]) -> set[str]:
     """Insert what can be inserted; answers the ids left out."""
     keyed = any(new.key_hash is not None for new in batch)
-    rows = await db.hot.fetch(
+    rows = await executor.fetch(
         SQL.accept,
         pack([new.organization_id for new in batch]),
         pack([new.env for new in batch]),
