@@ -94,8 +94,8 @@ class Acceptance:
     async def accept(self, draft: MessageDraft) -> Accepted | Replayed:
         """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
         try:
-            if draft.replaces is not None:
-                check_replaceable(draft.replaces, include_uncertain=draft.include_uncertain)
+            if draft.again is not None:
+                check_replaceable(draft.again)
             new = self._prepared_at_once(draft) or await self._prepared(draft)
             if draft.type != TEMPLATE:
                 await self._check_window(new)
@@ -116,7 +116,7 @@ class Acceptance:
             result = await self._sending.store(new)
         except Problem:
             # Another was faster to replace the same message: perhaps the first request of this key.
-            replayed = None if draft.replaces is None else await self._replay(draft)
+            replayed = None if draft.again is None else await self._replay(draft)
             if replayed is None:
                 raise
             return replayed
@@ -161,8 +161,8 @@ class Acceptance:
         due_at = due_time(draft, now)
         check_state(number, template)
         new = new_message(draft, number, organization, category, message_id=message_id, due_at=due_at, now=now)
-        if draft.replaces is not None:
-            new.replaces = replacement(draft.replaces, new.id, include_uncertain=draft.include_uncertain)
+        if draft.again is not None:
+            new.replaces = replacement(draft.again, new.id, self._ids)
         return new
 
     def _instant_of(self, message_id: str) -> datetime:

@@ -52,8 +52,16 @@ class MessageDraft:
     forced_by: Actor | None = None
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
-    replaces: Message | None = None  # the message whose place it takes (C15.4)
-    include_uncertain: bool = False
+    again: "Again | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The message is sent in the place of `old`, by whom, and also when `old` may have left (C15.4)."""
+
+    old: Message
+    by: Actor
+    include_uncertain: bool
 
 
 class TemplateShapes:

@@ -5,17 +5,17 @@ The new message passes every rule of acceptance; content, recipient, campaign an
 
 import orjson
 
-from recado.actors.acceptance_rules import MessageDraft
+from recado.actors.acceptance_rules import Again, MessageDraft
 from recado.domain.errors import Problem, conflict
+from recado.domain.ids import IdSource
 from recado.domain.message import CLASSES, is_uncertain
-from recado.storage.message_reads import Message
+from recado.storage.audit import entry_of
 from recado.storage.replacements import REPLACEABLE, Replacement
 
 
-def draft_again(
-    old: Message, *, include_uncertain: bool, key_hash: bytes | None, fingerprint: bytes | None
-) -> MessageDraft:
-    """The draft of a message like `old`, to leave at once: without its schedule and without force."""
+def draft_again(again: Again, *, key_hash: bytes | None, fingerprint: bytes | None) -> MessageDraft:
+    """The draft of a message like the old one, to leave at once: without its schedule and without force."""
+    old = again.old
     return MessageDraft(
         organization_id=old.organization_id,
         env=old.env,
@@ -32,28 +32,36 @@ def draft_again(
         metadata=None if old.metadata is None else orjson.loads(old.metadata),
         key_hash=key_hash,
         fingerprint=fingerprint,
-        replaces=old,
-        include_uncertain=include_uncertain,
+        again=again,
     )
 
 
-def replacement(old: Message, new_id: str, *, include_uncertain: bool) -> Replacement:
-    """The row of `new_id` takes the place of `old`."""
-    return Replacement(
-        old.organization_id, old.env, old.channel, old.id, new_id, include_uncertain=include_uncertain, reprocessed=True
+def replacement(again: Again, new_id: str, ids: IdSource) -> Replacement:
+    """The row of `new_id` takes the place of the old one, and the audit says so."""
+    old = again.old
+    entry = entry_of(
+        ids,
+        again.by,
+        "message.reprocess",
+        organization_id=old.organization_id,
+        env=old.env,
+        target_id=old.id,
+        details={"status": old.status, "replacedBy": new_id},
     )
+    return Replacement(old.organization_id, old.env, old.channel, old.id, new_id, again.include_uncertain, entry)
 
 
-def check_replaceable(old: Message, *, include_uncertain: bool) -> None:
-    """Raise 409 unless `old` is an outbound message that failed or was archived and has no replacement.
+def check_replaceable(again: Again) -> None:
+    """Raise 409 unless the old one is an outbound message that failed or was archived and has no replacement.
 
     One that may have left is replaced only when the caller takes the risk.
     """
+    old = again.old
     if old.replaced_by is not None:
         raise already_replaced(old.replaced_by)
     if old.direction != "outbound" or old.status not in REPLACEABLE:
         raise conflict("INVALID_STATE", "Only a failed or archived message is sent again.", status=old.status)
-    if not include_uncertain and is_uncertain(old.last_error, old.original_error):
+    if not again.include_uncertain and is_uncertain(old.last_error, old.original_error):
         raise conflict(
             "INVALID_STATE",
             "The message may have left: its outcome is unknown. With includeUncertain it is sent again all the same.",

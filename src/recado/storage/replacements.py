@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.domain.message import MessageStatus
+from recado.storage.audit import AuditEntry, append
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load
 
@@ -18,7 +19,7 @@ REPLACEABLE = (MessageStatus.FAILED, MessageStatus.ARCHIVED)
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """One new message and the one whose place it takes. `reprocessed`: by reprocess, not by a resend."""
+    """One new message and the one whose place it takes. `entry`: of a reprocess; a resend has one for its batch."""
 
     organization_id: str
     env: str
@@ -26,7 +27,7 @@ class Replacement:
     old_id: str
     new_id: str
     include_uncertain: bool
-    reprocessed: bool
+    entry: AuditEntry | None = None
 
 
 async def lock(executor: Executor, wanted: Sequence[Replacement], states: Sequence[str] = REPLACEABLE) -> set[str]:
@@ -36,9 +37,11 @@ async def lock(executor: Executor, wanted: Sequence[Replacement], states: Sequen
 
 
 async def replace(executor: Executor, done: Sequence[Replacement], now: datetime) -> None:
-    """Let the old messages, locked before, point to the new ones."""
-    rows = [(d.organization_id, d.env, d.channel, d.old_id, d.new_id, d.reprocessed) for d in done]
+    """Let the old messages, locked before, point to the new ones; with the entries of the audit."""
+    rows = [(d.organization_id, d.env, d.channel, d.old_id, d.new_id, d.entry is not None) for d in done]
     await executor.execute(SQL.replace, *columns(rows, 6), now)
+    for entry in (d.entry for d in done if d.entry is not None):
+        await append(executor, entry)
 
 
 async def inherit(executor: Executor, done: Replacement) -> None:

@@ -20,6 +20,7 @@ from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.messages import message_routes
+from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.server import HttpServer
 from recado.storage import templates
@@ -139,6 +140,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             forced=forced.append,
             cursors=Cursors(CursorSigner(b"c" * 32)),
         ),
+        *reprocess_routes(database=database, acceptance=acceptance),
         *sandbox_inbound_routes(
             database=database,
             numbers=directories.numbers,
