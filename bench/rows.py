@@ -6,7 +6,7 @@ from typing import TypeAlias
 import asyncpg
 
 from bench.recado_process import Sender
-from recado.domain.ids import MESSAGE, NUMBER, lowest_id
+from recado.domain.ids import DELIVERY, EVENT, MESSAGE, NUMBER, lowest_id
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -39,6 +39,31 @@ select
     $4::timestamptz, 2592000000, $4::timestamptz + interval '30 days', 0, false, $3
 from generate_series($6::int, $7::int) g
 """
+_SENT = """
+insert into messages (
+    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    template_id, template_category, template_vars, metadata, attempts, provider_message_id, sent_at, updated_at
+)
+select
+    $1, $2, 'chatapp', $6 || lpad(g::text, 13, '0'), 'outbound', 'sent', 'template', $3,
+    '+55119' || lpad(g::text, 7, '0') || '9003', g, 1, false, $4, 'utility', '["Ana"]', '{"order": "A1"}', 1,
+    'wamid.' || lpad(g::text, 40, '0'), $5, $5
+from generate_series($7::int, $8::int) g
+"""
+_EVENTS = """
+insert into events (organization_id, id, env, type, channel, message_id)
+select $1, $2 || lpad(g::text, 13, '0'), 'test', $4, 'chatapp', $3 || lpad(g::text, 13, '0')
+from generate_series($5::int, $6::int) g
+order by 2
+"""
+_DELIVERIES = """
+insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
+select
+    $1, s.id, $2 || lpad(s.place::text, 2, '0') || lpad(g::text, 11, '0'), $3 || lpad(g::text, 13, '0'), $5, $4
+from generate_series($6::int, $7::int) g
+cross join unnest($8::text[]) with ordinality s (id, place)
+order by g
+"""
 LIMIT = 600.0  # seconds
 
 
@@ -68,3 +93,26 @@ class Rows:
             await self._database.execute(_MESSAGES, *shared, timeout=LIMIT)
             await self._database.execute(_QUEUE, *shared, owner, timeout=LIMIT)
         await self._database.execute("analyze dispatch", timeout=LIMIT)
+
+    async def sent(self, sender: Sender, count: int, *, env: str = "test") -> list[str]:
+        """So many messages that have left; their ids."""
+        now = datetime.now(UTC)
+        prefix = lowest_id(MESSAGE, now)[:-13]
+        first, self._made = self._made + 1, self._made + count
+        arguments = (env, sender.number_id, sender.template_id, now, prefix, first, self._made)
+        await self._database.execute(_SENT, sender.organization_id, *arguments, timeout=LIMIT)
+        return [f"{prefix}{number:013}" for number in range(first, self._made + 1)]
+
+    async def deliveries(self, sender: Sender, count: int, subscription_ids: list[str], event: str) -> None:
+        """So many messages that have left, each with an event that is to be told to all the subscriptions."""
+        now = datetime.now(UTC)
+        async with self._database.transaction():
+            first = self._made + 1
+            message = (await self.sent(sender, count))[0][:-13]
+            events, deliveries = lowest_id(EVENT, now)[:-13], lowest_id(DELIVERY, now)[:-13]
+            shared = (first, self._made)
+            organization_id = sender.organization_id
+            await self._database.execute(_EVENTS, organization_id, events, message, event, *shared, timeout=LIMIT)
+            await self._database.execute(
+                _DELIVERIES, organization_id, deliveries, events, now, event, *shared, subscription_ids, timeout=LIMIT
+            )
