@@ -186,6 +186,7 @@ class Application:
                 acceptance=acceptance,
                 explainer=system.explainer,
                 forced=system.sending.forced,
+                effects=system.consequences,
                 cursors=cursors,
             ),
             *reprocess_routes(database=db, acceptance=acceptance),

@@ -13,16 +13,18 @@ from typing import TypeVar
 
 import structlog
 
-from recado.actors.outbox import FAILED, SENT, Happened, Outbox
+from recado.actors.consequences import Consequences
 from recado.actors.replacing import already_replaced
 from recado.actors.row import Row, row_of
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
+from recado.domain.message import MessageStatus
 from recado.engine.service import ServiceGroup
 from recado.storage import dispatch, messages, replacements, settlements
 from recado.storage.batch import Batcher
 from recado.storage.dispatch import Claim, Held
 from recado.storage.messages import AcceptResult, NewMessage, Stored
+from recado.storage.moves import Moved
 from recado.storage.numbers import NumberKey
 from recado.storage.partitions import partition_repair
 from recado.storage.postgres import Database
@@ -55,9 +57,9 @@ Tell = Callable[[NumberKey, object], None]
 class Sending:
     """The batched commits of a message's way out."""
 
-    def __init__(self, db: Database, *, clock: Clock, tell: Tell, outbox: Outbox) -> None:
+    def __init__(self, db: Database, *, clock: Clock, tell: Tell, consequences: Consequences) -> None:
         self._db = db
-        self._outbox = outbox
+        self._consequences = consequences
         self._clock = clock
         self._tell = tell
         self._epoch = 0
@@ -185,25 +187,24 @@ class Sending:
         return self._held.put(Held(row.organization_id, row.id, until, reason))
 
     async def _depart(self, rows: Sequence[Departed]) -> None:
-        await self._settled(rows, SENT, settlements.departed)
+        await self._settled(rows, MessageStatus.SENT, settlements.departed)
 
     async def _fail(self, rows: Sequence[Failed]) -> None:
-        await self._settled(rows, FAILED, settlements.failed)
+        await self._settled(rows, MessageStatus.FAILED, settlements.failed)
 
     async def _settled(
-        self, rows: Sequence[S], event: str, settle: Callable[[Executor, Sequence[S]], Awaitable[set[str]]]
+        self,
+        rows: Sequence[S],
+        status: MessageStatus,
+        settle: Callable[[Executor, Sequence[S]], Awaitable[list[Moved]]],
     ) -> None:
-        """Settle a batch, with the events of the messages that it moved in the same commit."""
-        if not await self._outbox.takes({(row.organization_id, row.env) for row in rows}, event):
+        """Settle a batch, with what follows from its moves in the same commit."""
+        if not await self._consequences.wanted({(row.organization_id, row.env) for row in rows}, status):
             await settle(self._db.hot, rows)
             return
         async with self._db.hot.transaction() as connection:
-            left = await settle(connection, rows)
-            happened = [
-                Happened(row.organization_id, row.env, row.channel, row.id, event) for row in rows if row.id not in left
-            ]
-            keys = await self._outbox.write(connection, happened)
-        self._outbox.hint(keys)
+            committed = await self._consequences.write(connection, await settle(connection, rows))
+        committed()
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await settlements.returned(self._db, rows, self._epoch)

@@ -8,6 +8,7 @@ import pytest
 from tests.http.contract import Contract
 
 from recado.actors.acceptance import Acceptance
+from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.sending import Sending
@@ -109,8 +110,8 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     async def take(channel: str, adapter: str, body: bytes) -> None:
         callbacks.append((channel, adapter, body))
 
-    outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
-    sending = Sending(database, clock=clock, tell=lambda number, message: None, outbox=outbox)
+    consequences = Consequences(Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None))
+    sending = Sending(database, clock=clock, tell=lambda number, message: None, consequences=consequences)
     windows = ChatWindows(database, clock=clock)
     acceptance = Acceptance(
         database,
@@ -138,13 +139,14 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             acceptance=acceptance,
             explainer=Explainer(),
             forced=forced.append,
+            effects=consequences,
             cursors=Cursors(CursorSigner(b"c" * 32)),
         ),
         *reprocess_routes(database=database, acceptance=acceptance),
         *sandbox_inbound_routes(
             database=database,
             numbers=directories.numbers,
-            receiver=Receipts(database, clock=clock, ids=ids, outbox=outbox),
+            receiver=Receipts(database, clock=clock, ids=ids, consequences=consequences),
         ),
         *callback_routes(
             providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take, verify_token=VERIFY_TOKEN

@@ -98,7 +98,7 @@ returning m.channel;
 with withdrawn as (
     delete from dispatch
     where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null
-    returning organization_id, env, channel, id
+    returning organization_id, env, channel, id, coins, price_kind, owner, campaign_id
 )
 update messages m
 set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
@@ -106,10 +106,10 @@ from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($6::text[])
-returning m.channel;
+returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.owner, w.campaign_id;
 
 -- name: archive_failed
 update messages
 set status = 'archived', archived_at = $5, updated_at = $5
 where organization_id = $1 and env = $2 and channel = any($3::text[]) and id = $4 and status = any($6::text[])
-returning channel;
+returning channel, batch_id, campaign_id;

@@ -87,7 +87,8 @@ counted as (
 select
     g.id,
     g.id in (select id from moved) as moved,
-    g.id in (select id from moved where was_sending) as was_sending
+    g.id in (select id from moved where was_sending) as was_sending,
+    m.status, m.price_coins, m.price_kind, m.batch_id, m.campaign_id -- as before the move
 from given g
 join messages m
     on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id;
