@@ -12,7 +12,7 @@ Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 _NUMBERS = """
 insert into numbers
-select (jsonb_populate_record(n, jsonb_build_object('id', made.id, 'phone_number_id', made.id))).*
+select (jsonb_populate_record(n, jsonb_build_object('id', made.id, 'phone_number_id', made.id, 'env', $5::text))).*
 from numbers n
 cross join (select $3 || lpad(g::text, 13, '0') as id from generate_series(1, $4::int) g) made
 where n.organization_id = $1 and n.id = $2
@@ -39,6 +39,7 @@ select
     $4::timestamptz, 2592000000, $4::timestamptz + interval '30 days', 0, false, $3
 from generate_series($6::int, $7::int) g
 """
+_OWNER = "insert into number_owners (env, phone_number_id, organization_id, number_id) values ('live', $1, $2, $3)"
 _SENT = """
 insert into messages (
     organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
@@ -74,11 +75,17 @@ class Rows:
         self._database = database
         self._made = 0
 
-    async def numbers(self, like: Sender, count: int) -> list[str]:
+    async def numbers(self, like: Sender, count: int, *, env: str = "test") -> list[str]:
         """So many numbers more, each as `like`; their ids."""
         prefix = lowest_id(NUMBER, datetime.now(UTC))[:-13]
-        rows = await self._database.fetch(_NUMBERS, like.organization_id, like.number_id, prefix, count)
+        rows = await self._database.fetch(_NUMBERS, like.organization_id, like.number_id, prefix, count, env)
         return [row["id"] for row in rows]
+
+    async def live(self, like: Sender, account: str) -> Sender:
+        """A live number as `like`, of that name at its provider."""
+        [number_id] = await self.numbers(like, 1, env="live")
+        await self._database.execute(_OWNER, account, like.organization_id, number_id)
+        return Sender(like.organization_id, number_id, like.template_id)
 
     async def queued(
         self, sender: Sender, count: int, *, number_ids: list[str] | None = None, owner: str = "single"
