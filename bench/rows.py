@@ -6,7 +6,7 @@ from typing import TypeAlias
 import asyncpg
 
 from bench.recado_process import Sender
-from recado.domain.ids import DELIVERY, EVENT, MESSAGE, NUMBER, lowest_id
+from recado.domain.ids import DELIVERY, EVENT, MESSAGE, NUMBER, WEBHOOK, lowest_id
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
@@ -38,6 +38,13 @@ select
     $1, $5 || lpad(g::text, 13, '0'), 'test', 'chatapp', ($2::text[])[1 + g % cardinality($2::text[])], 1, $8,
     $4::timestamptz, 2592000000, $4::timestamptz + interval '30 days', 0, false, $3
 from generate_series($6::int, $7::int) g
+"""
+_SUBSCRIPTIONS = """
+insert into webhook_subscriptions
+select (jsonb_populate_record(w, jsonb_build_object('id', made.id, 'organization_id', 'org_' || made.place / 20))).*
+from webhook_subscriptions w
+cross join (select $2 || lpad(g::text, 13, '0') as id, g as place from generate_series(1, $3::int) g) made
+where w.id = $1
 """
 _OWNER = "insert into number_owners (env, phone_number_id, organization_id, number_id) values ('live', $1, $2, $3)"
 _SENT = """
@@ -80,6 +87,11 @@ class Rows:
         prefix = lowest_id(NUMBER, datetime.now(UTC))[:-13]
         rows = await self._database.fetch(_NUMBERS, like.organization_id, like.number_id, prefix, count, env)
         return [row["id"] for row in rows]
+
+    async def subscriptions(self, like: str, count: int) -> None:
+        """So many subscriptions more, each as `like`, twenty to an organization."""
+        prefix = lowest_id(WEBHOOK, datetime.now(UTC))[:-13]
+        await self._database.execute(_SUBSCRIPTIONS, like, prefix, count)
 
     async def live(self, like: Sender, account: str) -> Sender:
         """A live number as `like`, of that name at its provider."""
