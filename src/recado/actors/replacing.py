@@ -48,7 +48,17 @@ def replacement(again: Again, new_id: str, ids: IdSource) -> Replacement:
         target_id=old.id,
         details={"status": old.status, "replacedBy": new_id},
     )
-    return Replacement(old.organization_id, old.env, old.channel, old.id, new_id, again.include_uncertain, entry)
+    return Replacement(
+        old.organization_id,
+        old.env,
+        old.channel,
+        old.id,
+        new_id,
+        again.include_uncertain,
+        entry,
+        old.batch_id,
+        old.contact_id,
+    )
 
 
 def check_replaceable(again: Again) -> None:

@@ -127,25 +127,37 @@ class Sending:
         return results
 
     async def _stored(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
-        if all(new.replaces is None for new in batch):
+        if all(new.campaign_id is None and new.replaces is None for new in batch):
             return await messages.accept(self._db.hot, batch)
-        plain = [new for new in batch if new.replaces is None]
-        results = dict(zip(plain, await messages.accept(self._db.hot, plain) if plain else (), strict=True))
+        fresh = [new for new in batch if new.replaces is None]
+        results = dict(zip(fresh, await self._store_counted(fresh), strict=True))
         for new in batch:
             if new.replaces is not None:
                 results[new] = await self._replace(new, new.replaces)
         return [results[new] for new in batch]
+
+    async def _store_counted(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
+        """Store messages of which some belong to a campaign: what is counted is written in the same commit (C15.6)."""
+        if all(new.campaign_id is None for new in batch):
+            return await messages.accept(self._db.hot, batch) if batch else []
+        async with self._db.hot.transaction() as connection:
+            results = await messages.accept(connection, batch)
+            committed = await self._consequences.write(connection, _counted(batch, results))
+        committed()
+        return results
 
     async def _replace(self, new: NewMessage, replacement: Replacement) -> AcceptResult | Exception:
         """Store a message in the place of another, which is marked in the same commit (C15.4)."""
         async with self._db.hot.transaction() as connection:
             if not await replacements.lock(connection, [replacement]):
                 return already_replaced()
-            result = (await messages.accept(connection, [new]))[0]
-            if type(result) is Stored:
+            results = await messages.accept(connection, [new])
+            if type(results[0]) is Stored:
                 await replacements.replace(connection, [replacement], new.accepted_at)
                 await replacements.inherit(connection, replacement)
-        return result
+            committed = await self._consequences.write(connection, _counted([new], results))
+        committed()
+        return results[0]
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
@@ -208,6 +220,27 @@ class Sending:
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await settlements.returned(self._db, rows, self._epoch)
+
+
+def _counted(batch: Sequence[NewMessage], results: Sequence[AcceptResult | Exception]) -> list[Moved]:
+    """The moves of what was stored now and is counted somewhere: in a campaign, or in the batch of what it replaces."""
+    moved = []
+    for new, result in zip(batch, results, strict=True):
+        batch_id = None if new.replaces is None else new.replaces.batch_id
+        if type(result) is Stored and not result.earlier and (batch_id or new.campaign_id):
+            moved.append(
+                Moved(
+                    new.organization_id,
+                    new.env,
+                    new.channel,
+                    new.id,
+                    None,
+                    MessageStatus.QUEUED.value,
+                    batch_id=batch_id,
+                    campaign_id=new.campaign_id,
+                )
+            )
+    return moved
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,8 @@ class Replacement:
     new_id: str
     include_uncertain: bool
     entry: AuditEntry | None = None
+    batch_id: str | None = None
+    contact_id: str | None = None
 
 
 async def lock(executor: Executor, wanted: Sequence[Replacement], states: Sequence[str] = REPLACEABLE) -> set[str]:
@@ -46,4 +48,7 @@ async def replace(executor: Executor, done: Sequence[Replacement], now: datetime
 
 async def inherit(executor: Executor, done: Replacement) -> None:
     """Give the new message, stored before in this transaction, what it has of the old one beside its content."""
-    await executor.execute(SQL.inherit, done.organization_id, done.env, done.channel, done.new_id, done.old_id)
+    if done.batch_id is not None or done.contact_id is not None:
+        await executor.execute(
+            SQL.inherit, done.organization_id, done.env, done.channel, done.new_id, done.batch_id, done.contact_id
+        )

@@ -31,11 +31,9 @@ where
     and m.replaced_by is null;
 
 -- name: inherit
--- A new message belongs to the batch and the contact of the one that it replaces.
-update messages m
-set batch_id = old.batch_id, contact_id = old.contact_id
-from messages old
-where
-    m.organization_id = $1 and m.env = $2 and m.channel = $3 and m.id = $4
-    and old.organization_id = $1 and old.env = $2 and old.channel = $3 and old.id = $5
-    and (old.batch_id is not null or old.contact_id is not null);
+-- A new message belongs to the batch ($5) and the contact ($6) of the one that it replaces.
+with owned as (
+    update dispatch set owner = $5 where organization_id = $1 and id = $4 and $5::text is not null
+)
+update messages set batch_id = $5::text, contact_id = $6::text
+where organization_id = $1 and env = $2 and channel = $3 and id = $4;
