@@ -85,8 +85,22 @@ class CallbackRow:
 
 
 async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> dict[str, list[Moved]]:
-    """Apply reports, at most one for each message; answers, for each message that exists, its moves."""
-    found = await executor.fetch(
+    """Apply reports, at most one for each message; answers, for each message that exists, its moves.
+
+    A message whose settlement keeps its row busy is left out, as if it were not known yet: its report comes too early.
+    """
+    found = await _apply(executor, rows, now)
+    busy = {row["id"] for row in found if row["busy"]}
+    if busy:
+        found = [row for row in found if not row["busy"]]
+        again = await _apply(executor, [row for row in rows if row.id in busy], now)
+        found += [row for row in again if not row["busy"]]
+    by_id = {row.id: row for row in rows}
+    return {row["id"]: _moves(by_id[row["id"]], row) for row in found}
+
+
+async def _apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> list[Any]:
+    found: list[Any] = await executor.fetch(
         SQL.apply,
         pack([row.organization_id for row in rows]),
         pack([row.env for row in rows]),
@@ -99,8 +113,7 @@ async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) ->
         now,
         *_GUARDS,
     )
-    by_id = {row.id: row for row in rows}
-    return {row["id"]: _moves(by_id[row["id"]], row) for row in found}
+    return found
 
 
 def _moves(report: ReportRow, row: Any) -> list[Moved]:
