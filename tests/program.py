@@ -208,14 +208,24 @@ class Api:
                 return
             page = await self.call("GET", path, limit=200, cursor=page["nextCursor"], **query)
 
-    async def number(self, name: str, *, per_second: int = 80, per_day: int = 100_000, **simulated: str) -> Any:
+    async def number(
+        self,
+        name: str,
+        *,
+        per_second: int = 80,
+        per_day: int = 100_000,
+        access_token: str | None = None,
+        **simulated: str,
+    ) -> Any:
         """A connected number. `simulated`: what the sandbox is told of it (test only)."""
-        new = {
+        new: dict[str, Any] = {
             "phoneNumberId": name,
             "businessAccountId": "business",
             "displayPhone": f"+1555{abs(hash(name)) % 10_000_000:07}",
             "rateLimit": {"perSecond": per_second, "perDay": per_day},
         }
+        if access_token is not None:
+            new["accessToken"] = access_token
         number_id = (await self.call("POST", "/numbers", new))["id"]
 
         async def verified() -> bool:

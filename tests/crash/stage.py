@@ -109,8 +109,8 @@ class Stage:
     async def sender(self, api: Api, index: int, pace: int) -> Sender:
         """A number in live, and the template that the provider holds for it."""
         token = secrets.token_urlsafe(24)
-        number = await api.number(f"10654035224292{index}", per_second=pace, per_day=1_000_000)
-        await api.call("PATCH", f"/numbers/{number['id']}", {"accessToken": token})
+        name = f"10654035224292{index}"
+        number = await api.number(name, per_second=pace, per_day=1_000_000, access_token=token)
         self.secrets += [token, number["displayPhone"][1:]]
         await api.call("POST", "/v2/templates/sync", {"numberId": number["id"]})
 

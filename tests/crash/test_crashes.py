@@ -38,7 +38,8 @@ def check(outcome: Outcome) -> None:
     print(*outcome.story, sep="\n")
     print(f"{len(evidence.messages)} messages, {repeated} repeated requests, claimed at the kills: {claimed}")
     print(f"{len(evidence.rows.events)} events in {len(evidence.arrivals)} deliveries")
-    assert report(outcome) == []
+    wrong = report(outcome)
+    assert not wrong, "\n".join(wrong)
     assert len(evidence.messages) >= 500
     assert repeated > 10
     personal = [text for letter in evidence.letters for text in (letter.recipient[1:], letter.marker, letter.key)]
