@@ -119,6 +119,11 @@ def check_variables(draft: MessageDraft, template: Template, shapes: TemplateSha
     for position, text in enumerate(given):
         if not text:
             raise _mismatch(f"/templateVars/{position}", "A variable of a template must not be empty.")
+    check_header(draft, header)
+
+
+def check_header(draft: MessageDraft, header: bool) -> None:
+    """The header has a text exactly when the template's takes one."""
     if header != ("text" in ((draft.payload or {}).get("header") or ())):
         declared = "takes" if header else "does not take"
         raise _mismatch("/payload/header/text", f"The header of the template {declared} a text.")

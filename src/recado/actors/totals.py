@@ -48,5 +48,3 @@ class Totals:
         changed = await totals.add(connection, changes, self._clock.now())
         empty = [each.key for each in changed if not each.queued]
         return partial(self._emptied, empty) if empty else None
-
-

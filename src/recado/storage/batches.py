@@ -14,7 +14,6 @@ from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
 from recado.domain.ids import created_at
 from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage.batch_rows import Block, Recipients
-from recado.storage.messages import MILLISECOND
 from recado.storage.moves import Moved, left
 from recado.storage.rows import COUNTED_TO, Executor, Page, array, pack, pack_moments, pack_numbers, page, reader
 from recado.storage.sql import load
@@ -23,6 +22,8 @@ SQL = load("batches")
 
 BatchKey = tuple[str, str, str]
 """Organization, environment, id."""
+
+ALREADY_REPLACED = "ALREADY_REPLACED"  # why a recipient of a resend is left out when another was faster
 
 _WITHDRAWN = last_error(FailureCode.WITHDRAWN, "its batch was canceled before it was sent")
 _WITHDRAWABLE = [status.value for status in MESSAGE_MACHINE.sources(MessageEvent.WITHDRAWN)]
@@ -64,6 +65,14 @@ class NewBatch:
     @property
     def key(self) -> BatchKey:
         return (self.organization_id, self.env, self.id)
+
+    def leave_out(self, count: int, reason: str) -> None:
+        """So many of its recipients get no message after all."""
+        if count:
+            reasons = orjson.loads(self.skipped_reasons)
+            reasons[reason] = reasons.get(reason, 0) + count
+            self.skipped += count
+            self.skipped_reasons = orjson.dumps(reasons).decode()
 
     @property
     def due_at(self) -> datetime:
@@ -279,7 +288,9 @@ async def block_made(executor: Executor, pending: PendingBlock, now: datetime, s
     """In the transaction that made the block: answers the blocks left; None when the batch is not `building` any more."""
     await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number)
     built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
-    blocks_left: int | None = await executor.fetchval(SQL.block_made, *pending.key, built, now, skipped)
+    blocks_left: int | None = await executor.fetchval(
+        SQL.block_made, *pending.key, built, now, skipped, ALREADY_REPLACED
+    )
     return blocks_left
 
 
@@ -362,6 +373,11 @@ async def list_page(
     return page([read(row) for row in rows], await executor.fetchval(SQL.count, *wanted, COUNTED_TO + 1))
 
 
+async def unbind(executor: Executor, organization_id: str, env: str, key_hash: bytes | None, batch_id: str) -> None:
+    """Free an idempotency key from the batch that it made more than a day ago."""
+    await executor.execute(load("messages").unbind, organization_id, env, key_hash, batch_id)
+
+
 async def with_open_window(
     executor: Executor, organization_id: str, number_id: str, hashes: Sequence[int], since: datetime
 ) -> set[int]:
@@ -372,11 +388,3 @@ async def with_open_window(
 
 def _sources(event: BatchEvent) -> list[str]:
     return [status.value for status in BATCH_MACHINE.sources(event)]
-
-
-def as_json(value: object) -> str:
-    """`value` as JSON text."""
-    return orjson.dumps(value).decode()
-
-
-__all__ = ["MILLISECOND", "Batch", "BatchKey", "NewBatch", "OpenBatch", "PendingBlock"]

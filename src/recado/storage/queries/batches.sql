@@ -172,7 +172,11 @@ delete from batch_blocks where organization_id = $1 and batch_id = $2 and number
 update batches
 set
     blocks_left = blocks_left - 1, status = case when blocks_left = 1 then $4 else status end, updated_at = $5,
-    skipped = skipped + $6
+    skipped = skipped + $6,
+    skipped_reasons = case
+        when $6 = 0 then skipped_reasons
+        else skipped_reasons || jsonb_build_object($7::text, coalesce((skipped_reasons ->> $7)::integer, 0) + $6)
+    end
 where organization_id = $1 and env = $2 and id = $3 and status = 'building' and blocks_left > 0
 returning blocks_left;
 
