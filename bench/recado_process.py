@@ -14,10 +14,10 @@ READY = "/readyz"
 PER_DAY = 10_000_000
 
 
-def recado(folder: Path) -> Process:
+def recado(folder: Path, **settings: str) -> Process:
     """The service with a sandbox that answers at once."""
     serve = ("-m", "recado", "serve", "--listen", "127.0.0.1:{port}")
-    return Process(folder, "recado", *serve, RECADO_SANDBOX_TIME_SCALE="0")
+    return Process(folder, "recado", *serve, RECADO_SANDBOX_TIME_SCALE="0", **settings)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from recado.domain.campaign import CAMPAIGN_MACHINE
 from recado.domain.machine import Machine, mermaid
 from recado.domain.message import MESSAGE_MACHINE
 from recado.domain.number import NUMBER_MACHINE
@@ -15,8 +16,8 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a number, a template and a webhook subscription can be, and what moves them. The diagrams and \
-tables are written by `make docs`
+What a message, a number, a template, a webhook subscription and a campaign can be, and what moves them. The \
+diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
@@ -37,6 +38,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "Webhook subscription",
         "Events are queued for an `active` or `failing` one; of a `failing` one a single delivery is tried at a time.",
         SUBSCRIPTION_MACHINE,
+    ),
+    (
+        "Campaign",
+        "A campaign exists from its first accepted message on; one that is accepted later opens it again.",
+        CAMPAIGN_MACHINE,
     ),
 )
 

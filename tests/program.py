@@ -7,11 +7,11 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import aiohttp
 from tests.waiting import until
@@ -26,6 +26,8 @@ COMMAND_LIMIT = 60.0
 
 class Program:
     """One command as a process: its standard output and its log go to files that several lives continue."""
+
+    starts_with: ClassVar[Sequence[str]] = (sys.executable, "-m", "recado")
 
     def __init__(self, folder: Path, name: str, *arguments: str, **settings: str) -> None:
         """`settings` without the prefix: LOG_LEVEL="debug"."""
@@ -43,7 +45,7 @@ class Program:
     def spawn(self) -> None:
         with self.output.open("ab") as output, self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "recado", *self._arguments],
+                [*self.starts_with, *self._arguments],
                 cwd=self._folder,
                 env=_environment(self._settings),
                 stdin=subprocess.DEVNULL,
@@ -206,14 +208,24 @@ class Api:
                 return
             page = await self.call("GET", path, limit=200, cursor=page["nextCursor"], **query)
 
-    async def number(self, name: str, *, per_second: int = 80, per_day: int = 100_000, **simulated: str) -> Any:
+    async def number(
+        self,
+        name: str,
+        *,
+        per_second: int = 80,
+        per_day: int = 100_000,
+        access_token: str | None = None,
+        **simulated: str,
+    ) -> Any:
         """A connected number. `simulated`: what the sandbox is told of it (test only)."""
-        new = {
+        new: dict[str, Any] = {
             "phoneNumberId": name,
             "businessAccountId": "business",
             "displayPhone": f"+1555{abs(hash(name)) % 10_000_000:07}",
             "rateLimit": {"perSecond": per_second, "perDay": per_day},
         }
+        if access_token is not None:
+            new["accessToken"] = access_token
         number_id = (await self.call("POST", "/numbers", new))["id"]
 
         async def verified() -> bool:

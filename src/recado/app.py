@@ -38,6 +38,7 @@ from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
+from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
@@ -185,8 +186,10 @@ class Application:
                 acceptance=acceptance,
                 explainer=system.explainer,
                 forced=system.sending.forced,
+                effects=system.consequences,
                 cursors=cursors,
             ),
+            *reprocess_routes(database=db, acceptance=acceptance),
             *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),
             *number_health_routes(health=HealthReader(db, clock=clock, refresh=refresh)),
             *number_usage_routes(database=db, organizations=directories.organizations),

@@ -81,6 +81,13 @@ async def held_message(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await api.call("POST", "/messages", later(tenant.ids[NUMBER])))["id"]})
 
 
+@sample("reprocessMessage")
+async def archived_message(api: Api, tenant: Tenant) -> Request:
+    request = await held_message(api, tenant)
+    await api.call("POST", f"/messages/{request.path['id']}/archive")
+    return request
+
+
 @sample("simulateInbound")
 async def inbound(api: Api, tenant: Tenant) -> Request:
     return Request(body={"numberId": tenant.ids[NUMBER], "from": CUSTOMER, "text": new("hello ")})

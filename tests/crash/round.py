@@ -1,42 +1,31 @@
-"""One round of crashes: the real service and the real simulator under live traffic, and everything that dies in it."""
+"""One round of crashes: the real service, provider and endpoint under live traffic, and everything that dies in it."""
 
 import asyncio
 import contextlib
 import random
-import re
-import secrets
 import signal
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
-import asyncpg
+from tests.crash.evidence import Evidence, Kill
+from tests.crash.rows import claimed_by_the_dead, read_rows
+from tests.crash.stage import Protocol, Stage
 from tests.crash.traffic import Sender, Traffic
-from tests.crash.verdict import Evidence, Kill, wrong_ends
-from tests.program import Api, Program, Service
+from tests.crash.verdict import violations, wrong_ends
+from tests.crash.verdict_events import untold
+from tests.program import Api
 from tests.waiting import until
 
-from recado.cli.simulator.record import read_record
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
 
-SHARES = {
-    "slow-down": 0.001,
-    "refuse": 0.02,
-    "lost": 0.01,
-    "error": 0.01,
-    "duplicate": 0.1,
-    "early": 0.1,
-    "shuffle": 0.1,
-    "unreferenced": 0.2,
-    "undelivered": 0.03,
-    "silent": 0.02,
-}
-PACES = (40, 80, 120, 160)  # messages a second, one number each
-RATE = 380.0
+PACES = (30, 60, 90, 120)  # messages a second, one number each
+RATE = 285.0
+ROUND_LIMIT = 180.0  # seconds; a round takes 25 to 40 on a machine that has little else to do
 FLOW_LIMIT = 60.0  # seconds until messages flow again after a crash
 DRAIN_LIMIT = 60.0  # a hanging call ends after 15 s, a parked report is tried again for minutes
 
@@ -45,9 +34,29 @@ class Crash(StrEnum):
     """What dies."""
 
     SERVICE = "service"
+    PROVIDER = "provider"
+    ENDPOINT = "endpoint"
     POSTGRES = "postgres"  # its postmaster alone, as by the kernel for want of memory
     POSTGRES_AT_ONCE = "postgres at once"  # an immediate shutdown
-    BOTH = "both"  # as in a power cut
+    POSTGRES_FAST = "postgres fast"  # an orderly restart: sessions are cut off, nothing is recovered
+    POWER = "power"  # the service and PostgreSQL: a power cut
+    EVERYTHING = "everything"
+
+
+POSTGRES_ENDS = {
+    Crash.POSTGRES: signal.SIGKILL,
+    Crash.POSTGRES_AT_ONCE: signal.SIGQUIT,
+    Crash.POSTGRES_FAST: signal.SIGINT,
+}
+
+
+def drawn(seed: int) -> list[Crash]:
+    """Two kills of the service, one of the provider, a restart of PostgreSQL and two of anything, in any order."""
+    draw = random.Random(seed)
+    crashes = [Crash.SERVICE, Crash.SERVICE, Crash.PROVIDER, draw.choice([*POSTGRES_ENDS])]
+    crashes += draw.choices(list(Crash), k=2)
+    draw.shuffle(crashes)
+    return crashes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,169 +67,150 @@ class Outcome:
     unexpected: list[str]
     logs: list[Path]
     secrets: list[str]
+    story: list[str]
 
 
 class Round:
     """`folder`: where everything of the round is kept."""
 
-    def __init__(self, folder: Path, *, seed: int) -> None:
+    def __init__(self, folder: Path, *, seed: int, protocol: Protocol = "bridge") -> None:
         self._random = random.Random(seed)
         self._seed = seed
-        self._token, self._secret = secrets.token_urlsafe(24), secrets.token_urlsafe(24)
-        self._record = folder / "record.jsonl"
         self._folder = folder
-        self._simulator = Program(
-            folder,
-            "simulator",
-            "simulator",
-            "--listen",
-            "127.0.0.1:0",
-            "--record",
-            str(self._record),
-            "--seed",
-            str(seed),
-            "--latency-ms",
-            "20",
-            *(part for name, share in SHARES.items() for part in (f"--{name}-share", str(share))),
-            SIMULATOR_SECRET=self._secret,
-            SIMULATOR_TOKEN=self._token,
-        )
-        self._service: Service
+        self._stage = Stage(folder, seed=seed, protocol=protocol)
         self._kills: list[Kill] = []
-        self._private: list[str] = []  # of the numbers: access tokens and phones
+        self._provider_kills: list[datetime] = []
+        self._begun = time.monotonic()
+        self.story = [f"seed {seed}, {protocol}, in {folder}"]
 
     async def run(self, crashes: Sequence[Crash]) -> Outcome:
         """Send, crash, recover, and wait until everything has come to its end."""
-        self._simulator.spawn()
-        url = await until(self._simulator_url, 30, "the simulator listens")
-        self._service = Service(
-            self._folder,
-            ADAPTER_CHATAPP="bridge",
-            BRIDGE_CHATAPP_URL=url,
-            BRIDGE_CHATAPP_TOKEN=self._token,
-            BRIDGE_CHATAPP_SECRET=self._secret,
-            LOG_LEVEL="debug",
-        )
+        stage = self._stage
         try:
-            await self._service.start()
-            key = await asyncio.to_thread(self._service.key, "live")
-            async with Api(self._service.url, key) as api:
-                senders = [await self._sender(api, index, pace) for index, pace in enumerate(PACES)]
-                traffic = Traffic(api, senders, rate=RATE, seed=self._seed)
-                traffic.start()
-                try:
-                    for crash in crashes:
-                        await self._more(self._random.randint(200, 700))
-                        await self._crash(crash)
-                    await self._more(300)
-                    await traffic.finish(FLOW_LIMIT)
-                except BaseException:
-                    await traffic.abandon()
-                    raise
-                evidence = await self._drained(api, traffic, senders)
+            async with asyncio.timeout(ROUND_LIMIT):
+                await stage.start()
+                key = await asyncio.to_thread(stage.service.key, "live")
+                stage.secrets.append(key)
+                async with Api(stage.service.url, key) as api:
+                    await stage.subscribe(api)
+                    senders = [await stage.sender(api, index, pace) for index, pace in enumerate(PACES)]
+                    traffic = Traffic(api, senders, rate=RATE, seed=self._seed)
+                    evidence = await self._sent_through(api, traffic, senders, crashes)
             postgres_log = self._folder / "postgres.log"
-            postgres_log.write_bytes(self._service.cluster().log.read_bytes())  # the original is wiped
-            logs = [self._service.log, postgres_log]
-            personal = [self._token, self._secret, key, *self._private]
-            return Outcome(evidence, traffic.unexpected, logs, personal)
+            postgres_log.write_bytes(stage.service.cluster().log.read_bytes())  # the original is wiped
+            logs = [stage.service.log, postgres_log]
+            return Outcome(evidence, traffic.unexpected, logs, stage.secrets, self.story)
+        except BaseException as error:
+            error.add_note("\n".join(self.story))
+            raise
         finally:
-            self._simulator.end(signal.SIGKILL)
-            await self._service.wipe()
+            await stage.wipe()
 
-    def _simulator_url(self) -> str | None:
-        assert self._simulator.running, f"the simulator ended: {self._simulator.tail()}"
-        said = re.search(r"listens on (\S+),", self._simulator.output.read_text())
-        return said and said[1]
+    async def _sent_through(
+        self, api: Api, traffic: Traffic, senders: list[Sender], crashes: Sequence[Crash]
+    ) -> Evidence:
+        self._tell("traffic begins")
+        traffic.start()
+        try:
+            for crash in crashes:
+                await self._more(self._random.randint(150, 500))
+                self._tell(f"{crash}: {self._stage.received()} requests so far")
+                await self._crash(crash)
+            await self._more(200)
+            self._tell("the last crash is over")
+            await traffic.finish(FLOW_LIMIT)
+        except BaseException:
+            await traffic.abandon()
+            raise
+        self._tell(f"{len(traffic.letters)} messages were accepted")
+        evidence = await self._drained(api, traffic, senders)
+        self._tell("the end")
+        return evidence
 
-    async def _sender(self, api: Api, index: int, pace: int) -> Sender:
-        """A number in live, and the template that the provider holds for it."""
-        token = secrets.token_urlsafe(24)
-        number = await api.number(f"line-{index}", per_second=pace, per_day=1_000_000)
-        await api.call("PATCH", f"/numbers/{number['id']}", {"accessToken": token})
-        self._private += [token, number["displayPhone"][1:]]
-        await api.call("POST", "/v2/templates/sync", {"numberId": number["id"]})
-
-        async def approved() -> Any:
-            held = await api.call("GET", "/v2/templates", numberId=number["id"], status="approved")
-            return next((each for each in held["items"] if each["name"] == "order_update"), None)
-
-        template = await until(approved, 20, "the provider's templates are here", every=0.1)
-        return Sender(number["id"], number["phoneNumberId"], template["id"], pace)
+    def _tell(self, what: str) -> None:
+        self.story.append(f"{time.monotonic() - self._begun:5.1f} s: {what}")
 
     # Crashes --------------------------------------------------------------------------------------------------------
 
     async def _more(self, count: int) -> None:
         """Come back when the provider has received so many more requests: a moment like any other."""
-        wanted = self._received() + count
-        await until(lambda: self._received() >= wanted, FLOW_LIMIT, f"{count} more messages were sent", every=0.005)
-
-    def _received(self) -> int:
-        return self._record.read_bytes().count(b'{"id"') if self._record.exists() else 0
+        wanted = self._stage.received() + count
+        await until(lambda: self._stage.received() >= wanted, FLOW_LIMIT, f"{count} more were sent", every=0.005)
 
     async def _crash(self, crash: Crash) -> None:
+        stage = self._stage
         match crash:
-            case Crash.POSTGRES:
-                await self._service.end_postgres(signal.SIGKILL)
-            case Crash.POSTGRES_AT_ONCE:
-                await self._service.end_postgres(signal.SIGQUIT)
+            case Crash.PROVIDER:
+                self._kill_provider()
+                await stage.start_others()
+            case Crash.ENDPOINT:
+                stage.endpoint.end(signal.SIGKILL)
+                await stage.start_others()
             case Crash.SERVICE:
-                at = self._kill()
-                self._kills.append(Kill(at, await _claimed(self._service.cluster().connect_arguments)))
-                await self._service.start()
-            case Crash.BOTH:
-                at = self._kill()
-                await self._service.end_postgres(signal.SIGKILL)
-                server = EmbeddedPostgres(self._service.data_dir, clock=SystemClock())
+                at = self._kill_service()
+                self._kills.append(Kill(at, await claimed_by_the_dead(stage.service.cluster().connect_arguments)))
+                await stage.service.start()
+            case Crash.POWER | Crash.EVERYTHING:
+                if crash is Crash.EVERYTHING:
+                    self._kill_provider()
+                    stage.endpoint.end(signal.SIGKILL)
+                at = self._kill_service()
+                await stage.service.end_postgres(signal.SIGKILL)
+                server = EmbeddedPostgres(stage.service.data_dir, clock=SystemClock())
                 try:
-                    self._kills.append(Kill(at, await _claimed(await server.start())))
+                    self._kills.append(Kill(at, await claimed_by_the_dead(await server.start())))
                 finally:
                     await server.stop()
-                await self._service.start()
+                await stage.start()
+            case _:
+                await stage.service.end_postgres(POSTGRES_ENDS[crash])
 
-    def _kill(self) -> datetime:
-        assert self._service.end(signal.SIGKILL) == -signal.SIGKILL, "the service had ended by itself"
+    def _kill_service(self) -> datetime:
+        assert self._stage.service.end(signal.SIGKILL) == -signal.SIGKILL, "the service had ended by itself"
         return datetime.now(UTC)
+
+    def _kill_provider(self) -> None:
+        assert self._stage.provider.end(signal.SIGKILL) == -signal.SIGKILL, "the provider had ended by itself"
+        self._provider_kills.append(datetime.now(UTC))
 
     # The end --------------------------------------------------------------------------------------------------------
 
     async def _drained(self, api: Api, traffic: Traffic, senders: list[Sender]) -> Evidence:
         """What there is when nothing moves any more, or when it should not."""
-        evidence: Evidence
+        stage = self._stage
+        evidence = Evidence(traffic.letters, {}, (), self._kills, senders)
 
-        async def queued() -> int:
-            return int((await api.call("GET", "/messages", status="queued", limit=1))["total"])
+        async def empty() -> bool:
+            return bool((await api.call("GET", "/messages", status="queued", limit=1))["total"] == 0)
 
-        async def finished() -> bool:
+        async def ended() -> bool:
             nonlocal evidence
             messages = {message["id"]: message async for message in api.pages("/messages")}
             for message_id, message in messages.items():
                 if message["status"] == "sending":
                     messages[message_id] = await api.call("GET", f"/messages/{message_id}")
-            evidence = Evidence(traffic.letters, messages, read_record(self._record), self._kills, senders)
-            return not any(wrong_ends(evidence))
-
-        async def empty() -> bool:
-            return await queued() == 0
+            evidence = Evidence(
+                traffic.letters,
+                messages,
+                stage.requests(),
+                self._kills,
+                senders,
+                provider_kills=self._provider_kills,
+                rows=await read_rows(stage.service.cluster().connect_arguments),
+                arrivals=stage.arrivals(),
+            )
+            return not any(wrong_ends(evidence)) and not any(untold(evidence))
 
         await until(empty, DRAIN_LIMIT, "the queue is empty", every=0.2)
+        self._tell("the queue is empty")
         with contextlib.suppress(AssertionError):  # the verdict says better what is wrong
-            await until(finished, DRAIN_LIMIT, "every message has ended", every=1.0)
+            await until(ended, DRAIN_LIMIT, "every message has ended, and every event was told", every=1.0)
         return evidence
 
 
-async def _claimed(arguments: dict[str, Any]) -> frozenset[str]:
-    """What was claimed and not settled when the service died, once the last commits of the dead have come through."""
-    connection = await asyncpg.connect(**arguments)
-    try:
-        others = "select count(*) from pg_stat_activity where application_name = 'recado' and pid <> pg_backend_pid()"
-
-        async def alone() -> bool:
-            return await connection.fetchval(others) == 0
-
-        await until(alone, 10, "the dead service's sessions have ended")
-        rows = await connection.fetch(
-            "select id from dispatch where claimed_epoch is not null and reason is distinct from 'uncertain'"
-        )
-        return frozenset(row["id"] for row in rows)
-    finally:
-        await connection.close()
+def report(outcome: Outcome) -> list[str]:
+    """Everything that is wrong, after what happened; empty when nothing is."""
+    wrong = [*violations(outcome.evidence), *outcome.unexpected]
+    if not wrong:
+        return []
+    return [*outcome.story, f"{len(wrong)} violations:", *wrong[:40]]

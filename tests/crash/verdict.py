@@ -1,12 +1,11 @@
 """What must be true after the crashes, judged on the provider's own record and on what the service says. Pure."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-from tests.crash.traffic import Letter, Sender
+from tests.crash.evidence import Evidence, by_message, is_uncertain
+from tests.crash.verdict_events import event_violations
 
 from recado.cli.simulator.behaviour import REFUSALS, Given
 from recado.cli.simulator.record import Request
@@ -18,25 +17,6 @@ SETTLED_WITHIN = timedelta(seconds=3)  # of the answer: the commit of an outcome
 STAMPED_LATE = timedelta(milliseconds=400)  # the provider's stamp of a request whose departure nobody recorded
 
 
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """The death of the service at `at`. `claimed`: the messages that were claimed and not settled then."""
-
-    at: datetime
-    claimed: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """`messages`: what the API lists, by id, each with `waiting` when it is `sending`."""
-
-    letters: Sequence[Letter]
-    messages: Mapping[str, Mapping[str, Any]]
-    requests: Sequence[Request]
-    kills: Sequence[Kill]
-    senders: Sequence[Sender]
-
-
 def violations(evidence: Evidence) -> list[str]:
     """Everything that is wrong, one line each."""
     return [
@@ -45,6 +25,7 @@ def violations(evidence: Evidence) -> list[str]:
         *wrong_ends(evidence),
         *_too_many_uncertain(evidence),
         *_too_fast(evidence),
+        *event_violations(evidence),
     ]
 
 
@@ -82,16 +63,18 @@ def _twice(evidence: Evidence) -> Iterable[str]:
             if evidence.messages[message_id]["status"] != "failed":
                 yield f"{message_id} was accepted once more under the same key, and was not refused"
     yield from (f"{message_id} left, and no answer named it" for message_id in {r.id for r in processed} - known)
-    yield from (f"{r.id} was sent under the key {r.idempotency_key}" for r in processed if r.id != r.idempotency_key)
+    for request in processed:
+        if request.protocol == "bridge" and request.id != request.idempotency_key:
+            yield f"{request.id} was sent under the key {request.idempotency_key}"
 
 
 def wrong_ends(evidence: Evidence) -> Iterable[str]:
     """Messages that did not end, or not yet, as the provider's record says."""
-    in_doubt = _in_doubt(evidence)
-    requests = _by_message(evidence.requests)
+    in_doubt = evidence.in_doubt()
+    requests = by_message(evidence.requests)
     for message_id, message in evidence.messages.items():
         of_this = requests.get(message_id, ())
-        end = "uncertain" if _is_uncertain(message) else message["status"]
+        end = "uncertain" if is_uncertain(message) else message["status"]
         allowed = _allowed_ends(of_this, message_id in in_doubt)
         if end not in allowed:
             history = [(it.outcome.value, it.receipts, f"{it.at:%T.%f}", it.answered_at is not None) for it in of_this]
@@ -106,7 +89,7 @@ def wrong_ends(evidence: Evidence) -> Iterable[str]:
 def _allowed_ends(requests: Sequence[Request], in_doubt: bool) -> set[str]:
     """How a message may end that the provider was asked to send like this. `in_doubt`: under way at a kill."""
     last = requests[-1] if requests else None
-    if last is None or last.outcome is Given.SLOW_DOWN:
+    if last is None or last.outcome in (Given.SLOW_DOWN, Given.CODED):  # all codes here ask for another try
         return {"uncertain"} if in_doubt else set()
     if last.outcome is Given.REFUSED:
         return {"failed", "uncertain"} if in_doubt else {"failed"}
@@ -121,7 +104,7 @@ def _allowed_ends(requests: Sequence[Request], in_doubt: bool) -> set[str]:
 
 def _too_many_uncertain(evidence: Evidence) -> Iterable[str]:
     """A kill leaves in doubt the calls in flight and what was claimed ahead of its departure, nothing else."""
-    requests = _by_message(evidence.requests)
+    requests = by_message(evidence.requests)
     ahead = sum(max(1.0, sender.per_second * (CLAIM_AHEAD + ON_THE_WIRE)) for sender in evidence.senders)
     for kill in evidence.kills:
         never_received = 0
@@ -133,11 +116,14 @@ def _too_many_uncertain(evidence: Evidence) -> Iterable[str]:
                 yield f"{message_id} was answered {kill.at - made[-1].answered_at} before the kill, and not settled"
         if never_received > ahead:
             yield f"{never_received} messages were claimed at a kill and not sent, above {ahead:.0f}"
+    for died in evidence.provider_kills:
+        if (unheard := len(evidence.unheard(died))) > ahead:
+            yield f"{unheard} messages are uncertain that the provider never saw, above {ahead:.0f}"
 
 
 def _too_fast(evidence: Evidence) -> Iterable[str]:
     """No sliding second carries more than `perSecond` departures, across restarts too."""
-    in_doubt = _in_doubt(evidence)
+    in_doubt = evidence.in_doubt()
     for sender in evidence.senders:
         exact, all_of_them = [], []
         for request in evidence.requests:
@@ -163,22 +149,3 @@ def tightest(times: Iterable[datetime], per_second: int) -> timedelta | None:
     """The shortest time in which `per_second` + 1 departures lie; None when there are not as many."""
     ordered = sorted(times)
     return min((late - early for early, late in zip(ordered, ordered[per_second:], strict=False)), default=None)
-
-
-# Small readings -----------------------------------------------------------------------------------------------------
-
-
-def _in_doubt(evidence: Evidence) -> set[str]:
-    return {message_id for kill in evidence.kills for message_id in kill.claimed}
-
-
-def _is_uncertain(message: Mapping[str, Any]) -> bool:
-    waiting = message.get("waiting") or {}
-    return message["status"] == "sending" and waiting.get("reason") == "uncertain"
-
-
-def _by_message(requests: Iterable[Request]) -> dict[str, list[Request]]:
-    found: dict[str, list[Request]] = defaultdict(list)
-    for request in requests:
-        found[request.id].append(request)
-    return found

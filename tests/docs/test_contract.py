@@ -25,6 +25,7 @@ from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.organization_models import OrganizationOut
+from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
@@ -72,6 +73,7 @@ def routes() -> tuple[Route, ...]:
         *message_routes(
             database=nothing, ids=nothing, acceptance=nothing, explainer=nothing, forced=nothing, cursors=nothing
         ),
+        *reprocess_routes(database=nothing, acceptance=nothing),
         *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),
         *number_health_routes(health=nothing),
         *number_usage_routes(database=nothing, organizations=nothing),

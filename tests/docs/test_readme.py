@@ -8,9 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.program import free_port
 
 README = Path(__file__).parents[2] / "README.md"
 PROGRAMS = Path(sys.executable).parent
+TOUR = README.read_text("utf-8").partition("## A tour")[2].partition("\n## ")[0]
+START, *STEPS = re.findall(r"```sh\n(.*?)```", TOUR, re.DOTALL)
 
 
 @pytest.fixture
@@ -22,12 +25,14 @@ def environment(data_dir: Path) -> dict[str, str]:
 
 @pytest.fixture
 def address(environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
-    """The address of a service like the one that `make run` starts."""
+    """The address of a service like the one that the tour's `make run` starts, with its settings."""
+    settings, _, command = START.strip().rpartition(" make ")
+    assert command == "run"
     with (tmp_path / "service.log").open("wb") as log:
         service = subprocess.Popen(
             [sys.executable, "-m", "recado", "serve"],
             cwd=tmp_path,
-            env={**environment, "PYTHONUNBUFFERED": "1"},
+            env={**environment, "PYTHONUNBUFFERED": "1", **dict(each.split("=", 1) for each in settings.split())},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -40,10 +45,11 @@ def address(environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
 
 
 def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: str, tmp_path: Path) -> None:
-    tour = README.read_text("utf-8").partition("## A tour")[2].partition("\n## ")[0]
-    blocks = re.findall(r"```sh\n(.*?)```", tour, re.DOTALL)
-    script = "\n".join(blocks).replace("127.0.0.1:8080", address).replace(".venv/bin", str(PROGRAMS))
+    receiver = str(free_port())
+    script = "\n".join(STEPS).replace("127.0.0.1:8080", address).replace(".venv/bin", str(PROGRAMS))
     assert script.count(address) == 2
+    assert script.count("9000") == 2
+    script = script.replace("9000", receiver)
 
     done = subprocess.run(
         ["bash", "-eu", "-c", script],
@@ -59,3 +65,6 @@ def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: st
     assert '"status": "read"' in done.stdout
     assert re.search(r"\{'reason': '(behind|rate)'", done.stdout)
     assert "Everything that was accepted left once, within its number's rate." in done.stdout
+    delivered = done.stdout.strip().splitlines()[-1]
+    assert delivered.startswith('message.delivered {"id":"evt_')
+    assert '"metadata":{"order":"A-1"}' in delivered

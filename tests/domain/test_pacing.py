@@ -256,6 +256,31 @@ def test_a_rate_that_falls_and_rises_again_forgets_no_departure() -> None:
     assert pacer.ready_at(now) == 11.0
 
 
+@given(
+    gaps=st.lists(st.sampled_from([0.0, 0.001, 0.0125, 0.1, 0.5, 1.0, 3.0]), max_size=120),
+    rates=st.lists(st.sampled_from([2, 10, 40, 80]), min_size=1, max_size=4),
+)
+def test_a_ring_that_grows_when_needed_decides_as_one_that_was_large_from_the_start(
+    gaps: list[float], rates: list[int]
+) -> None:
+    grown, large = Pacer(rates[0], start=0.0), Pacer(rates[0], limit=200, start=0.0)
+    for _ in range(200):
+        large.take(0.0, forced=True)  # a departure long ago in each place of its ring
+    for pacer in (grown, large):
+        pacer.set_rate(1_000_000.0, limit=rates[0])  # the bucket never decides, the ring always does
+    now, change = 1_000.0, max(1, len(gaps) // len(rates))
+    for position, gap in enumerate(gaps):
+        now += gap
+        rate = rates[position // change % len(rates)]
+        for pacer in (grown, large):
+            pacer.set_rate(1_000_000.0, limit=rate)
+        assert grown.ready_at(now) == large.ready_at(now)
+        if grown.ready_at(now) <= now:
+            grown.take(now)
+            large.take(now)
+        assert grown.sent_within(now, 1.0) == large.sent_within(now, 1.0)
+
+
 def test_a_guard_lengthens_the_second_of_the_ring() -> None:
     pacer = Pacer(1.0, start=0.0, guard=0.002)
     pacer.take(5.0)

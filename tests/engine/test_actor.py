@@ -2,12 +2,14 @@
 
 import asyncio
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 import structlog
 
 from recado.engine.actor import Actor
 from recado.engine.errors import ActorDeadError, AskTimeout, HandlerCancelled, MailboxFull, UnhandledMessage
+from recado.engine.mailbox import Envelope
 from recado.engine.supervisor import Supervisor
 
 
@@ -157,6 +159,23 @@ async def test_everything_told_before_a_stop_is_handled_and_asks_after_it_die():
     with pytest.raises(ActorDeadError):
         await late
     assert await ref.stop() is False
+
+
+async def test_idle_actors_share_one_empty_queue_and_lose_nothing_to_it(runtime):
+    root = Supervisor("root", runtime=runtime)
+    logs = ([], [])
+    one, other = (root.add_actor(index, partial(Recorder, log)) for index, log in enumerate(logs))
+    await root.start()
+    await one.ask(Note(0))
+    await other.ask(Note(0))
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert one.actor_inbox.queue is other.actor_inbox.queue
+    one.tell(Note(1))
+    one.tell(Note(2))
+    other.actor_inbox.put_urgent(Envelope(Note(3)))
+    await root.stop()
+    assert logs == ([0, 1, 2], [0, 3])
 
 
 async def test_a_full_mailbox_refuses_and_never_grows(runtime):

@@ -40,6 +40,8 @@ from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.templates import template_routes
+from recado.http.routes.wallet import wallet_routes
+from recado.http.routes.wallet_credits import wallet_credit_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
@@ -231,6 +233,8 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *number_usage_routes(database=database, organizations=directories.organizations),
         *template_routes(**providing, sync=sync),
         *sandbox_record_routes(**resources),
+        *wallet_routes(**resources, cursors=Cursors(CursorSigner(b"c" * 32))),
+        *wallet_credit_routes(**resources),
         *webhook_routes(**resources, keys=key_ring, guard=guard, actors=webhooks, random_bytes=os.urandom),
         *webhook_delivery_routes(**resources, keys=key_ring, cursors=Cursors(CursorSigner(b"c" * 32))),
     )

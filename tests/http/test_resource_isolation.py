@@ -35,6 +35,12 @@ OPERATIONS = [
     ("POST", "/v2/templates/{id}/submit"),
     ("POST", "/v2/sandbox/numbers/{id}"),
     ("POST", "/v2/sandbox/templates/{id}"),
+    ("GET", "/v2/wallet"),
+    ("PATCH", "/v2/wallet"),
+    ("GET", "/v2/wallet/ledger"),
+    ("GET", "/v2/wallet/top-ups"),
+    ("POST", "/v2/wallet/top-ups"),
+    ("GET", "/v2/wallet/top-ups/{id}"),
     ("GET", "/webhooks"),
     ("POST", "/webhooks"),
     ("GET", "/webhooks/{id}"),
@@ -76,7 +82,9 @@ async def ids(api: Any, organization: int) -> dict[str, str]:
     hook = await api.post(
         "/webhooks", {"url": "https://hooks.example.com/", "events": ["wallet.depleted"]}, organization=organization
     )
+    top_up = await api.post("/v2/wallet/top-ups", {"coins": 1}, organization=organization)
     return {
+        "top_": top_up.body["id"],
         "num_": made.number.id, "tpl_": template.body["id"], "key_": made.keys["test"][0].id, "wbh_": hook.body["id"],
     }  # fmt: skip
 
@@ -90,7 +98,16 @@ async def rows(api: Any) -> Any:
     """Everything that a foreign caller could have changed."""
     return [
         await api.database.fetch(f"select * from {table} order by id")
-        for table in ("organizations", "numbers", "templates", "api_keys", "webhook_subscriptions", "delivery_queue")
+        for table in (
+            "organizations",
+            "numbers",
+            "templates",
+            "api_keys",
+            "webhook_subscriptions",
+            "delivery_queue",
+            "wallets",
+            "top_ups",
+        )
     ]
 
 
@@ -140,7 +157,7 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
     assert await rows(api) == before
 
 
-@pytest.mark.parametrize("path", ["/v2/api-keys", "/numbers", "/v2/templates", "/webhooks"])
+@pytest.mark.parametrize("path", ["/v2/api-keys", "/numbers", "/v2/templates", "/v2/wallet/top-ups", "/webhooks"])
 async def test_lists_hold_nothing_of_others(api: Any, path: str) -> None:
     await ids(api, 1)
     await ids(api, 0)

@@ -8,6 +8,7 @@ from typing import Any
 import asyncpg
 import pytest
 
+from recado.actors.consequences import Consequences
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus
 from recado.engine.clock import SystemClock, VirtualClock
@@ -65,7 +66,7 @@ async def force(db: Database, message_id: str, at: datetime = NOW, env: str = "t
 
 
 async def archive(db: Database, message_id: str, at: datetime = NOW, env: str = "test") -> bool:
-    return await message_moves.archive(db, IDS, ACTOR, ORGANIZATION, env, message_id, at)
+    return await message_moves.archive(db, IDS, ACTOR, ORGANIZATION, env, message_id, at, Consequences())
 
 
 async def entries(db: Database) -> list[tuple[str, str | None]]:
@@ -170,5 +171,5 @@ async def test_another_environment_or_organization_is_not_touched(database: Data
     assert not await archive(database, message_id, env="live")
     other = "org_" + "1" * 21
     assert not await message_moves.force(database, IDS, ACTOR, other, "test", message_id, NOW)
-    assert not await message_moves.archive(database, IDS, ACTOR, other, "test", message_id, NOW)
+    assert not await message_moves.archive(database, IDS, ACTOR, other, "test", message_id, NOW, Consequences())
     assert (await read(database, message_id)).status == "queued"

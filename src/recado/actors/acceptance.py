@@ -22,6 +22,7 @@ from recado.actors.acceptance_rules import (
     due_time,
     new_message,
 )
+from recado.actors.replacing import check_replaceable, replacement
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import MESSAGE, IdSource, created_at
@@ -93,6 +94,8 @@ class Acceptance:
     async def accept(self, draft: MessageDraft) -> Accepted | Replayed:
         """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
         try:
+            if draft.again is not None:
+                check_replaceable(draft.again)
             new = self._prepared_at_once(draft) or await self._prepared(draft)
             if draft.type != TEMPLATE:
                 await self._check_window(new)
@@ -109,7 +112,14 @@ class Acceptance:
             if replayed is not None:
                 return replayed
             await self._record_force(draft.forced_by, new)
-        result = await self._sending.store(new)
+        try:
+            result = await self._sending.store(new)
+        except Problem:
+            # Another was faster to replace the same message: perhaps the first request of this key.
+            replayed = None if draft.again is None else await self._replay(draft)
+            if replayed is None:
+                raise
+            return replayed
         if type(result) is Stored:
             return Accepted(new)
         return await self._bound(new, result)
@@ -150,7 +160,10 @@ class Acceptance:
         now = self._instant_of(message_id)
         due_at = due_time(draft, now)
         check_state(number, template)
-        return new_message(draft, number, organization, category, message_id=message_id, due_at=due_at, now=now)
+        new = new_message(draft, number, organization, category, message_id=message_id, due_at=due_at, now=now)
+        if draft.again is not None:
+            new.replaces = replacement(draft.again, new.id, self._ids)
+        return new
 
     def _instant_of(self, message_id: str) -> datetime:
         """`created_at`, once for the ids of one millisecond."""
@@ -224,5 +237,6 @@ def refused_for_good(message: Message) -> bool:
     return (
         message.status == MessageStatus.FAILED
         and message.sent_at is None
+        and message.replaced_by is None  # sent again already
         and not is_uncertain(message.last_error, message.original_error)
     )

@@ -16,6 +16,7 @@ from recado.domain.number import NumberStatus
 from recado.domain.phones import recipient_hash
 from recado.domain.template import TemplateCategory, TemplateStatus, header_takes_text, variable_count
 from recado.storage.audit import Actor
+from recado.storage.message_reads import Message
 from recado.storage.messages import NewMessage
 from recado.storage.numbers import Number
 from recado.storage.organizations import Organization
@@ -51,6 +52,16 @@ class MessageDraft:
     forced_by: Actor | None = None
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
+    again: "Again | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The message is sent in the place of `old`, by whom, and also when `old` may have left (C15.4)."""
+
+    old: Message
+    by: Actor
+    include_uncertain: bool
 
 
 class TemplateShapes:
@@ -108,6 +119,11 @@ def check_variables(draft: MessageDraft, template: Template, shapes: TemplateSha
     for position, text in enumerate(given):
         if not text:
             raise _mismatch(f"/templateVars/{position}", "A variable of a template must not be empty.")
+    check_header(draft, header)
+
+
+def check_header(draft: MessageDraft, header: bool) -> None:
+    """The header has a text exactly when the template's takes one."""
     if header != ("text" in ((draft.payload or {}).get("header") or ())):
         declared = "takes" if header else "does not take"
         raise _mismatch("/payload/header/text", f"The header of the template {declared} a text.")

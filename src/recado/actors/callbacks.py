@@ -94,11 +94,10 @@ class Callbacks:
                 await self._numbers.report(ENV, event)
             elif isinstance(event, TemplateStatus):
                 await self._templates.report(ENV, event)
-        async with self._db.hot.transaction() as connection:
+        async with self._receipts.transaction() as connection:
             mine = [event for event in events if isinstance(event, Status | Inbound)]
             await self._receipts.take_in(connection, ENV, mine)
             await receipts.callbacks_processed(connection, results, self._clock.now())
-        self._receipts.committed()
 
     async def _process_alone(self, row: Mapping[str, Any]) -> None:
         try:

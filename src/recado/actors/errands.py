@@ -1,6 +1,7 @@
 """What an actor sets going beside its messages: one alarm to wake it, and small tasks that must not hold it up."""
 
 import asyncio
+import math
 from collections.abc import Coroutine
 from datetime import datetime
 from functools import partial
@@ -29,9 +30,9 @@ class Errands:
         self._wake = wake
         self._clock = clock
         self._name = name
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: set[asyncio.Task[None]] | None = None  # while there are any
         self._alarm: TimerHandle | None = None
-        self._alarm_at = float("inf")
+        self._alarm_at = math.inf
 
     @property
     def idle(self) -> bool:
@@ -59,11 +60,13 @@ class Errands:
         """Call the alarm off."""
         if self._alarm is not None:
             self._alarm.cancel()
-        self._alarm, self._alarm_at = None, float("inf")
+        self._alarm, self._alarm_at = None, math.inf
 
     def begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Let a task run beside the actor. A failure is logged; what it left undone is found by the poller."""
         task = asyncio.get_running_loop().create_task(work)
+        if self._tasks is None:
+            self._tasks = set()
         self._tasks.add(task)
         task.add_done_callback(self._ended)
 
@@ -77,10 +80,12 @@ class Errands:
             log.debug("actor_ended_before", actor=self._name, told=type(message).__name__)
 
     def _ring(self) -> None:
-        self._alarm, self._alarm_at = None, float("inf")
+        self._alarm, self._alarm_at = None, math.inf
         self.wake()
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
-        self._tasks.discard(task)
+        if self._tasks is not None:
+            self._tasks.discard(task)
+            self._tasks = self._tasks or None
         if not task.cancelled() and (error := task.exception()) is not None:
             log.warning("errand_failed", actor=self._name, error=type(error).__name__)

@@ -4,7 +4,7 @@ The rows in the table are the queue; a lane is a bounded window on its head. `mo
 rows that the window does not.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 
 from recado.actors.row import Row
 
@@ -19,7 +19,7 @@ class Lane:
     __slots__ = ("_owners", "after_owner", "missed", "more", "refilling", "size")
 
     def __init__(self) -> None:
-        self._owners: OrderedDict[str, deque[Row]] = OrderedDict()
+        self._owners: dict[str, deque[Row]] | None = None  # in rotation; none while the lane is empty, as most are
         self.size = 0
         self.more = True  # nobody has looked yet
         self.refilling = False
@@ -35,7 +35,7 @@ class Lane:
         self._append(row)
         return True
 
-    def fill(self, rows: list[Row], limit: int, known: set[str]) -> None:
+    def fill(self, rows: list[Row], limit: int, known: dict[str, None]) -> None:
         """Take what a refill read with `limit` rows for each owner; not what is `known` (added to)."""
         counts: dict[str, int] = {}
         for row in rows:
@@ -45,7 +45,7 @@ class Lane:
             if self.size >= WINDOW:
                 self.missed = True
                 break
-            known.add(row.id)
+            known[row.id] = None
             self._append(row)
         started_over = self.after_owner == ""
         several = len(counts) >= OWNERS
@@ -57,20 +57,24 @@ class Lane:
 
     def take(self) -> Row | None:
         """The next row; its owner goes to the end of the rotation."""
-        if not self._owners:
+        owners = self._owners
+        if owners is None:
             return None
-        owner, rows = next(iter(self._owners.items()))
+        owner, rows = next(iter(owners.items()))
         row = rows.popleft()
         self.size -= 1
-        if rows:
-            self._owners.move_to_end(owner)
-        else:
-            del self._owners[owner]
+        if not self.size:
+            self._owners = None
+        elif not rows:
+            del owners[owner]
+        elif len(owners) > 1:
+            del owners[owner]
+            owners[owner] = rows
         return row
 
     def limit_per_owner(self) -> int:
         """How many rows of each owner a refill may bring: few owners have more each."""
-        return max(ROWS_PER_OWNER, WINDOW // max(1, len(self._owners)))
+        return max(ROWS_PER_OWNER, WINDOW // (len(self._owners) if self._owners else 1))
 
     @property
     def low(self) -> bool:
@@ -79,14 +83,17 @@ class Lane:
 
     def clear(self) -> None:
         """Forget every row; the table still has them."""
-        self._owners.clear()
+        self._owners = None
         self.size = 0
         self.more = True
         self.after_owner = ""
 
     def _append(self, row: Row) -> None:
-        rows = self._owners.get(row.owner)
+        owners = self._owners
+        if owners is None:
+            owners = self._owners = {}
+        rows = owners.get(row.owner)
         if rows is None:
-            rows = self._owners[row.owner] = deque()
+            rows = owners[row.owner] = deque()
         rows.append(row)
         self.size += 1

@@ -27,6 +27,13 @@ class TemplateMoved:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerMoved:
+    """A batch goes on: its messages that were held back may leave."""
+
+    owner: str
+
+
+@dataclass(frozen=True, slots=True)
 class AskSituation:
     """Asks what holds the number now."""
 

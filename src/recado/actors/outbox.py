@@ -3,27 +3,29 @@
 Where no subscription of the environment takes an event, it costs one look into a cache.
 """
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from recado.domain.ids import IdSource
+from recado.domain.message import MessageStatus
 from recado.storage.events import Emission, emission, emit_batch
+from recado.storage.moves import AfterCommit, Moved
 from recado.storage.rows import Executor
 from recado.storage.webhooks import SubscriptionDirectory, SubscriptionKey, Takers
 
-SENT, DELIVERED, READ = "message.sent", "message.delivered", "message.read"
-FAILED, RECEIVED = "message.failed", "message.received"
+RECEIVED = "message.received"
+_EVENTS = {
+    MessageStatus.SENT.value: "message.sent",
+    MessageStatus.DELIVERED.value: "message.delivered",
+    MessageStatus.READ.value: "message.read",
+    MessageStatus.FAILED.value: "message.failed",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """One event of one message."""
-
-    organization_id: str
-    env: str
-    channel: str
-    message_id: str
-    type: str
+def event_of(moved: Moved) -> str | None:
+    """The event of a move (C15.4); None when it has none."""
+    if moved.from_status is None:
+        return RECEIVED if moved.to_status == MessageStatus.DELIVERED else None
+    return _EVENTS.get(moved.to_status)
 
 
 class Outbox:
@@ -40,34 +42,36 @@ class Outbox:
         self._ids = ids
         self._queued = queued
 
-    async def takes(self, environments: Collection[tuple[str, str]], event: str) -> bool:
-        """Whether anybody in these (organization, environment) takes the event."""
+    async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
+        """Whether anybody there takes the event."""
+        event = _EVENTS.get(to_status)
+        if event is None:
+            return False
         for environment in environments:
             if event in (await self._takers(environment)).by_event:
                 return True
         return False
 
-    async def write(self, connection: Executor, happened: Iterable[Happened]) -> set[SubscriptionKey]:
-        """Write the events that somebody takes; answers whom to hint after the commit."""
+    async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
+        """Write the events that somebody takes; after the commit their deliveries are hinted at."""
         emissions: list[Emission] = []
-        for each in happened:
+        for each in moved:
+            event = event_of(each)
+            if event is None:
+                continue
             found = emission(
                 await self._takers((each.organization_id, each.env)),
                 self._ids,
                 organization_id=each.organization_id,
                 env=each.env,
-                type=each.type,
+                type=event,
                 channel=each.channel,
-                message_id=each.message_id,
+                message_id=each.id,
             )
             if found is not None:
                 emissions.append(found)
-        return await emit_batch(connection, emissions)
-
-    def hint(self, keys: Collection[SubscriptionKey]) -> None:
-        """The commit is done."""
-        if keys:
-            self._queued(keys)
+        keys = await emit_batch(connection, emissions)
+        return (lambda: self._queued(keys)) if keys else None
 
     async def _takers(self, environment: tuple[str, str]) -> Takers:
         return self._subscriptions.peek(environment) or await self._read(environment)

@@ -31,11 +31,12 @@ class ReadyRows:
     __slots__ = ("_forced", "_known", "_lanes", "_turns", "look_for_forced")
 
     def __init__(self) -> None:
-        self._lanes = [Lane() for _ in CLASSES]
-        self._forced: list[Row] = []  # few, and an empty deque weighs as much as twelve empty lists
-        self._turns = SmoothRoundRobin(WEIGHTS)
-        # In memory, or claimed and not yet gone: a refill may read their rows once more.
-        self._known: set[str] = set()
+        self._lanes = tuple(Lane() for _ in CLASSES)
+        self._forced: tuple[Row, ...] = ()  # few
+        self._turns: SmoothRoundRobin | None = None  # from the first time that two classes have something to send
+        # In memory, or claimed and not yet gone: a refill may read their rows once more. Only the keys matter: empty,
+        # which it mostly is, a dict weighs a quarter of a set.
+        self._known: dict[str, None] = {}
         self.look_for_forced = True
 
     def __len__(self) -> int:
@@ -57,17 +58,16 @@ class ReadyRows:
             if row.id in known:
                 continue
             if row.force:
-                known.add(row.id)
-                self._forced.append(row)
+                known[row.id] = None
+                self._forced += (row,)
             elif self._lanes[row.klass].arrive(row):
-                known.add(row.id)
+                known[row.id] = None
 
     def arrive_forced(self, rows: list[Row]) -> None:
         """Take the forced rows that were read."""
-        for row in rows:
-            if row.id not in self._known:
-                self._known.add(row.id)
-                self._forced.append(row)
+        new = [row for row in rows if row.id not in self._known]
+        self._known.update(dict.fromkeys(row.id for row in new))
+        self._forced += tuple(new)
 
     def fill(self, klass: int, rows: list[Row], limit: int) -> None:
         """Take what a refill read."""
@@ -91,7 +91,9 @@ class ReadyRows:
         None: there is none in memory. A hold: there are some, but their class must wait.
         """
         if self._forced:
-            return self._forced.pop(0)
+            first, *others = self._forced
+            self._forced = tuple(others)
+            return first
         held: Hold | None = None
         open_lanes = []
         for klass, lane in enumerate(self._lanes):
@@ -104,15 +106,23 @@ class ReadyRows:
                 held = hold
         if not open_lanes:
             return held
+        if self._turns is None:
+            if len(open_lanes) == 1:
+                return self._lanes[open_lanes[0]].take()
+            self._turns = SmoothRoundRobin(WEIGHTS)
         return self._lanes[self._turns.pick(open_lanes)].take()
 
     def gone(self, message_id: str) -> None:
         """The row left the queue: claimed and on its way, held, or ended."""
-        self._known.discard(message_id)
+        known = self._known
+        known.pop(message_id, None)
+        if not known:
+            known.clear()  # what it had grown to
+            self._turns = None
 
     def forget(self, row: Row) -> None:
         """The row is in the queue still: it is read again."""
-        self._known.discard(row.id)
+        self._known.pop(row.id, None)
         if row.force:
             self.look_for_forced = True
         else:
@@ -126,9 +136,9 @@ class ReadyRows:
 
     def start_over(self, under_way: set[str]) -> None:
         """Forget everything that is not under way, and read it again: rows may have become forced ones."""
-        self._forced.clear()
+        self._forced = ()
         for lane in self._lanes:
             lane.clear()
             lane.missed = lane.refilling
-        self._known = under_way
+        self._known = dict.fromkeys(under_way)
         self.look_for_forced = True

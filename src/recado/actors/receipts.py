@@ -4,26 +4,27 @@ Every move is guarded, so that late, early and repeated reports are normal outco
 known yet is parked and tried again for ten minutes (C29.5).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 import orjson
 import structlog
 
-from recado.actors.outbox import DELIVERED, FAILED, READ, RECEIVED, SENT, Happened, Outbox
+from recado.actors.consequences import Consequences
 from recado.channels.events import Inbound, Status, event_from_json, event_to_json
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.ids import MESSAGE, IdSource, is_id
-from recado.domain.message import FailureCode, last_error
+from recado.domain.message import FailureCode, MessageStatus, last_error
 from recado.domain.phones import canonical_phone, recipient_hash
 from recado.storage import receipts
+from recado.storage.moves import AfterCommit, Moved
 from recado.storage.numbers import Number
-from recado.storage.postgres import Database
-from recado.storage.receipts import InboundRow, Moved, ParkedRow, ReportRow
+from recado.storage.postgres import Connection, Database
+from recado.storage.receipts import InboundRow, ParkedRow, ReportRow
 from recado.storage.rows import Executor
-from recado.storage.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 
@@ -31,7 +32,6 @@ CHANNEL = "chatapp"
 PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
 BLOCK = 1_000
-_EVENTS = {"delivered": DELIVERED, "read": READ, "failed": FAILED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class Report:
 
 
 class Receipts:
-    """Applies what providers report, in transactions of the callers'."""
+    """Applies what providers report, each time in a `transaction` of its own."""
 
-    def __init__(self, db: Database, *, clock: Clock, ids: IdSource, outbox: Outbox) -> None:
+    def __init__(self, db: Database, *, clock: Clock, ids: IdSource, consequences: Consequences) -> None:
         self._db = db
-        self._outbox = outbox
-        self._to_hint: set[SubscriptionKey] = set()
+        self._consequences = consequences
+        self._uncommitted: dict[Executor, list[AfterCommit]] = {}
         self._clock = clock
         self._ids = ids
 
@@ -60,13 +60,24 @@ class Receipts:
         row = self._inbound_row(number.organization_id, number.env, number.id, event)
         if row is None:
             raise Problem("PHONE_INVALID", "The sender is not a phone number.")
-        async with self._db.hot.transaction() as connection:
+        async with self.transaction() as connection:
             new = await self._store(connection, [row])
-        self.committed()
         if row.id in new:
             return row.id
         known = await receipts.inbound_of(self._db, number.organization_id, number.id, event.provider_message_id)
         return known or row.id
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A transaction in which reports and inbound messages are applied; what follows its commit is done after it."""
+        async with self._db.hot.transaction() as connection:
+            after = self._uncommitted[connection] = []
+            try:
+                yield connection
+            finally:
+                del self._uncommitted[connection]
+        for each in after:
+            each()
 
     async def take_in(self, executor: Executor, env: str, events: Sequence[Status | Inbound]) -> None:
         """Apply what a provider reported, in its order for each message, on a connection in a transaction."""
@@ -85,7 +96,7 @@ class Receipts:
                 if report.message_id is not None
             ]
             exist = await receipts.apply(executor, rows, now) if rows else {}
-            await self._tell(executor, [event for row in rows for event in _happened(row, exist.get(row.id))])
+            await self._follow(executor, [move for moves in exist.values() for move in moves])
             unknown += [report for report in round_of_reports if report.message_id not in exist]
         parked = [_parked(report, now) for report in unknown if report.give_up_at > now]
         if parked:
@@ -96,7 +107,7 @@ class Receipts:
     async def retry_parked(self) -> None:
         """Try parked reports again."""
         while True:
-            async with self._db.hot.transaction() as connection:
+            async with self.transaction() as connection:
                 rows = await receipts.take_parked(connection, self._clock.now(), BLOCK)
                 reports = []
                 for row in rows:
@@ -106,7 +117,6 @@ class Receipts:
                             Report(row["organization_id"], row["number_id"], None, status, row["give_up_at"])
                         )
                 await self.apply(connection, "live", await self._with_messages(connection, reports))
-            self.committed()
             if len(rows) < BLOCK:
                 return
 
@@ -164,21 +174,21 @@ class Receipts:
 
     async def _store(self, executor: Executor, rows: Sequence[InboundRow]) -> set[str]:
         new = await receipts.store_inbound(executor, rows, self._clock.now())
-        await self._tell(
+        await self._follow(
             executor,
-            [Happened(row.organization_id, row.env, CHANNEL, row.id, RECEIVED) for row in rows if row.id in new],
+            [
+                Moved(row.organization_id, row.env, CHANNEL, row.id, None, MessageStatus.DELIVERED.value)
+                for row in rows
+                if row.id in new
+            ],
         )
         return new
 
-    async def _tell(self, executor: Executor, happened: Sequence[Happened]) -> None:
-        """Write the events of what moved, in the same commit."""
-        if happened:
-            self._to_hint |= await self._outbox.write(executor, happened)
-
-    def committed(self) -> None:
-        """A transaction with reports or inbound messages is committed: their subscriptions have something to do."""
-        keys, self._to_hint = self._to_hint, set()
-        self._outbox.hint(keys)
+    async def _follow(self, executor: Executor, moved: Sequence[Moved]) -> None:
+        """Write what follows from the moves, in the same commit."""
+        if moved:
+            after = await self._consequences.write(executor, moved)
+            self._uncommitted.get(executor, []).append(after)
 
     def _inbound_row(self, organization_id: str, env: str, number_id: str, event: Inbound) -> InboundRow | None:
         try:
@@ -197,16 +207,6 @@ class Receipts:
             event.provider_message_id,
             min(event.at, self._clock.now()),
         )
-
-
-def _happened(row: ReportRow, moved: Moved | None) -> list[Happened]:
-    """The events of a report; a first one also says that the message was sent (C15.4)."""
-    if moved is None or not moved.report:
-        return []
-    types = [_EVENTS[row.report]] if row.report != "sent" else [SENT]
-    if moved.sent and types != [SENT]:
-        types.insert(0, SENT)
-    return [Happened(row.organization_id, row.env, row.channel, row.id, event) for event in types]
 
 
 def _referenced(status: Status) -> bool:

@@ -50,7 +50,7 @@ class SandboxReports:
     async def work(self) -> None:
         """Apply what is due, and note when the next one will be."""
         while True:
-            async with self._db.hot.transaction() as connection:
+            async with self._receipts.transaction() as connection:
                 now = self._clock.now()
                 rows = sorted(
                     await receipts.take_sandbox(connection, now, BLOCK), key=lambda row: (row["due_at"], row["step"])
@@ -68,7 +68,6 @@ class SandboxReports:
                 await self._receipts.take_in(
                     connection, ENV, [event for _, event in events if isinstance(event, Inbound)]
                 )
-            self._receipts.committed()
             if len(rows) < BLOCK:
                 break
         due_at = await receipts.next_sandbox(self._db)

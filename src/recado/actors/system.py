@@ -9,6 +9,7 @@ import structlog
 
 from recado.actors.callbacks import Callbacks
 from recado.actors.calls import Calls
+from recado.actors.consequences import Consequences
 from recado.actors.desk import Desk
 from recado.actors.due_poller import DuePoller
 from recado.actors.number import NumberActor
@@ -87,9 +88,10 @@ class ActorSystem:
         self._owner_since = clock.monotonic()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
-        self.receipts = Receipts(db, clock=clock, ids=ids, outbox=outbox)
+        self.consequences = Consequences(outbox)
+        self.receipts = Receipts(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
-        self.sending = Sending(db, clock=clock, tell=self.tell, outbox=outbox)
+        self.sending = Sending(db, clock=clock, tell=self.tell, consequences=self.consequences)
         self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
         self.callbacks = Callbacks(
             db,

@@ -117,6 +117,18 @@ class Settings(BaseSettings):
         "a text",
         "none",
     )
+    billing_enabled: bool = _setting(
+        True, "Whether sends are paid from a wallet. Without, no wallet exists.", "true or false", "`true`"
+    )
+    adapter_payments: Literal["", "bridge"] = _setting(
+        "",
+        "Who confirms the payments of top-ups in live; the administrator can in any case.",
+        "bridge or empty",
+        "none",
+    )
+    bridge_payments_secret: SecretStr | None = _setting(
+        None, "The secret with which the payments bridge signs its callbacks.", "a text", "none"
+    )
     sandbox_time_scale: float = Field(
         1.0,
         ge=0,
@@ -200,11 +212,14 @@ _NEEDED = {
 
 
 def _missing_together(settings: Settings) -> list[str]:
-    return [
+    missing = [
         f"{PREFIX}{name.upper()} is missing: {PREFIX}ADAPTER_CHATAPP={settings.adapter_chatapp} needs it"
         for name in _NEEDED.get(settings.adapter_chatapp, ())
         if getattr(settings, name) is None
     ]
+    if settings.adapter_payments and settings.bridge_payments_secret is None:
+        missing.append(f"{PREFIX}BRIDGE_PAYMENTS_SECRET is missing: {PREFIX}ADAPTER_PAYMENTS=bridge needs it")
+    return missing
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:

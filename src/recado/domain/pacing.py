@@ -13,8 +13,8 @@ from typing import Final
 CATCH_UP: Final = 0.2
 """Seconds of rate that may be caught up at once after a late wake-up."""
 
-_BUCKETS: Final = 64
-"""Whole seconds of departures that are counted, for display; a power of two above a minute."""
+_COUNTED: Final = 64
+"""Whole seconds of departures that are counted, for display: above a minute."""
 
 
 class Pacer:
@@ -47,13 +47,15 @@ class Pacer:
     ) -> None:
         self._guard = guard
         self._head = 0  # where the next departure is written
-        self._size = 0
-        self._ring = array("d")
+        self._size = 1
+        self._ring = array(
+            "d", [-inf]
+        )  # as large as a second has needed so far: most numbers send far below their rate
         self._opens = -inf  # the limit-th last departure plus one second
         self._ready = inf  # the moment when the next token is due
         self._anchor = inf  # the last departure, or the start
-        self._counts = array("I", bytes(_BUCKETS * array("I").itemsize))
-        self._last_second = 0
+        self._counts = array("I")  # pairs: a whole second, and the departures in it
+        self._last_second = -1
         self._set(per_second, limit)
         if start is not None:
             self._begin(start)
@@ -80,17 +82,21 @@ class Pacer:
         else:
             late = now - self._catch_up
             self._ready = max(late, self._ready) + self._interval
+        if self._size < self._limit and _a_second_after(self._ring[self._head]) + self._guard > now:
+            self._grow()
         head = self._head
         self._ring[head] = self._anchor = now
         head = head + 1 if head + 1 < self._size else 0
         self._head = head
-        # The limit-th last departure; the ring may be larger than the limit, after the limit was lowered.
-        index = head - self._limit
-        self._opens = _a_second_after(self._ring[index if index >= 0 else index + self._size]) + self._guard
+        # The limit-th last departure; the ring may be larger than the limit, after the limit was lowered. In a smaller
+        # one that departure is not known any more, because it is older than a second.
+        if self._size >= self._limit:
+            index = head - self._limit
+            self._opens = _a_second_after(self._ring[index if index >= 0 else index + self._size]) + self._guard
         second = int(now)
         if second != self._last_second:
             self._enter(second)
-        self._counts[second & (_BUCKETS - 1)] += 1
+        self._counts[-1] += 1
 
     def set_rate(self, per_second: float, *, limit: int | None = None) -> None:
         """Change the rate. What left already still counts: the new bound holds at once, and a debt stays."""
@@ -112,11 +118,9 @@ class Pacer:
         Exact up to one second and `limit` departures, beyond counted by whole seconds of the clock; at most a minute.
         """
         if seconds > 1.0:
-            whole = int(now)
-            first = max(int(now - seconds) + 1, whole - _BUCKETS + 1, self._last_second - _BUCKETS + 1)
-            return sum(
-                self._counts[second & (_BUCKETS - 1)] for second in range(first, min(whole, self._last_second) + 1)
-            )
+            first, last = int(now - seconds) + 1, int(now)
+            pairs = zip(self._counts[::2], self._counts[1::2], strict=True)
+            return sum(count for second, count in pairs if first <= second <= last)
         count = 0
         index = self._head
         while count < self._size:
@@ -129,7 +133,6 @@ class Pacer:
     def _begin(self, start: float) -> None:
         self._anchor = start
         self._ready = start + self._interval
-        self._last_second = int(start)
 
     def _set(self, per_second: float, limit: int | None) -> None:
         if per_second <= 0:
@@ -139,18 +142,24 @@ class Pacer:
         # Slow numbers lose nothing worth catching up, and keep their distance exactly.
         self._catch_up = CATCH_UP if per_second > 1.0 else 0.0
         self._limit = max(1, ceil(per_second)) if limit is None else limit
-        if self._limit > self._size:
-            # Oldest first; the new places stand for departures before all that are known.
-            known = self._ring[self._head :] + self._ring[: self._head]
-            self._ring = array("d", [-inf]) * (self._limit - self._size) + known
-            self._size = self._limit
-            self._head = 0
-        self._opens = _a_second_after(self._ring[(self._head - self._limit) % self._size]) + self._guard
+        self._opens = -inf
+        if self._size >= self._limit:
+            self._opens = _a_second_after(self._ring[(self._head - self._limit) % self._size]) + self._guard
+
+    def _grow(self) -> None:
+        """The ring would lose a departure that is not a second old."""
+        size = min(2 * self._size, self._limit)
+        # Oldest first; the new places stand for departures before all that are known.
+        known = self._ring[self._head :] + self._ring[: self._head]
+        self._ring = array("d", [-inf]) * (size - self._size) + known
+        self._size = size
+        self._head = 0
 
     def _enter(self, second: int) -> None:
-        for passed in range(max(self._last_second + 1, second - _BUCKETS + 1), second + 1):
-            self._counts[passed & (_BUCKETS - 1)] = 0
         self._last_second = second
+        self._counts.extend((second, 0))
+        if len(self._counts) > 4 * _COUNTED:
+            del self._counts[: -2 * _COUNTED]
 
 
 def _a_second_after(departure: float) -> float:

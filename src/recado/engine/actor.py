@@ -3,7 +3,6 @@
 An idle actor has no task: `Cell` starts one when the first message arrives and lets it end with the last.
 """
 
-import threading
 from typing import Any, ClassVar, Self
 
 import pykka
@@ -17,27 +16,6 @@ from recado.engine.reply import Reply
 from recado.engine.runtime import Runtime
 
 
-class StopFlag(threading.Event):
-    """pykka's stop event without the lock and queue of a threading one, which outweigh an idle actor."""
-
-    __slots__ = ("_set",)
-
-    def __init__(self) -> None:
-        self._set = False
-
-    def is_set(self) -> bool:
-        return self._set
-
-    def set(self) -> None:
-        self._set = True
-
-    def clear(self) -> None:
-        self._set = False
-
-    def wait(self, timeout: float | None = None) -> bool:
-        raise NotImplementedError("await ref.stop() instead of blocking the event loop")
-
-
 class Actor(pykka.Actor):
     """Override `handle`, and where needed `started`, `stopping` and `failed`; `__init__` only keeps what it is given.
 
@@ -45,7 +23,7 @@ class Actor(pykka.Actor):
     """
 
     mailbox_limit: ClassVar[int] = DEFAULT_LIMIT
-    context: ActorContext
+    actor_inbox: Mailbox
     _cell: Cell
     _has_start: ClassVar[bool] = False
     _has_stop: ClassVar[bool] = False
@@ -56,12 +34,22 @@ class Actor(pykka.Actor):
         cls._has_start = cls.started is not Actor.started or cls.on_start is not pykka.Actor.on_start
         cls._has_stop = cls.stopping is not Actor.stopping or cls.on_stop is not pykka.Actor.on_stop
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.actor_stopped = StopFlag()
+    def __init__(self, *_args: Any, **_kwargs: Any) -> None:
+        # Not pykka's constructor: a name, an event and a weak reference for each actor outweigh an idle one.
+        self.actor_inbox = self._create_actor_inbox()
         self._actor_ref = ActorRef(self)
 
     _actor_ref: ActorRef[Any]
+
+    @property
+    def context(self) -> ActorContext:
+        """What the actor may ask of its surroundings; not yet in the constructor."""
+        return ActorContext(self._cell)
+
+    @property
+    def actor_urn(self) -> str:  # type: ignore[override]  # read only
+        """The actor's name, which lasts as long as its address."""
+        return self.actor_inbox.urn
 
     @property
     def actor_ref(self) -> ActorRef[Self]:

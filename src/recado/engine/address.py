@@ -83,12 +83,7 @@ class Address(Child):
     def reopen(self) -> None:
         """Take messages (again), whether or not an incarnation is there to handle them."""
         self.mailbox.open()
-        self.ref.actor_stopped.clear()
         self._passivated = False
-
-    def _close(self) -> None:
-        self.mailbox.close()
-        self.ref.actor_stopped.set()
 
     def request_stop(self) -> None:
         """Stop once everything already in the mailbox is handled."""

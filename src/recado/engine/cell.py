@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from recado.engine.address import Address
 from recado.engine.child import State
-from recado.engine.context import ActorContext
 from recado.engine.errors import HandlerCancelled
 from recado.engine.failure import Crash, Failure
 from recado.engine.mailbox import ActorStop, Envelope, Halt, Mailbox
@@ -67,11 +66,11 @@ class Cell(Address):
         if not self._begun or self.mailbox.queue:
             self.wake()
         else:
-            self.mailbox.resting = True
+            self.mailbox.rest()
 
     def wake(self) -> None:
         """Start the task that serves the mailbox."""
-        self.mailbox.resting = False
+        self.mailbox.rise()
         # An empty context: the actor must not run under the log context of whoever happened to wake it.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
@@ -79,11 +78,7 @@ class Cell(Address):
         """Give a new incarnation the lasting address, also where its constructor handed its own ref on."""
         self.mailbox.cell = self
         actor._cell = self
-        actor.context = ActorContext(self)
-        for holder in (actor, actor.actor_ref):
-            holder.actor_urn = self.ref.actor_urn
-            holder.actor_inbox = self.mailbox
-            holder.actor_stopped = self.ref.actor_stopped
+        actor.actor_inbox = actor.actor_ref.actor_inbox = self.mailbox
         self.actor = actor
         self._begun = False
 
@@ -125,7 +120,7 @@ class Cell(Address):
             _obeyed(pause.order)
             self._obey_halts()
         else:
-            self._close()
+            self.mailbox.close()
             await self._farewell(actor)
             if self.mailbox.closed:
                 self.end()
@@ -138,7 +133,7 @@ class Cell(Address):
     async def _rest(self, actor: "Actor") -> None:
         if not self._passivating:
             self._task = None
-            self.mailbox.resting = True
+            self.mailbox.rest()
             return
         self._passivating = False
         await self._farewell(actor)
@@ -161,7 +156,7 @@ class Cell(Address):
         self.last_failure = failure = Failure.of(error, self.runtime.clock.now())
         if not supervised:
             _log.error("actor failed: %s (%s in %s)", self.path, failure.type, failure.where)
-            self._close()
+            self.mailbox.close()
         await self._guarded("failed", actor.failed(error))
         if self._on_crash is not None:
             await self._guarded("crash hook", self._on_crash(Crash(self.path, self.key, failure, message, error)))
@@ -193,13 +188,13 @@ class Cell(Address):
     def _forget(self, state: State) -> None:
         """Let go of the incarnation and its timers; the address stays."""
         self.actor = None
-        self.mailbox.resting = False
+        self.mailbox.rise()
         self.timers.cancel_all()
         self.mark_down(state)
 
     def end(self) -> None:
         """Dead for good: refuse what still waits and leave the tree."""
-        self._close()
+        self.mailbox.close()
         self._forget(State.STOPPED)
         dropped = self.mailbox.refuse_all()
         if dropped:
@@ -211,7 +206,7 @@ class Cell(Address):
         if self.owner is None:
             self.end()
             return
-        self._close()
+        self.mailbox.close()
         self._passivated = True
         self._forget(State.STOPPED)
         self._left("actor.passivated")

@@ -4,6 +4,7 @@ The bound counts tells and asks. What an actor owes itself (its stop, its own du
 would lose it.
 """
 
+import uuid
 from collections import deque
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,11 +29,14 @@ class Halt:
 
 CONTROL: Final = frozenset({ActorStop, Halt})
 
+# An empty deque weighs more than the rest of an idle actor's address. Takes nothing, should anybody put something in.
+_NOTHING: Final[deque[Envelope[Any]]] = deque(maxlen=0)
+
 
 class Mailbox:
     """First in, first out; belongs to the event loop's thread."""
 
-    __slots__ = ("_limit", "_room", "cell", "queue", "resting")
+    __slots__ = ("_limit", "_room", "_urn", "cell", "queue", "resting")
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.queue: deque[Envelope[Any]] = deque()
@@ -41,28 +45,34 @@ class Mailbox:
         self.resting = False
         self._limit = limit
         self._room = limit
+        self._urn: str | None = None
+
+    @property
+    def urn(self) -> str:
+        """The name that pykka gives to each actor: made when somebody asks, which is rare."""
+        if self._urn is None:
+            self._urn = uuid.uuid4().urn
+        return self._urn
 
     def put(self, envelope: Envelope[Any]) -> None:
         """Take a message. Raises `MailboxFull` at the bound and `ActorDeadError` after the actor's end."""
         queue = self.queue
-        # A closed mailbox has no room: one comparison covers both refusals on the hot path.
+        # A closed mailbox and one that rests have no room: one comparison on the hot path covers all that is unusual.
         if len(queue) >= self._room:
-            self._put_refused(envelope)
-            return
-        queue.append(envelope)
-        if self.resting and self.cell is not None:
-            self.cell.wake()
+            self._put_unusual(envelope)
+        else:
+            queue.append(envelope)
 
     def put_urgent(self, envelope: Envelope[Any], *, first: bool = False) -> None:
         """Take what the bound must not refuse (`first`: ahead of everything); dropped when the mailbox is closed."""
         if self.closed:
             return
+        if self.resting:
+            self._wake()
         if first:
             self.queue.appendleft(envelope)
         else:
             self.queue.append(envelope)
-        if self.resting and self.cell is not None:
-            self.cell.wake()
 
     def get(self) -> Envelope[Any]:
         """Take out the oldest message; IndexError when there is none (the runtime only looks when there is one)."""
@@ -88,6 +98,22 @@ class Mailbox:
         """Take messages (again), up to `limit` where given."""
         self._limit = self._limit if limit is None else limit
         self._room = self._limit
+        self.resting = False
+        if self.queue is _NOTHING:
+            self.queue = deque()
+
+    def rest(self) -> None:
+        """Nothing waits, and nobody looks: the next message has to wake the actor. Empty and open mailboxes only."""
+        self.queue = _NOTHING
+        self._room = 0
+        self.resting = True
+
+    def rise(self) -> None:
+        """The actor looks again, or has ended."""
+        if self.closed:
+            self.resting = False
+        elif self.resting:
+            self.open()
 
     def refuse_all(self) -> int:
         """Empty the mailbox of a dead actor: orders count as obeyed, asks fail. Returns how many tells are dropped."""
@@ -103,8 +129,15 @@ class Mailbox:
                 envelope.reply_to.set_exception((ActorDeadError, dead, None))
         return dropped
 
-    def _put_refused(self, envelope: Envelope[Any]) -> None:
-        if self.closed:
+    def _wake(self) -> None:
+        assert self.cell is not None  # noqa: S101 - a cell sent it to rest
+        self.cell.wake()
+
+    def _put_unusual(self, envelope: Envelope[Any]) -> None:
+        if self.resting:
+            self._wake()
+            self.put(envelope)
+        elif self.closed:
             successor = None if self.cell is None else self.cell.successor()
             if successor is None:
                 raise ActorDeadError("the actor has stopped")

@@ -18,7 +18,21 @@ A = TypeVar("A", bound="Actor")
 class ActorRef(pykka.ActorRef[A]):
     """Everything here returns at once; what `ask` and `stop` return is awaited. Call from the event loop's thread."""
 
-    actor_inbox: Mailbox
+    __slots__ = ("actor_class", "actor_inbox")
+
+    def __init__(self, actor: A) -> None:
+        # Not pykka's constructor: it keeps three more things for each actor, which the mailbox knows as well.
+        self.actor_class = type(actor)
+        self.actor_inbox: Mailbox = actor.actor_inbox
+
+    @property
+    def actor_urn(self) -> str:  # type: ignore[override]  # read only
+        """The actor's name, which lasts as long as its address."""
+        return self.actor_inbox.urn
+
+    def is_alive(self) -> bool:
+        """Whether messages are taken: until the actor's stop, through its restarts."""
+        return not self.actor_inbox.closed
 
     def tell(self, message: Any) -> None:
         """Send without waiting. Raises `MailboxFull` at the mailbox's bound, `ActorDeadError` after a stop."""

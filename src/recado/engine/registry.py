@@ -4,6 +4,7 @@ It is a view of one supervisor's children, so that what the supervisor restarts 
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 from recado.domain.clock import TimerHandle
@@ -52,7 +53,7 @@ class Registry(Generic[Key]):
             return child.ref
         ref: ActorRef[Any] = self._supervisor.spawn(
             key,
-            lambda: make(key),
+            partial(make, key),
             mailbox_limit=self._mailbox_limit,
             on_crash=self._on_crash,
         )

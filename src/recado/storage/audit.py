@@ -59,8 +59,22 @@ async def write(
     details: Mapping[str, Any] | None = None,
 ) -> None:
     """Add one entry; `action` is `<resource>.<verb>`, such as `api_key.revoke`."""
-    await connection.execute(
-        SQL.insert,
+    entry = entry_of(ids, actor, action, organization_id=organization_id, env=env, target_id=target_id, details=details)
+    await append(connection, entry)
+
+
+def entry_of(
+    ids: IdSource,
+    actor: Actor,
+    action: str,
+    *,
+    organization_id: str,
+    env: str | None,
+    target_id: str | None = None,
+    details: Mapping[str, Any] | None = None,
+) -> AuditEntry:
+    """One entry to `append`: made before its transaction, it is the same when that runs again."""
+    return AuditEntry(
         organization_id,
         ids.new(AUDIT),
         env,
@@ -71,6 +85,23 @@ async def write(
         actor.ip,
         actor.request_id,
         dict(details or {}),
+    )
+
+
+async def append(connection: Executor, entry: AuditEntry) -> None:
+    """Add an entry, once."""
+    await connection.execute(
+        SQL.insert,
+        entry.organization_id,
+        entry.id,
+        entry.env,
+        entry.actor_type,
+        entry.actor_id,
+        entry.action,
+        entry.target_id,
+        entry.ip,
+        entry.request_id,
+        entry.details,
     )
 
 

@@ -9,6 +9,7 @@ from recado.domain.ids import IdSource
 from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage import audit
 from recado.storage.message_reads import GENERIC_CHANNELS
+from recado.storage.moves import Effects, Moved, left
 from recado.storage.postgres import Connection, Database
 from recado.storage.sql import load
 
@@ -29,35 +30,66 @@ async def force(
 
 
 async def archive(
-    db: Database, ids: IdSource, actor: audit.Actor, organization_id: str, env: str, message_id: str, now: datetime
+    db: Database,
+    ids: IdSource,
+    actor: audit.Actor,
+    organization_id: str,
+    env: str,
+    message_id: str,
+    now: datetime,
+    effects: Effects,
 ) -> bool:
     """Withdraw a queued message, or put a failed one away (C15.4); False when it is in neither state."""
     async with db.transaction() as connection:
-        # `dispatch` first: it is what a claim in progress locks.
-        before = "queued"
-        moved = await connection.fetchval(
-            SQL.archive_queued,
-            organization_id,
-            env,
-            message_id,
-            now,
-            _WITHDRAWN,
-            _sources(MessageEvent.WITHDRAWN),
-        )
+        moved = await _withdraw(connection, organization_id, env, message_id, now)
         if moved is None:
-            before = "failed"
-            moved = await connection.fetchval(
-                SQL.archive_failed,
-                organization_id,
-                env,
-                list(GENERIC_CHANNELS),
-                message_id,
-                now,
-                _sources(MessageEvent.ARCHIVE),
-            )
-        if moved is not None:
-            await _record(connection, ids, actor, "message.archive", organization_id, env, message_id, before)
-    return moved is not None
+            moved = await _put_away(connection, organization_id, env, message_id, now)
+        if moved is None:
+            return False
+        committed = await effects.write(connection, [moved])
+        await _record(
+            connection, ids, actor, "message.archive", organization_id, env, message_id, str(moved.from_status)
+        )
+    committed()
+    return True
+
+
+async def _withdraw(
+    connection: Connection, organization_id: str, env: str, message_id: str, now: datetime
+) -> Moved | None:
+    # `dispatch` is touched first: it is what a claim in progress locks.
+    row = await connection.fetchrow(
+        SQL.archive_queued, organization_id, env, message_id, now, _WITHDRAWN, _sources(MessageEvent.WITHDRAWN)
+    )
+    if row is None:
+        return None
+    return left(row, env, row["channel"], MessageStatus.QUEUED.value, MessageStatus.ARCHIVED.value)
+
+
+async def _put_away(
+    connection: Connection, organization_id: str, env: str, message_id: str, now: datetime
+) -> Moved | None:
+    row = await connection.fetchrow(
+        SQL.archive_failed,
+        organization_id,
+        env,
+        list(GENERIC_CHANNELS),
+        message_id,
+        now,
+        _sources(MessageEvent.ARCHIVE),
+    )
+    if row is None:
+        return None
+    return Moved(
+        organization_id,
+        env,
+        row["channel"],
+        message_id,
+        MessageStatus.FAILED.value,
+        MessageStatus.ARCHIVED.value,
+        batch_id=row["batch_id"],
+        campaign_id=row["campaign_id"],
+    )
 
 
 def _sources(event: MessageEvent) -> list[str]:

@@ -4,13 +4,14 @@ What happens to a message on its way out is in `dispatch.py`; lists and reads fo
 what callers may do to a message in `message_moves.py`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recado.domain.errors import Unavailable
 from recado.storage.postgres import Database
-from recado.storage.rows import array, pack, pack_moments, pack_numbers
+from recado.storage.replacements import Replacement
+from recado.storage.rows import Executor, array, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("messages")
@@ -49,11 +50,14 @@ class NewMessage:
     accepted_at: datetime
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
+    replaces: Replacement | None = None  # the message whose place it takes (C15.4)
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """The message is committed."""
+    """The message is committed; `earlier`: by an earlier run of the same batch, whose answer was lost."""
+
+    earlier: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +71,22 @@ class Bound:
 
 AcceptResult = Stored | Bound
 STORED = Stored()
+STORED_EARLIER = Stored(earlier=True)
 
 
-async def accept(db: Database, batch: Sequence[NewMessage]) -> list[AcceptResult | Exception]:
+async def accept(executor: Executor, batch: Sequence[NewMessage]) -> list[AcceptResult | Exception]:
     """Store a batch, each row with its idempotency binding and its place in the queue; one commit."""
-    left_out = await _insert(db, batch)
+    left_out = await _insert(executor, batch)
     if not left_out:
         return [STORED] * len(batch)
-    # Without a key, what was left out had been stored by an earlier run of this batch, whose answer was lost.
     keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]
-    bindings = await bindings_of(db, keyed) if keyed else {}
-    return [
-        STORED if new.key_hash is None or new.id not in left_out else _bound(new, bindings.get(_key(new)))
-        for new in batch
-    ]
+    bindings = await bindings_of(executor, keyed) if keyed else {}
+    return [STORED if new.id not in left_out else _left_out(new, bindings) for new in batch]
 
 
-async def bindings_of(db: Database, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
+async def bindings_of(executor: Executor, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
     """What the idempotency keys of these messages are bound to."""
-    rows = await db.hot.fetch(
+    rows = await executor.fetch(
         SQL.bindings,
         [new.organization_id for new in batch],
         [new.env for new in batch],
@@ -110,12 +111,14 @@ async def unbind(db: Database, new: NewMessage, message_id: str) -> None:
     await db.execute(SQL.unbind, new.organization_id, new.env, new.key_hash, message_id)
 
 
-def _bound(new: NewMessage, found: Bound | None) -> AcceptResult | Exception:
+def _left_out(new: NewMessage, bindings: Mapping[tuple[str, str, bytes], Bound]) -> AcceptResult | Exception:
+    if new.key_hash is None:
+        return STORED_EARLIER
+    found = bindings.get(_key(new))
     if found is None:
         # Bound when we stored, gone when we looked: the key was freed in between, and the caller may try again.
         return Unavailable("The request could not be stored just now; send it again.")
-    # An earlier run of this batch, whose answer was lost, had stored it.
-    return STORED if found.message_id == new.id else found
+    return STORED_EARLIER if found.message_id == new.id else found
 
 
 def _key(new: NewMessage) -> tuple[str, str, bytes]:
@@ -123,10 +126,10 @@ def _key(new: NewMessage) -> tuple[str, str, bytes]:
     return (new.organization_id, new.env, new.key_hash)
 
 
-async def _insert(db: Database, batch: Sequence[NewMessage]) -> set[str]:
+async def _insert(executor: Executor, batch: Sequence[NewMessage]) -> set[str]:
     """Insert what can be inserted; answers the ids left out."""
     keyed = any(new.key_hash is not None for new in batch)
-    rows = await db.hot.fetch(
+    rows = await executor.fetch(
         SQL.accept,
         pack([new.organization_id for new in batch]),
         pack([new.env for new in batch]),

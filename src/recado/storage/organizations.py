@@ -8,7 +8,7 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.ids import ORGANIZATION, IdSource, created_at
 from recado.domain.scopes import KEY_SCOPES
-from recado.storage import api_keys, audit, numbers
+from recado.storage import api_keys, audit, ledger, numbers
 from recado.storage.api_keys import ApiKey
 from recado.storage.audit import Actor
 from recado.storage.directory import Directory
@@ -76,7 +76,7 @@ async def create_organization(
     random_bytes: Callable[[int], bytes],
     actor: Actor = audit.SYSTEM,
 ) -> NewOrganization:
-    """Make an organization with one key per environment and a connected sandbox number (C2.2).
+    """Make an organization with a key and a wallet per environment and a connected sandbox number (C2.2).
 
     To be run in one transaction. The keys hold every scope that a key may hold; the audit tells of them, the caller
     writes its entry for the organization itself.
@@ -102,6 +102,7 @@ async def create_organization(
             await audit.write(
                 connection, ids, actor, action, organization_id=organization.id, env=env, target_id=key.id
             )
+    await ledger.open_wallets(connection, ids, organization.id, now)
     number = await numbers.insert(
         connection,
         numbers.sandbox_number(ids, organization_id=organization.id, display_phone=SANDBOX_PHONE, now=now),

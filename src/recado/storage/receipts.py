@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.storage.moves import Moved
 from recado.storage.rows import Executor, affected, array, columns, pack, pack_moments
 from recado.storage.sql import load
 
@@ -28,6 +29,7 @@ _GUARDS = (
     _sources(MessageEvent.REPORT_FAILED),
     list(MESSAGE_MACHINE.sources(MessageEvent.LATE_DELIVERED)),
 )
+_LEFT = (MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +44,6 @@ class ReportRow:
     at: datetime
     last_error: str | None
     provider_message_id: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Moved:
-    """What a report did: `report`, it moved the message; `sent`, it was the first to say that the message had left."""
-
-    report: bool
-    sent: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +84,23 @@ class CallbackRow:
     received_at: datetime
 
 
-async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> dict[str, Moved]:
-    """Apply reports, at most one for each message; answers, for each message that exists, what they did."""
-    found = await executor.fetch(
+async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> dict[str, list[Moved]]:
+    """Apply reports, at most one for each message; answers, for each message that exists, its moves.
+
+    A message whose settlement keeps its row busy is left out, as if it were not known yet: its report comes too early.
+    """
+    found = await _apply(executor, rows, now)
+    busy = {row["id"] for row in found if row["busy"]}
+    if busy:
+        found = [row for row in found if not row["busy"]]
+        again = await _apply(executor, [row for row in rows if row.id in busy], now)
+        found += [row for row in again if not row["busy"]]
+    by_id = {row.id: row for row in rows}
+    return {row["id"]: _moves(by_id[row["id"]], row) for row in found}
+
+
+async def _apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> list[Any]:
+    found: list[Any] = await executor.fetch(
         SQL.apply,
         pack([row.organization_id for row in rows]),
         pack([row.env for row in rows]),
@@ -105,7 +113,36 @@ async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) ->
         now,
         *_GUARDS,
     )
-    return {row["id"]: Moved(row["moved"], row["was_sending"]) for row in found}
+    return found
+
+
+def _moves(report: ReportRow, row: Any) -> list[Moved]:
+    """What a report moved: a first one also says that the message was sent (C15.4)."""
+    if not row["moved"]:
+        return []
+
+    def move(from_status: str, to_status: str, *, priced: bool) -> Moved:
+        return Moved(
+            report.organization_id,
+            report.env,
+            report.channel,
+            report.id,
+            from_status,
+            to_status,
+            (row["price_coins"] or 0) if priced else 0,
+            row["price_kind"] if priced else None,
+            row["batch_id"],
+            row["campaign_id"],
+        )
+
+    if not row["was_sending"]:
+        # It had failed by an unknown outcome, as far as we knew: its price was released (C15.4).
+        late = row["status"] not in _LEFT and report.report != MessageStatus.FAILED
+        return [move(MessageStatus.FAILED if late else row["status"], report.report, priced=late)]
+    moves = [move(MessageStatus.SENDING, MessageStatus.SENT, priced=True)]
+    if report.report != MessageStatus.SENT:
+        moves.append(move(MessageStatus.SENT, report.report, priced=False))
+    return moves
 
 
 async def owners_of_accounts(executor: Executor, env: str, accounts: Sequence[str]) -> dict[str, tuple[str, str]]:

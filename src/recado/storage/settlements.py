@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.storage.moves import Moved, left
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, columns, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
@@ -21,7 +22,8 @@ _RETURNABLE = list(MESSAGE_MACHINE.sources(MessageEvent.RETURN_TO_QUEUE))
 _DEPARTED = [MessageStatus.SENDING, MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ]
 _FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]
 
-Settled = TypeVar("Settled", "Departed", "Failed", "Returned", "Uncertain")
+Ended = TypeVar("Ended", "Departed", "Failed")
+Unsettled = TypeVar("Unsettled", "Returned", "Uncertain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +90,14 @@ class Uncertain:
     planned: tuple[PlannedReport, ...] = ()
 
 
-async def departed(executor: Executor, rows: Sequence[Departed]) -> set[str]:
-    """sending → sent, with the departure and the counters of its minute; answers the ids that another had settled."""
+async def departed(executor: Executor, rows: Sequence[Departed]) -> list[Moved]:
+    """sending → sent, with the departure and the counters of its minute; answers what this moved.
+
+    What a report had settled before is not among them.
+    """
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
-        return await _left(
+        return await _rows(
             executor,
             SQL.sent,
             pack([row.organization_id for row in some]),
@@ -109,11 +114,14 @@ async def departed(executor: Executor, rows: Sequence[Departed]) -> set[str]:
             *_planned(some),
         )
 
-    return await _settle(rows, run)
+    return [
+        left(record, row.env, row.channel, MessageStatus.SENDING.value, MessageStatus.SENT.value)
+        for row, record in await _twice(rows, run)
+    ]
 
 
-async def failed(executor: Executor, rows: Sequence[Failed]) -> set[str]:
-    """queued or sending → failed; answers the ids that another had settled."""
+async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
+    """queued or sending → failed; answers what this moved."""
 
     async def run(some: Sequence[Failed]) -> list[Mapping[str, Any]]:
         arguments = columns(
@@ -123,9 +131,18 @@ async def failed(executor: Executor, rows: Sequence[Failed]) -> set[str]:
             ],
             7,
         )
-        return await _left(executor, SQL.failed, *arguments, _FAILABLE)
+        return await _rows(executor, SQL.failed, *arguments, _FAILABLE)
 
-    return await _settle(rows, run)
+    return [
+        left(
+            record,
+            row.env,
+            row.channel,
+            MessageStatus.QUEUED.value if row.queued else MessageStatus.SENDING.value,
+            MessageStatus.FAILED.value,
+        )
+        for row, record in await _twice(rows, run)
+    ]
 
 
 async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
@@ -148,7 +165,7 @@ async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
             ],
             8,
         )
-        return await _left(db.hot, SQL.returned, *arguments, epoch, some[-1].returned_at, _RETURNABLE)
+        return await _rows(db.hot, SQL.returned, *arguments, epoch, some[-1].returned_at, _RETURNABLE)
 
     await _settle(rows, run)
 
@@ -158,25 +175,36 @@ async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
 
     async def run(some: Sequence[Uncertain]) -> list[Mapping[str, Any]]:
         arguments = columns([(row.organization_id, row.id) for row in some], 2)
-        return await _left(db.hot, SQL.uncertain, *arguments, *_planned(some))
+        return await _rows(db.hot, SQL.uncertain, *arguments, *_planned(some))
 
     await _settle(rows, run)
 
 
-async def _settle(
-    rows: Sequence[Settled], run: Callable[[Sequence[Settled]], Awaitable[list[Mapping[str, Any]]]]
-) -> set[str]:
-    """Settle a batch, and once more what it left: a row that another statement was changing at the same moment.
+async def _twice(
+    rows: Sequence[Ended], run: Callable[[Sequence[Ended]], Awaitable[list[Mapping[str, Any]]]]
+) -> list[tuple[Ended, Mapping[str, Any]]]:
+    """Settle a batch, and once more what it did not: a row that another statement was changing at the same moment.
 
-    What is left then is settled already, by a report that was faster: its ids are the answer.
+    Answers what left the queue. The rest is settled already, by a report that was faster.
     """
-    left = {record["id"] for record in await run(rows)}
-    if left:
-        left = {record["id"] for record in await run([row for row in rows if row.id in left])}
-    return left
+    by_id = {row.id: row for row in rows}
+    settled: list[Mapping[str, Any]] = await run(rows)
+    if len(settled) < len(by_id):
+        done = {record["id"] for record in settled}
+        settled = settled + await run([row for row in rows if row.id not in done])
+    return [(by_id[record["id"]], record) for record in settled]
 
 
-async def _left(executor: Executor, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
+async def _settle(
+    rows: Sequence[Unsettled], run: Callable[[Sequence[Unsettled]], Awaitable[list[Mapping[str, Any]]]]
+) -> None:
+    """As `_twice`, for statements that answer the rows that they left."""
+    left_alone = {record["id"] for record in await run(rows)}
+    if left_alone:
+        await run([row for row in rows if row.id in left_alone])
+
+
+async def _rows(executor: Executor, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = await executor.fetch(statement, *arguments)
     return rows
 

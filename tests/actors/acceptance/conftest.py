@@ -13,6 +13,7 @@ import pytest
 
 from recado.actors.acceptance import Acceptance, Accepted
 from recado.actors.acceptance_rules import MessageDraft
+from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
 from recado.actors.sending import Sending
 from recado.domain.errors import Problem
@@ -161,7 +162,7 @@ async def house(database: Database) -> AsyncIterator[House]:
         database,
         clock=clock,
         tell=lambda number, message: told.append((number, message)),
-        outbox=Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+        consequences=Consequences(Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)),
     )
     windows = ChatWindows(database, clock=clock)
     await sending.start()

@@ -8,6 +8,7 @@ import pytest
 from tests.http.contract import Contract
 
 from recado.actors.acceptance import Acceptance
+from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.sending import Sending
@@ -20,6 +21,7 @@ from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.messages import message_routes
+from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.server import HttpServer
 from recado.storage import templates
@@ -108,8 +110,8 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     async def take(channel: str, adapter: str, body: bytes) -> None:
         callbacks.append((channel, adapter, body))
 
-    outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
-    sending = Sending(database, clock=clock, tell=lambda number, message: None, outbox=outbox)
+    consequences = Consequences(Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None))
+    sending = Sending(database, clock=clock, tell=lambda number, message: None, consequences=consequences)
     windows = ChatWindows(database, clock=clock)
     acceptance = Acceptance(
         database,
@@ -137,12 +139,14 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             acceptance=acceptance,
             explainer=Explainer(),
             forced=forced.append,
+            effects=consequences,
             cursors=Cursors(CursorSigner(b"c" * 32)),
         ),
+        *reprocess_routes(database=database, acceptance=acceptance),
         *sandbox_inbound_routes(
             database=database,
             numbers=directories.numbers,
-            receiver=Receipts(database, clock=clock, ids=ids, outbox=outbox),
+            receiver=Receipts(database, clock=clock, ids=ids, consequences=consequences),
         ),
         *callback_routes(
             providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take, verify_token=VERIFY_TOKEN

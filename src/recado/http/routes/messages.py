@@ -24,6 +24,7 @@ from recado.http.routes.message_models import (
 from recado.http.routes.message_view import AcceptedView, masked, message_view
 from recado.storage import message_moves, message_reads
 from recado.storage.message_reads import GENERIC_CHANNELS, Message, MessageFilter
+from recado.storage.moves import Effects
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
 
@@ -53,6 +54,7 @@ class MessageOperations:
         acceptance: Acceptance,
         explainer: Explainer,
         forced: Forced,
+        effects: Effects,
         cursors: Cursors,
     ) -> None:
         self._database = database
@@ -60,6 +62,7 @@ class MessageOperations:
         self._acceptance = acceptance
         self._explainer = explainer
         self._forced = forced
+        self._effects = effects
         self._cursors = cursors
         self._accepted = AcceptedView()
 
@@ -111,7 +114,14 @@ class MessageOperations:
     async def archive(self, call: Call) -> Reply:
         message: Message = call.resource
         moved = await message_moves.archive(
-            self._database, self._ids, actor_of(call), message.organization_id, message.env, message.id, call.now
+            self._database,
+            self._ids,
+            actor_of(call),
+            message.organization_id,
+            message.env,
+            message.id,
+            call.now,
+            self._effects,
         )
         if not moved:
             raise await self._refused(call, "Only a queued or failed message can be archived.")
@@ -161,10 +171,11 @@ def message_routes(
     acceptance: Acceptance,
     explainer: Explainer,
     forced: Forced,
+    effects: Effects,
     cursors: Cursors,
 ) -> tuple[Route, ...]:
-    """The operations on messages. `forced` tells the number's dispatcher."""
-    operations = MessageOperations(database, ids, acceptance, explainer, forced, cursors)
+    """The operations on messages. `forced` tells the number's dispatcher; `effects` follow what is archived."""
+    operations = MessageOperations(database, ids, acceptance, explainer, forced, effects, cursors)
     one = {"id": MESSAGE}
     return (
         Route(

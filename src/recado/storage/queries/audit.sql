@@ -1,6 +1,7 @@
 -- name: insert
 insert into audit (organization_id, id, env, actor_type, actor_id, action, target_id, ip, request_id, details)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+on conflict do nothing;
 
 -- name: page
 select * from audit

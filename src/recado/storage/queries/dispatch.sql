@@ -179,6 +179,7 @@ where
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
+-- Answers the rows that left the queue.
 with given as (
     select
         organization_id, env, channel, id, number_id, provider_message_id, moment(sent_us) as sent_at, template_category,
@@ -202,7 +203,7 @@ released as (
         where r.claimed_epoch is not null
     ) q
     where d.ctid = q.place
-    returning d.id
+    returning d.organization_id, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
 ),
 moved as (
     update messages m
@@ -247,11 +248,11 @@ counted as (
     on conflict (organization_id, number_id, minute) do update
     set sent = number_minutes.sent + excluded.sent, marketing = number_minutes.marketing + excluded.marketing
 )
-select g.id from given g where (g.id in (select id from released)) is not true;
+select organization_id, id, coins, price_kind, owner, campaign_id from released;
 
 -- name: failed
 -- queued or sending → failed, for good ($8: the states it may leave). A row that is to fail in the queue (`queued`) is left
--- alone when a claim was faster: its call may have begun.
+-- alone when a claim was faster: its call may have begun. Answers the rows that left the queue.
 with given as (
     select *
     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[])
@@ -271,7 +272,7 @@ released as (
         where (r.claimed_epoch is null) = g.queued
     ) q
     where d.ctid = q.place
-    returning d.id
+    returning d.organization_id, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
 ),
 moved as (
     update messages m
@@ -283,7 +284,7 @@ moved as (
         and m.status = any($8::text[])
     returning m.id
 )
-select g.id from given g where (g.id in (select id from released)) is not true;
+select organization_id, id, coins, price_kind, owner, campaign_id from released;
 
 -- name: returned
 -- sending → queued: a transient refusal, or a row that never left. `unspent`: the attempt does not count (C29.2).

@@ -42,13 +42,14 @@ stored as (
 queued as (
     insert into dispatch (
         organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id
+        held_base_ms, force, template_id, campaign_id
     )
     select
         g.organization_id, g.id, g.env, g.channel, g.number_id, g.class, 'single', g.due_at,
         case when g.due_at > g.accepted_at then g.due_at end,
         case when g.due_at > g.accepted_at then 'scheduled' end,
-        g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id
+        g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
+        g.campaign_id
     from given g
     where (g.id in (select id from stored)) is true -- hashed: see dispatch.sql
     on conflict do nothing
@@ -98,7 +99,7 @@ returning m.channel;
 with withdrawn as (
     delete from dispatch
     where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null
-    returning organization_id, env, channel, id
+    returning organization_id, env, channel, id, coins, price_kind, owner, campaign_id
 )
 update messages m
 set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
@@ -106,10 +107,10 @@ from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($6::text[])
-returning m.channel;
+returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.owner, w.campaign_id;
 
 -- name: archive_failed
 update messages
 set status = 'archived', archived_at = $5, updated_at = $5
 where organization_id = $1 and env = $2 and channel = any($3::text[]) and id = $4 and status = any($6::text[])
-returning channel;
+returning channel, batch_id, campaign_id;

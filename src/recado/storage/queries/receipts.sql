@@ -2,6 +2,8 @@
 -- Delivery reports, at most one for each message. A report on a `sending` message first makes it `sent` (C29.2); what is
 -- late, repeated or backward changes nothing (C15.4). $10: `sending`; $11, $12, $13, $14: the states that a report of
 -- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist, and what moved.
+-- A message that is `sending` moves only with its row of the queue, which is its lock: when another is changing that row at
+-- the same moment the message is `busy`, and its report is applied once more.
 with given as (
     select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id
     from unnest(
@@ -46,6 +48,7 @@ moved as (
     left join released r on r.id = g.id
     where
         m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+        and (m.status <> all($10::text[]) or r.id is not null)
         and (
             (g.report = 'sent' and m.status = any($10::text[]))
             or (g.report = 'delivered' and m.status = any($11::text[]))
@@ -87,7 +90,9 @@ counted as (
 select
     g.id,
     g.id in (select id from moved) as moved,
-    g.id in (select id from moved where was_sending) as was_sending
+    g.id in (select id from moved where was_sending) as was_sending,
+    m.status = any($10::text[]) and (g.id in (select id from moved)) is not true as busy,
+    m.status, m.price_coins, m.price_kind, m.batch_id, m.campaign_id -- as before the move
 from given g
 join messages m
     on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id;

@@ -1,0 +1,266 @@
+"""Accepting a batch: the rules once for what its messages share, one pass over its recipients, one durable commit.
+
+A batch of up to a block is made whole in that commit; of a larger one its first block, and the builder does the rest.
+Batches that come at the same time share a commit.
+"""
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from recado.actors.acceptance_rules import (
+    TEMPLATE,
+    MessageDraft,
+    TemplateShapes,
+    check_existing,
+    check_header,
+    check_priority,
+    check_references,
+    check_state,
+    due_time,
+    held_ms,
+)
+from recado.actors.batch_maker import BatchMaker, NotCovered
+from recado.actors.batch_rules import BatchDraft, accept_recipients, only_in_window
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem, Unavailable
+from recado.domain.ids import BATCH, IdSource, created_at
+from recado.domain.message import CLASS_OF, default_ttl
+from recado.storage import batches, messages
+from recado.storage.batch import Batcher
+from recado.storage.batches import Batch, NewBatch
+from recado.storage.chat_windows import WINDOW
+from recado.storage.idempotency import RETENTION
+from recado.storage.messages import Bound
+from recado.storage.numbers import Number, NumberDirectory
+from recado.storage.organizations import Organization, OrganizationDirectory
+from recado.storage.partitions import partition_repair
+from recado.storage.postgres import Database
+from recado.storage.templates import Template, TemplateDirectory
+
+IN_A_COMMIT = 8  # batches
+COMMITS_IN_FLIGHT = 3
+MOST_WAITING = 200  # batches: each may hold ten thousand recipients in memory
+_REBINDS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedBatch:
+    """Committed by this request."""
+
+    batch: NewBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedBatch:
+    """The key had made this batch before; it is shown as it is now."""
+
+    batch: Batch
+
+
+class BatchAcceptance:
+    """`sends_in`: the environments that have a chat-app provider. `unfinished`: a batch has blocks left to make."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        numbers: NumberDirectory,
+        organizations: OrganizationDirectory,
+        templates: TemplateDirectory,
+        maker: BatchMaker,
+        ids: IdSource,
+        clock: Clock,
+        sends_in: Collection[str],
+        unfinished: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._numbers = numbers
+        self._organizations = organizations
+        self._templates = templates
+        self._maker = maker
+        self._ids = ids
+        self._clock = clock
+        self._sends_in = frozenset(sends_in)
+        self._unfinished = unfinished
+        self._shapes = TemplateShapes()
+        self._plain: Batcher[NewBatch, bool] = Batcher(
+            "batches",
+            self._store_plain,
+            clock=clock,
+            max_rows=IN_A_COMMIT,
+            max_queue=MOST_WAITING,
+            concurrency=COMMITS_IN_FLIGHT,
+            repair=partition_repair(db, clock),
+        )
+        self._others: Batcher[NewBatch, bool] = Batcher(
+            "batches with more",
+            self._store_others,
+            clock=clock,
+            max_rows=IN_A_COMMIT,
+            max_queue=MOST_WAITING,
+            concurrency=COMMITS_IN_FLIGHT,
+            repair=partition_repair(db, clock),
+        )
+
+    async def start(self) -> None:
+        await self._plain.start()
+        await self._others.start()
+
+    async def stop(self) -> None:
+        """Flushes what was given."""
+        await self._others.stop()
+        await self._plain.stop()
+
+    async def accept(self, draft: BatchDraft) -> AcceptedBatch | ReplayedBatch:
+        """Store the batch, or find the one that its key made. Raises `Problem` for whatever forbids it as a whole."""
+        try:
+            new = await self._checked(draft)
+            if draft.env not in self._sends_in:
+                raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
+            return await self.store(new)
+        except Problem as refusal:
+            # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
+            replayed = None if isinstance(refusal, Unavailable) else await self._replay(draft)
+            if replayed is None:
+                raise refusal from None
+            return replayed
+
+    async def store(self, new: NewBatch) -> AcceptedBatch | ReplayedBatch:
+        """Commit a batch as it is, or find the one that its key made: also for batches that no body described."""
+        await self._maker.prepare(new)
+        batcher = self._plain if self._maker.is_plain(new) else self._others
+        for _ in range(_REBINDS):
+            if await batcher.put(new):
+                if new.rest:
+                    self._unfinished()
+                return AcceptedBatch(new)
+            replayed = await self._made_by(new, await self._bound(new))
+            if isinstance(replayed, Batch):
+                return AcceptedBatch(new) if replayed.id == new.id else ReplayedBatch(replayed)
+        raise Unavailable("The Idempotency-Key is in use by several requests at once.")
+
+    # The rules ------------------------------------------------------------------------------------------------------
+
+    async def _checked(self, draft: BatchDraft) -> NewBatch:
+        key, message = (draft.organization_id, draft.env), draft.message()
+        check_existing(message)
+        number_key = (*key, draft.number_id)
+        number = self._numbers.peek(number_key) or await self._numbers.get(number_key)
+        organization_id, template = draft.organization_id, None
+        organization = self._organizations.peek(organization_id) or await self._organizations.get(organization_id)
+        if draft.template_id is not None:
+            template_key = (*key, draft.template_id)
+            template = self._templates.peek(template_key) or await self._templates.get(template_key)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        check_references(message, number, template)
+        assert number is not None  # noqa: S101 - what check_references has just made sure
+        return await self._new(draft, message, number, organization, template)
+
+    async def _new(
+        self,
+        draft: BatchDraft,
+        message: MessageDraft,
+        number: Number,
+        organization: Organization,
+        template: Template | None,
+    ) -> NewBatch:
+        variables, category = 0, None
+        if template is not None:
+            category = template.category
+            variables, header = self._shapes.of(template)
+            check_header(message, header)
+        check_priority(message, category)
+        batch_id = self._ids.new(BATCH)
+        now = created_at(batch_id)
+        due_at = due_time(message, now)
+        check_state(number, template)
+        accepted = accept_recipients(draft, variables)
+        if draft.type != TEMPLATE:
+            hashes = accepted.recipients.hashes
+            since = now - WINDOW
+            only_in_window(
+                accepted,
+                await batches.with_open_window(self._db.hot, draft.organization_id, number.id, hashes, since),
+            )
+        seconds, left_out = draft.ttl_seconds, accepted.left_out
+        ttl_ms = (
+            int(default_ttl(category, draft.priority).total_seconds()) * 1000 if seconds is None else seconds * 1000
+        )
+        return NewBatch(
+            organization_id=draft.organization_id,
+            env=draft.env,
+            id=batch_id,
+            name=draft.name,
+            channel=draft.channel,
+            number_id=number.id,
+            type=draft.type,
+            template_id=draft.template_id,
+            payload=None if draft.payload is None else orjson.dumps(draft.payload).decode(),
+            klass=CLASS_OF[draft.priority],
+            campaign_id=draft.campaign_id,
+            scheduled_at=due_at if draft.scheduled_at is not None else None,
+            ttl_ms=ttl_ms,
+            held_base_ms=held_ms(number, organization, now),
+            accepted_at=now,
+            requested=len(draft.recipients),
+            recipients=accepted.recipients,
+            skipped=left_out.count,
+            skipped_reasons=orjson.dumps(left_out.reasons).decode(),
+            errors=orjson.dumps(left_out.errors).decode(),
+            created_by_id=draft.created_by_id,
+            key_hash=draft.key_hash,
+            fingerprint=draft.fingerprint,
+        )
+
+    # The commit -----------------------------------------------------------------------------------------------------
+
+    async def _store_plain(self, made: Sequence[NewBatch]) -> list[bool | Exception]:
+        left_out = await self._maker.create_plain(made)
+        for new in made:
+            if new.id not in left_out:
+                self._maker.told(new)
+        return [new.id not in left_out for new in made]
+
+    async def _store_others(self, made: Sequence[NewBatch]) -> list[bool | Exception]:
+        """Each in a transaction of its own: one that is not covered is undone alone, in the order of arrival."""
+        return [await self._store_other(new) for new in made]
+
+    async def _store_other(self, new: NewBatch) -> bool | Exception:
+        try:
+            async with self._db.hot.transaction() as connection:
+                committed = await self._maker.create_batch(connection, new)
+        except NotCovered as refused:
+            return refused.problem
+        if committed is None:
+            return False
+        committed()
+        return True
+
+    # Repeats --------------------------------------------------------------------------------------------------------
+
+    async def _bound(self, new: NewBatch | BatchDraft) -> Bound | None:
+        if new.key_hash is None:
+            return None
+        return await messages.binding(self._db, new.organization_id, new.env, new.key_hash)
+
+    async def _replay(self, draft: BatchDraft) -> ReplayedBatch | None:
+        bound = await self._bound(draft)
+        if bound is None or self._clock.now() - bound.created_at >= RETENTION:
+            return None
+        found = await self._made_by(draft, bound)
+        return None if found is None else ReplayedBatch(found)
+
+    async def _made_by(self, new: NewBatch | BatchDraft, bound: Bound | None) -> Batch | None:
+        """The batch that holds the key; None when the key is free."""
+        if bound is None:
+            # Without a key, only an earlier run of the same commit can have left it out.
+            return await batches.get(self._db, new.key) if isinstance(new, NewBatch) else None
+        if self._clock.now() - bound.created_at >= RETENTION:
+            await batches.unbind(self._db, new.organization_id, new.env, new.key_hash, bound.message_id)
+            return None
+        if bound.fingerprint != new.fingerprint:
+            raise Problem("IDEMPOTENCY_KEY_REUSED", "The Idempotency-Key was used with another request.")
+        return await batches.get(self._db, (new.organization_id, new.env, bound.message_id))

@@ -1,0 +1,259 @@
+"""Makes the messages of batches: the first block in the commit of the batch, the others a block a commit (C15.5).
+
+What a commit made is told to the number's dispatcher at once, so that a batch starts to leave while it is being made.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from recado.actors.consequences import Consequences
+from recado.actors.lane import WINDOW
+from recado.actors.row import Row
+from recado.actors.sending import Arrived, Tell
+from recado.actors.totals import Totals
+from recado.domain.batch import BLOCK
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem
+from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.message import MessageStatus
+from recado.storage import batches, replacements, totals
+from recado.storage.batch_rows import Block, Recipients
+from recado.storage.batches import BatchKey, NewBatch, PendingBlock
+from recado.storage.moves import AfterCommit, Moved
+from recado.storage.postgres import Database
+from recado.storage.replacements import Replacement
+from recado.storage.rows import Executor
+
+MILLISECOND = timedelta(milliseconds=1)
+
+_FAILED = (MessageStatus.FAILED.value,)
+
+
+class Tariff(Protocol):
+    """What messages cost, and the wallet that pays (C25.2)."""
+
+    @property
+    def charges(self) -> bool:
+        """Whether there are wallets here."""
+        ...
+
+    async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
+        """Give each message of the block its price."""
+        ...
+
+    async def hold(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
+        """Hold so much, in the transaction that makes the messages; the refusal when it is not covered."""
+        ...
+
+
+class NotCovered(Exception):
+    """The wallet does not cover a block: nothing of it is made."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.code)
+        self.problem = problem
+
+
+class BatchMaker:
+    """Writes in the caller's transaction, and tells what it wrote after the commit."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        tell: Tell,
+        totals: Totals,
+        consequences: Consequences,
+        tariff: Tariff,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._ids = ids
+        self._tell = tell
+        self._totals = totals
+        self._consequences = consequences
+        self._tariff = tariff
+
+    def is_plain(self, batch: NewBatch) -> bool:
+        """Whether one statement is all that its commit takes: no wallet, no campaign, nothing that it replaces."""
+        return not self._tariff.charges and batch.campaign_id is None and batch.recipients.replaces is None
+
+    async def prepare(self, batch: NewBatch) -> None:
+        """Cut the recipients into blocks, and price the first one."""
+        recipients = batch.recipients
+        batch.first = self._block(recipients if len(recipients) <= BLOCK else recipients.part(0, BLOCK))
+        batch.rest = [recipients.part(start, start + BLOCK).dump() for start in range(BLOCK, len(recipients), BLOCK)]
+        if self._tariff.charges:
+            await self._tariff.price(batch, batch.first, batch.accepted_at)
+        self._totals.noted(batch.organization_id, batch.env)
+
+    async def create_plain(self, made: Sequence[NewBatch]) -> set[str]:
+        """Store prepared batches for which `is_plain` holds, in one statement; answers the ids of those left out."""
+        return await batches.insert(self._db.hot, made)
+
+    async def create_batch(self, connection: Executor, batch: NewBatch) -> AfterCommit | None:
+        """Store a prepared batch with its first messages, in a transaction; answers what to do after the commit.
+
+        None: its idempotency key is bound already, or an earlier run of the same commit had stored it. Raises
+        `NotCovered` when the wallet does not hold its price: the transaction must then be undone. Recipients whose
+        message was replaced meanwhile are left out.
+        """
+        first = batch.first
+        assert first is not None  # noqa: S101 - `prepare` comes first
+        locked = await self._lock(connection, batch, first)
+        if locked is not first:
+            batch.leave_out(len(first.ids) - len(locked.ids), batches.ALREADY_REPLACED)
+            batch.first = locked
+            if not locked.ids and not batch.rest:
+                batch.recipients = locked.recipients
+        if batch.id in await batches.insert(connection, [batch]):
+            return None
+        after = await self._follow(connection, batch, locked, batch.accepted_at, counted=True)
+
+        def committed() -> None:
+            after()
+            self.told(batch)
+
+        return committed
+
+    async def make_next(self, key: BatchKey) -> int | None:
+        """Make the next block of a batch that is `building`; answers the blocks left, None when there was none to make.
+
+        Raises `NotCovered`; the block is still there then.
+        """
+        pending = await batches.next_block(self._db.hot, key)
+        if pending is None:
+            return None
+        now = self._clock.now()
+        block = self._block(pending.recipients)
+        if self._tariff.charges:
+            await self._tariff.price(pending, block, now)
+        try:
+            async with self._db.hot.transaction() as connection:
+                block = await self._lock(connection, pending, block)
+                await batches.add(connection, pending, block, now)
+                after = await self._follow(connection, pending, block, now, counted=False)
+                gone = len(pending.recipients) - len(block.ids)
+                blocks_left = await batches.block_made(connection, pending, now, gone)
+                if blocks_left is None:
+                    raise _MovedMeanwhile
+        except _MovedMeanwhile:
+            return None
+        after()
+        self._arrived(pending, block, pending.scheduled_at or now, now)
+        return blocks_left
+
+    def told(self, batch: NewBatch) -> None:
+        """A batch was committed: its number's dispatcher knows its first messages."""
+        if batch.first is not None:
+            self._arrived(batch, batch.first, batch.due_at, batch.accepted_at)
+
+    # The parts ------------------------------------------------------------------------------------------------------
+
+    def _block(self, recipients: Recipients) -> Block:
+        new, count = self._ids.new, len(recipients)
+        return Block(recipients, [new(MESSAGE) for _ in range(count)], [None] * count, [None] * count)
+
+    async def _lock(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> Block:
+        """Without the recipients whose old message has a replacement already; the others are marked as replaced."""
+        old_ids = block.recipients.replaces
+        if old_ids is None:
+            return block
+        wanted = [
+            Replacement(batch.organization_id, batch.env, batch.channel, old_id, new_id, include_uncertain=True)
+            for old_id, new_id in zip(old_ids, block.ids, strict=True)
+        ]
+        free = await replacements.lock(connection, wanted, _FAILED)
+        await replacements.replace(connection, [one for one in wanted if one.old_id in free], self._clock.now())
+        if len(free) == len(wanted):
+            return block
+        places = [place for place, old_id in enumerate(old_ids) if old_id in free]
+        return Block(
+            block.recipients.only(places),
+            [block.ids[place] for place in places],
+            [block.coins[place] for place in places],
+            [block.price_kinds[place] for place in places],
+        )
+
+    async def _follow(
+        self, connection: Executor, batch: NewBatch | PendingBlock, block: Block, now: datetime, *, counted: bool
+    ) -> AfterCommit:
+        """The hold, the totals and whatever else follows from new messages. `counted`: in the batch's own total."""
+        organization_id, env, _ = batch.key
+        held = block.held
+        if held:
+            refusal = await self._tariff.hold(connection, organization_id, env, held)
+            if refusal is not None:
+                raise NotCovered(refusal)
+        if not counted:
+            delta = [len(block.ids), len(block.ids), 0, 0, 0, 0, 0, held, 0]
+            await totals.add(connection, {(organization_id, env, totals.BATCH, batch.id): delta}, now)
+        if batch.campaign_id is None or not block.ids:
+            return _nothing
+        return await self._consequences.write(
+            connection,
+            [
+                Moved(
+                    organization_id,
+                    env,
+                    batch.channel,
+                    message_id,
+                    None,
+                    MessageStatus.QUEUED.value,
+                    coins or 0,
+                    campaign_id=batch.campaign_id,
+                )
+                for message_id, coins in zip(block.ids, block.coins, strict=True)
+            ],
+        )
+
+    def _arrived(self, batch: NewBatch | PendingBlock, block: Block, due_at: datetime, now: datetime) -> None:
+        if due_at > now or not block.ids:
+            return
+        # One more than fits tells the lane that there are more in the table.
+        rows = tuple(_rows(batch, block, due_at, WINDOW + 1))
+        self._tell((batch.organization_id, batch.env, batch.number_id), Arrived(rows))
+
+
+class _MovedMeanwhile(Exception):
+    """The batch was paused or canceled while its block was made: the block is undone."""
+
+
+def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit: int) -> list[Row]:
+    recipients = block.recipients
+    count = min(limit, len(block.ids))
+    types = recipients.types or [batch.type] * count
+    templates = recipients.template_ids or [None] * count
+    payloads = recipients.payloads or [None] * count
+    expires_at = due_at + batch.ttl_ms * MILLISECOND
+    return [
+        Row(
+            batch.organization_id,
+            batch.env,
+            batch.channel,
+            block.ids[place],
+            batch.number_id,
+            batch.klass,
+            batch.id,
+            due_at,
+            batch.ttl_ms,
+            expires_at,
+            batch.held_base_ms,
+            0,
+            False,
+            recipients.phones[place],
+            recipients.hashes[place],
+            types[place],
+            templates[place] or batch.template_id,
+            payloads[place] or batch.payload,
+            recipients.template_vars[place],
+        )
+        for place in range(count)
+    ]
+
+
+def _nothing() -> None:
+    """Nothing is left to do."""

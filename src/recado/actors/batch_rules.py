@@ -1,0 +1,163 @@
+"""What makes the recipients of a batch acceptable, one pass over all of them (C15.5).
+
+What concerns the whole batch is refused as for a single message (`acceptance_rules.py`); what concerns one recipient only
+leaves that one out, with its reason.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from recado.actors.acceptance_rules import MessageDraft
+from recado.domain.batch import DUPLICATE, MAX_ERRORS
+from recado.domain.errors import Problem
+from recado.domain.message import Priority
+from recado.domain.metadata import metadata_errors
+from recado.domain.phones import canonical_phone, recipient_hash
+from recado.storage.batch_rows import Recipients
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchDraft:
+    """A well-formed batch as a caller gave it. `template_vars`, `metadata`: of recipients who have none of their own."""
+
+    organization_id: str
+    env: str
+    channel: str
+    number_id: str
+    type: str
+    priority: Priority
+    recipients: Sequence[Mapping[str, Any]]
+    name: str | None = None
+    template_id: str | None = None
+    template_vars: Sequence[str] | None = None
+    payload: Mapping[str, Any] | None = None
+    campaign_id: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    scheduled_at: datetime | None = None
+    ttl_seconds: int | None = None
+    created_by_id: str | None = None
+    key_hash: bytes | None = None
+    fingerprint: bytes | None = None
+
+    def message(self) -> MessageDraft:
+        """What its messages share, as the rules of one message take it."""
+        return MessageDraft(
+            organization_id=self.organization_id,
+            env=self.env,
+            channel=self.channel,
+            number_id=self.number_id,
+            to="",
+            type=self.type,
+            priority=self.priority,
+            template_id=self.template_id,
+            payload=self.payload,
+            scheduled_at=self.scheduled_at,
+        )
+
+
+@dataclass(slots=True)
+class LeftOut:
+    """Recipients that get no message: how many for which code, and where the first 100 of them stand."""
+
+    count: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, place: int, member: str, code: str, message: str) -> None:
+        self.count += 1
+        self.reasons[code] = self.reasons.get(code, 0) + 1
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append({"path": f"/recipients/{place}{member}", "code": code, "message": message})
+
+
+@dataclass(slots=True)
+class Accepted:
+    """The recipients that get a message. `places`: where each stood in the request."""
+
+    recipients: Recipients
+    places: list[int]
+    left_out: LeftOut
+
+
+def accept_recipients(draft: BatchDraft, variables: int) -> Accepted:
+    """Take the recipients, each phone once; `variables`: how many the template declares."""
+    organization_id, common = draft.organization_id, draft.template_vars
+    with_template = draft.template_id is not None
+    common_text, common_error = _variables(common, variables) if with_template else (None, None)
+    common_metadata = _text(draft.metadata)
+    phones: dict[str, None] = {}
+    hashes: list[int] = []
+    texts: list[str | None] = []
+    metadata: list[str | None] = []
+    places: list[int] = []
+    left_out = LeftOut()
+    for place, given in enumerate(draft.recipients):
+        to = given.get("to")
+        if to is None or given.get("contactId") is not None:
+            left_out.add(place, *_without_phone(given))
+            continue
+        try:
+            phone = canonical_phone(to)
+        except Problem as problem:
+            left_out.add(place, "/to", problem.code, problem.detail)
+            continue
+        if phone in phones:
+            left_out.add(place, "", DUPLICATE, "The recipient stands in the list before.")
+            continue
+        own = given.get("templateVars")
+        if not with_template or own is None:
+            text, error = common_text, common_error
+        else:
+            text, error = _variables(own, variables)
+        if error is not None:
+            left_out.add(place, "/templateVars", "TEMPLATE_VARS_MISMATCH", error)
+            continue
+        attached = given.get("metadata")
+        if attached is not None and (wrong := metadata_errors(attached, "")):
+            left_out.add(place, f"/metadata{wrong[0].path}", "METADATA_INVALID", wrong[0].message)
+            continue
+        phones[phone] = None
+        hashes.append(recipient_hash(organization_id, phone))
+        texts.append(text)
+        metadata.append(common_metadata if attached is None else _text(attached))
+        places.append(place)
+    return Accepted(Recipients(list(phones), hashes, texts, metadata), places, left_out)
+
+
+def only_in_window(accepted: Accepted, hashes: set[int]) -> None:
+    """Leave out whoever has not written to the number: a free-form message does not reach them (C15.2.2)."""
+    recipients = accepted.recipients
+    inside = []
+    for index, (recipient, place) in enumerate(zip(recipients.hashes, accepted.places, strict=True)):
+        if recipient in hashes:
+            inside.append(index)
+        else:
+            accepted.left_out.add(
+                place, "", "WINDOW_CLOSED", "The recipient has not written to this number in the last 24 hours."
+            )
+    accepted.recipients = recipients.only(inside)
+    accepted.places = [accepted.places[index] for index in inside]
+
+
+def _without_phone(given: Mapping[str, Any]) -> tuple[str, str, str]:
+    if given.get("contactId") is not None:
+        return "/contactId", "REFERENCE_NOT_FOUND", "What contactId refers to does not exist."
+    return "", "RECIPIENT_MISSING", "A recipient needs `to` or `contactId`."
+
+
+def _variables(given: Sequence[str] | None, count: int) -> tuple[str | None, str | None]:
+    """The variables as JSON, and what is wrong with them (C15.2.1)."""
+    given = given or ()
+    if len(given) != count:
+        return None, f"The template takes {count} variables; {len(given)} were given."
+    if not all(given):
+        return None, "A variable of a template must not be empty."
+    return (orjson.dumps(given).decode() if given else None), None
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else orjson.dumps(value).decode()

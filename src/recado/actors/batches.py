@@ -1,0 +1,170 @@
+"""The life of batches after their acceptance: building, pauses, cancels, completion (C15.5).
+
+The rows are the truth. What a caller's move leaves to be done in blocks (holding back, letting go, withdrawing) is taken
+up again after a crash: a batch stays open until nothing of it is left to happen.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+
+from recado.actors.batch_maker import BatchMaker, NotCovered
+from recado.actors.consequences import Consequences
+from recado.actors.number_messages import OwnerMoved
+from recado.actors.owners import Owners
+from recado.actors.sending import Tell
+from recado.domain.batch import BLOCK, NO_BALANCE, BatchEvent, BatchStatus
+from recado.domain.clock import Clock
+from recado.engine.periodic import Periodic
+from recado.storage import batches
+from recado.storage.batches import Batch, BatchKey
+from recado.storage.postgres import Database
+from recado.storage.totals import BATCH, TotalsKey
+
+log = structlog.get_logger()
+
+LOOK_EVERY = 1.0  # seconds
+LOOK_AT_ALL_EVERY = 60  # looks: a minute (C32)
+
+
+class Batches:
+    """A service; and the moves that callers make."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        maker: BatchMaker,
+        owners: Owners,
+        consequences: Consequences,
+        tell: Tell,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._maker = maker
+        self._owners = owners
+        self._consequences = consequences
+        self._tell = tell
+        self._emptied: set[BatchKey] = set()
+        self._looks = 0
+        self._worker = Periodic("batches", LOOK_EVERY, self.work, clock, at_once=True)
+
+    async def start(self) -> None:
+        """Before any number starts: what is paused must not leave."""
+        self._owners.load(await batches.open_batches(self._db))
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        await self._worker.stop()
+
+    def hint(self) -> None:
+        """A batch has rows left to make."""
+        self._worker.hint()
+
+    def emptied(self, keys: Sequence[TotalsKey]) -> None:
+        """Nothing of these is queued or sending any more."""
+        found = {(organization_id, env, key) for organization_id, env, kind, key in keys if kind == BATCH}
+        if found:
+            self._emptied |= found
+            self._worker.hint()
+
+    # What callers do ------------------------------------------------------------------------------------------------
+
+    async def pause(self, batch: Batch) -> bool:
+        """Hold its queued messages back; False when its state does not allow it."""
+        return await self._pause((batch.organization_id, batch.env, batch.id), BatchEvent.PAUSE)
+
+    async def resume(self, batch: Batch) -> bool:
+        """Let it go on; False when it is not paused."""
+        key = (batch.organization_id, batch.env, batch.id)
+        held_ms = await batches.resume(self._db, key, self._clock.now())
+        if held_ms is None:
+            return False
+        self._owners.resumed(batch.id, held_ms)
+        self._tell((batch.organization_id, batch.env, batch.number_id), OwnerMoved(batch.id))
+        self._emptied.add(key)  # its last message may have left while it was paused
+        self._worker.hint()
+        return True
+
+    async def cancel(self, batch: Batch) -> bool:
+        """Withdraw its queued messages and make no more; False when it is over already."""
+        key = (batch.organization_id, batch.env, batch.id)
+        if not await batches.cancel(self._db, key, self._clock.now()):
+            return False
+        self._owners.canceled(batch.id)
+        await self._withdraw(key)
+        self._emptied.add(key)
+        self._worker.hint()
+        return True
+
+    async def _pause(self, key: BatchKey, event: BatchEvent, reason: str | None = None) -> bool:
+        now = self._clock.now()
+        if not await batches.pause(self._db, key, now, event, reason):
+            return False
+        # From here on no dispatcher lets a message of it go; the blocks only spare them the look at each.
+        self._owners.paused(key[2], now)
+        while self._owners.holds(key[2]) and await batches.hold(self._db, key, BLOCK) == BLOCK:
+            pass
+        return True
+
+    async def _withdraw(self, key: BatchKey) -> None:
+        while True:
+            async with self._db.hot.transaction() as connection:
+                moved = await batches.withdraw(connection, key, self._clock.now(), BLOCK)
+                committed = await self._consequences.write(connection, moved)
+            committed()
+            if len(moved) < BLOCK:
+                return
+
+    # What happens by itself -----------------------------------------------------------------------------------------
+
+    async def work(self) -> None:
+        """One look."""
+        if self._looks % LOOK_AT_ALL_EVERY == 0:
+            await self._look_at_all()
+        self._looks += 1
+        await self._build()
+        await self._close()
+
+    async def _build(self) -> None:
+        """Block by block, batch by batch, so that a large one does not keep the others waiting."""
+        while keys := await batches.building(self._db):
+            made = [await self._make_next(key) for key in keys]
+            if not any(made):
+                return
+            await self._close()
+
+    async def _make_next(self, key: BatchKey) -> bool:
+        try:
+            blocks_left = await self._maker.make_next(key)
+        except NotCovered:
+            log.info("batch_paused", batch_id=key[2], reason=NO_BALANCE)
+            await self._pause(key, BatchEvent.NOT_COVERED, NO_BALANCE)
+            return False
+        if blocks_left == 0:
+            self._emptied.add(key)  # all that was made before may have left
+        return blocks_left is not None
+
+    async def _close(self) -> None:
+        keys, self._emptied = sorted(self._emptied), set()
+        if not keys:
+            return
+        try:
+            for key in await batches.close(self._db, keys, self._clock.now()):
+                self._owners.gone(key[2])
+        except BaseException:
+            self._emptied.update(keys)
+            raise
+
+    async def _look_at_all(self) -> None:
+        """Take up what a crash or a lost hint left undone."""
+        for batch in await batches.open_batches(self._db):
+            match batch.status:
+                case BatchStatus.CANCELED:
+                    await self._withdraw(batch.key)
+                    self._emptied.add(batch.key)
+                case BatchStatus.RUNNING | BatchStatus.BUILDING:
+                    self._emptied.add(batch.key)
+                    if batch.held_ms:
+                        self._tell((batch.organization_id, batch.env, batch.number_id), OwnerMoved(batch.id))

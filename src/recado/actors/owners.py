@@ -1,0 +1,70 @@
+"""Which batches hold their messages back, known to every dispatcher of the process: the gate `held` of C14.5.
+
+The rows of `batches` are the truth; this is read from them at the start and changed after each commit that moves one.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recado.domain.batch import BatchStatus
+from recado.storage.batches import OpenBatch
+
+_HELD = frozenset({BatchStatus.PAUSED.value, BatchStatus.CANCELED.value})
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+@dataclass(slots=True)
+class _Pauses:
+    held_ms: int
+    paused_at: datetime | None
+
+
+class Owners:
+    """Owners of rows: batches by their id. Those that never stood still are not in here."""
+
+    __slots__ = ("_held", "_pauses")
+
+    def __init__(self) -> None:
+        self._held: set[str] = set()
+        self._pauses: dict[str, _Pauses] = {}
+
+    def load(self, batches: list[OpenBatch]) -> None:
+        """Know the batches that are not at rest."""
+        for batch in batches:
+            if batch.status in _HELD:
+                self._held.add(batch.id)
+            if batch.held_ms or batch.paused_at is not None:
+                self._pauses[batch.id] = _Pauses(batch.held_ms, batch.paused_at)
+
+    def holds(self, owner: str) -> bool:
+        """Whether no message of this owner may leave now."""
+        return owner in self._held
+
+    def held_ms(self, owner: str, due_at: datetime, now: datetime) -> int:
+        """Time that messages of the owner stood still since `due_at`: it does not count towards their TTL."""
+        pauses = self._pauses.get(owner)
+        if pauses is None or now <= due_at:
+            return 0
+        held = pauses.held_ms
+        if pauses.paused_at is not None and pauses.paused_at < now:
+            held += (now - pauses.paused_at) // _MILLISECOND
+        return min(held, (now - due_at) // _MILLISECOND)
+
+    def paused(self, owner: str, at: datetime) -> None:
+        """The owner was paused."""
+        self._held.add(owner)
+        self._pauses.setdefault(owner, _Pauses(0, None)).paused_at = at
+
+    def resumed(self, owner: str, held_ms: int) -> None:
+        """The owner goes on, after having stood still for so long in all."""
+        self._held.discard(owner)
+        self._pauses[owner] = _Pauses(held_ms, None)
+
+    def canceled(self, owner: str) -> None:
+        """None of its messages leaves any more."""
+        self._held.add(owner)
+
+    def gone(self, owner: str) -> None:
+        """Nothing of the owner waits any more."""
+        self._held.discard(owner)
+        self._pauses.pop(owner, None)

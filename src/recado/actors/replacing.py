@@ -1,0 +1,86 @@
+"""Sending again what failed or was withdrawn: what may be replaced, and the draft that takes its place (C15.4).
+
+The new message passes every rule of acceptance; content, recipient, campaign and metadata are those of the old one.
+"""
+
+import orjson
+
+from recado.actors.acceptance_rules import Again, MessageDraft
+from recado.domain.errors import Problem, conflict
+from recado.domain.ids import IdSource
+from recado.domain.message import CLASSES, is_uncertain
+from recado.storage.audit import entry_of
+from recado.storage.replacements import REPLACEABLE, Replacement
+
+
+def draft_again(again: Again, *, key_hash: bytes | None, fingerprint: bytes | None) -> MessageDraft:
+    """The draft of a message like the old one, to leave at once: without its schedule and without force."""
+    old = again.old
+    return MessageDraft(
+        organization_id=old.organization_id,
+        env=old.env,
+        channel=old.channel,
+        number_id=old.number_id or "",
+        to=old.recipient,
+        type=old.type,
+        priority=CLASSES[old.klass],
+        template_id=old.template_id,
+        template_vars=None if old.template_vars is None else orjson.loads(old.template_vars),
+        payload=None if old.payload is None else orjson.loads(old.payload),
+        contact_id=old.contact_id,
+        campaign_id=old.campaign_id,
+        metadata=None if old.metadata is None else orjson.loads(old.metadata),
+        key_hash=key_hash,
+        fingerprint=fingerprint,
+        again=again,
+    )
+
+
+def replacement(again: Again, new_id: str, ids: IdSource) -> Replacement:
+    """The row of `new_id` takes the place of the old one, and the audit says so."""
+    old = again.old
+    entry = entry_of(
+        ids,
+        again.by,
+        "message.reprocess",
+        organization_id=old.organization_id,
+        env=old.env,
+        target_id=old.id,
+        details={"status": old.status, "replacedBy": new_id},
+    )
+    return Replacement(
+        old.organization_id,
+        old.env,
+        old.channel,
+        old.id,
+        new_id,
+        again.include_uncertain,
+        entry,
+        old.batch_id,
+        old.contact_id,
+    )
+
+
+def check_replaceable(again: Again) -> None:
+    """Raise 409 unless the old one is an outbound message that failed or was archived and has no replacement.
+
+    One that may have left is replaced only when the caller takes the risk.
+    """
+    old = again.old
+    if old.replaced_by is not None:
+        raise already_replaced(old.replaced_by)
+    if old.direction != "outbound" or old.status not in REPLACEABLE:
+        raise conflict("INVALID_STATE", "Only a failed or archived message is sent again.", status=old.status)
+    if not again.include_uncertain and is_uncertain(old.last_error, old.original_error):
+        raise conflict(
+            "INVALID_STATE",
+            "The message may have left: its outcome is unknown. With includeUncertain it is sent again all the same.",
+            status=old.status,
+            uncertain=True,
+        )
+
+
+def already_replaced(replaced_by: str | None = None) -> Problem:
+    """409; `replaced_by` where it is known."""
+    known = {} if replaced_by is None else {"replacedBy": replaced_by}
+    return conflict("ALREADY_REPLACED", "The message has been replaced by another.", **known)

@@ -1,0 +1,86 @@
+"""What a payment provider reports, and how its bridge is believed (C29.3, C29.5). It is never asked, it calls."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+import orjson
+
+from recado.channels.errors import MalformedCallback
+from recado.channels.fields import Fields
+from recado.channels.signing import PROVIDER_SIGNATURE, header, is_signed, signing_key
+
+PAYMENTS = "payments"
+MOST_CENTS = 10**15
+_MOST_EVENTS = 50_000
+
+PaymentStatus = Literal["paid", "canceled"]
+_STATUSES: frozenset[PaymentStatus] = frozenset(get_args(PaymentStatus))
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """News of the payment of a top-up. `reference`: the top-up's `paymentReference`; `amount_cents`: what was paid."""
+
+    reference: str
+    status: PaymentStatus
+    at: datetime
+    amount_cents: int | None = None
+
+
+def payment_from_json(item: object, where: str = "event") -> Payment:
+    """Read one event of the kind `payment`; raises `MalformedCallback` naming the field."""
+    fields = Fields(item, where)
+    if fields.text("kind", 16) != "payment":
+        raise MalformedCallback(f"{where}.kind")
+    status = fields.choice("status", _STATUSES)
+    amount = fields.optional_count("amountCents", MOST_CENTS)
+    if status == "paid" and amount is None:
+        raise MalformedCallback(f"{where}.amountCents")
+    return Payment(fields.text("reference", 64), status, fields.time("at"), amount)
+
+
+class MalformedPayments(MalformedCallback):
+    """A body of which only `payments` could be read."""
+
+    def __init__(self, where: str, payments: list[Payment]) -> None:
+        super().__init__(where)
+        self.payments = payments
+
+
+def payments_of(body: bytes) -> list[Payment]:
+    """All payments of a callback, in their order; raises `MalformedPayments` with those that could be read."""
+    try:
+        document = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        raise MalformedPayments("body", []) from None
+    found: list[Payment] = []
+    problem: str | None = None
+    try:
+        items: list[Any] = Fields(document, "body").items("events", _MOST_EVENTS)
+        if "events" not in document:
+            raise MalformedCallback("body.events")
+    except MalformedCallback as error:
+        raise MalformedPayments(error.where, []) from None
+    for index, item in enumerate(items):
+        try:
+            found.append(payment_from_json(item, f"events[{index}]"))
+        except MalformedCallback as error:
+            problem = problem or error.where
+    if problem is not None:
+        raise MalformedPayments(problem, found)
+    return found
+
+
+class PaymentsBridge:
+    """The bridge to a payment provider. `secret`: what it signs its callbacks with."""
+
+    name = "bridge"
+
+    def __init__(self, secret: str) -> None:
+        self._keys = (signing_key(secret),)
+
+    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        """Whether the bridge sent the callback, at most 300 s ago."""
+        return is_signed(header(headers, PROVIDER_SIGNATURE), self._keys, body, now)

@@ -1,0 +1,92 @@
+"""`recado wallet`: credit a wallet or adjust it down (C25, C35); works while the server runs."""
+
+from typing import Annotated
+
+import typer
+
+from recado.cli.common import DataDir, Json, chosen_organization, opened, print_json, read_settings, run_async
+from recado.cli.errors import CommandError
+from recado.cli.keys import Env, Org
+from recado.config.settings import Settings
+from recado.domain.top_up import MOST_COINS
+from recado.storage import audit, grants
+from recado.storage.ledger import Credited
+
+REFERENCE_LIMIT = 128  # characters
+
+
+def mount(app: typer.Typer) -> None:
+    """Add the group of commands."""
+    group = typer.Typer(
+        help="Credit wallets.",
+        epilog="Example: recado wallet credit --env live --coins 1000000 --reference 'invoice 17'",
+        no_args_is_help=True,
+    )
+    group.command("credit", epilog="Example: recado wallet credit --env live --coins 1000000 --reference 'invoice 17'")(
+        credit
+    )
+    app.add_typer(group, name="wallet")
+
+
+def credit(
+    env: Annotated[Env, typer.Option("--env", help="The environment of the wallet.")],
+    coins: Annotated[
+        int, typer.Option("--coins", metavar="N", help="Coins to add; a negative number takes them away.")
+    ],
+    reference: Annotated[
+        str,
+        typer.Option("--reference", metavar="TEXT", help="What it is for. Repeated, the same reference does nothing."),
+    ],
+    org: Org = None,
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Add coins to a wallet, or take some away. 10,000 coins are BRL 1.00.
+
+    The payment reference of a top-up confirms its payment.
+    """
+    reference = reference.strip()
+    if not 1 <= len(reference) <= REFERENCE_LIMIT or "\x00" in reference:
+        raise CommandError(f"--reference must have 1 to {REFERENCE_LIMIT} characters")
+    if coins == 0 or abs(coins) > MOST_COINS:
+        raise CommandError(f"--coins must be a number from -{MOST_COINS} to {MOST_COINS}, and not 0")
+    settings = read_settings(data_dir)
+    if not settings.billing_enabled:
+        raise CommandError("nothing is billed here: there are wallets only with RECADO_BILLING_ENABLED=true")
+    done = run_async(_credit(settings, org, env, coins, reference))
+    entry, wallet = done.entry, done.wallet
+    if as_json:
+        print_json(
+            {
+                "organizationId": wallet.organization_id,
+                "env": wallet.env,
+                "walletId": wallet.id,
+                "entryId": entry.id,
+                "kind": entry.kind,
+                "coins": entry.coins,
+                "replayed": done.replayed,
+                "status": wallet.status.value,
+                "balanceCoins": wallet.balance_coins,
+                "heldCoins": wallet.held_coins,
+                "availableCoins": wallet.available_coins,
+            }
+        )
+        return
+    said = "was credited before" if done.replayed else "credited" if coins > 0 else "taken away"
+    print(f"{abs(entry.coins)} coins {said}; balance {wallet.balance_coins}, available {wallet.available_coins}")
+
+
+async def _credit(settings: Settings, org: str | None, env: str, coins: int, reference: str) -> Credited:
+    async with opened(settings) as installation:
+        organization = await chosen_organization(installation, org)
+        async with installation.database.transaction() as connection:
+            return await grants.grant(
+                connection,
+                installation.ids,
+                organization_id=organization.id,
+                env=str(env),
+                coins=coins,
+                reference=reference,
+                actor=audit.SYSTEM,
+                now=installation.clock.now(),
+            )

@@ -1,0 +1,165 @@
+"""Campaigns: what became of the messages of one `campaignId` (C15.6)."""
+
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from recado.actors.campaigns import totals_of
+from recado.domain.campaign import CampaignStatus
+from recado.domain.errors import Problem, not_found
+from recado.http.call import Call
+from recado.http.models import ApiModel, Timestamp
+from recado.http.paging import Page, PageQuery
+from recado.http.reply import Reply
+from recado.http.route import Route
+from recado.http.routes.lists import listed
+from recado.storage import campaigns
+from recado.storage.campaigns import Campaign
+from recado.storage.postgres import Database
+
+SCOPE: Final = "campaigns:read"
+
+
+class CampaignQuery(PageQuery):
+    """Filters of the list. A period holds the campaigns whose first message was accepted in [from, to)."""
+
+    status: CampaignStatus | None = None
+    from_: Annotated[Timestamp | None, Field(alias="from")] = None
+    to: Timestamp | None = None
+
+
+class CampaignTotals(ApiModel):
+    """Where the messages are. Each accepted one is in one of the counts from `queued` on, which holds `sending` too."""
+
+    requested: int
+    accepted: int
+    skipped: int
+    queued: int
+    sent: int
+    delivered: int
+    read: int
+    failed: int
+    archived: int
+
+
+class Conversions(ApiModel):
+    """Events attributed to the campaign; `value` in BRL."""
+
+    count: int
+    value: float
+
+
+class CampaignOut(ApiModel):
+    """A campaign: every message with one `campaignId` in the environment."""
+
+    campaign_id: str
+    status: CampaignStatus
+    channels: list[str]
+    totals: CampaignTotals
+    clicks: int
+    opens: int
+    conversions: Conversions
+    charged_coins: int
+    first_message_at: Timestamp
+    last_message_at: Timestamp
+    completed_at: Timestamp | None = None
+    completions: int
+
+
+class CampaignPage(Page[CampaignOut]):
+    """Campaigns of the environment, the newest first."""
+
+
+def campaign_view(campaign: Campaign) -> dict[str, Any]:
+    """The record; links, opens and conversions are of parts to come."""
+    view: dict[str, Any] = {
+        "campaignId": campaign.campaign_id,
+        "status": campaign.status,
+        "channels": campaign.channels,
+        "totals": totals_of(campaign),
+        "clicks": 0,
+        "opens": 0,
+        "conversions": {"count": 0, "value": 0},
+        "chargedCoins": campaign.charged_coins,
+        "firstMessageAt": campaign.first_message_at,
+        "lastMessageAt": campaign.last_message_at,
+        "completions": campaign.completions,
+    }
+    if campaign.completed_at is not None:
+        view["completedAt"] = campaign.completed_at
+    return view
+
+
+class CampaignOperations:
+    """The handlers."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self, call: Call) -> Reply:
+        principal, query = call.principal, call.query
+        if query.from_ is not None and query.to is not None and query.from_ > query.to:
+            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
+        page = await campaigns.list_page(
+            self._database,
+            principal.organization_id,
+            principal.env,
+            status=query.status,
+            start=query.from_,
+            end=query.to,
+            limit=query.limit,
+            skip=query.skip,
+        )
+        return listed(page, campaign_view)
+
+    async def read(self, call: Call) -> Reply:
+        return Reply(200, campaign_view(call.resource))
+
+    async def find(self, call: Call) -> Campaign:
+        """The campaign of the path; 404."""
+        principal, campaign_id = call.principal, call.path["campaignId"]
+        # No text of the database holds a NUL.
+        found = None
+        if "\0" not in campaign_id:
+            found = await campaigns.get(self._database, principal.organization_id, principal.env, campaign_id)
+        if found is None:
+            raise not_found()
+        return found
+
+
+def campaign_routes(*, database: Database) -> tuple[Route, ...]:
+    """The operations on campaigns: they come to be by the messages that name them."""
+    operations = CampaignOperations(database)
+    return (
+        Route(
+            method="GET",
+            path="/v2/campaigns",
+            handler=operations.list,
+            operation_id="listCampaigns",
+            summary="List campaigns, the newest first",
+            tag="Campaigns",
+            scope=SCOPE,
+            rate_class="read",
+            query=CampaignQuery,
+            responses={200: CampaignPage},
+            errors=(503,),
+        ),
+        Route(
+            method="GET",
+            path="/v2/campaigns/{campaignId}",
+            handler=operations.read,
+            operation_id="getCampaign",
+            summary="Read a campaign: what became of its messages",
+            description=(
+                "A campaign is completed when none of its messages is queued or sending, no batch makes more of them, "
+                "and none was accepted for 15 minutes; then `campaign.completed` is told. A message that is accepted "
+                "later opens it again."
+            ),
+            tag="Campaigns",
+            scope=SCOPE,
+            rate_class="read",
+            responses={200: CampaignOut},
+            errors=(404,),
+            load=operations.find,
+        ),
+    )

@@ -1,0 +1,85 @@
+"""POST /messages/{id}/reprocess: a failed or archived message is sent again as a new one (C15.4)."""
+
+from recado.actors.acceptance import Acceptance, Replayed
+from recado.actors.acceptance_rules import Again
+from recado.actors.replacing import draft_again
+from recado.domain.errors import not_found
+from recado.domain.ids import MESSAGE
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.models import ApiModel
+from recado.http.reply import NO_HEADERS, Reply
+from recado.http.route import Idempotency, Route
+from recado.http.routes.message_models import CreatedMessage
+from recado.http.routes.message_view import message_view
+from recado.http.routes.messages import PII, REPLAYED
+from recado.storage import message_reads
+from recado.storage.message_reads import Message
+from recado.storage.postgres import Database
+
+
+class Reprocess(ApiModel):
+    """The body, which may be left out. `includeUncertain`: also a message that may have left."""
+
+    include_uncertain: bool = False
+
+
+class ReprocessOperation:
+    """The handler."""
+
+    def __init__(self, database: Database, acceptance: Acceptance) -> None:
+        self._database = database
+        self._acceptance = acceptance
+
+    async def reprocess(self, call: Call) -> Reply:
+        key = call.idempotency
+        draft = draft_again(
+            Again(call.resource, actor_of(call), call.body.include_uncertain),
+            key_hash=None if key is None else key.key_hash,
+            fingerprint=None if key is None else key.fingerprint,
+        )
+        outcome = await self._acceptance.accept(draft)
+        replayed = isinstance(outcome, Replayed)
+        # Read back: beside what the draft says, it belongs to the batch and the contact of the old one.
+        view = message_view(await self._get(call, outcome.message.id), unmasked=call.can(PII))
+        return Reply(201, {**view, "replayed": replayed}, headers=REPLAYED if replayed else NO_HEADERS)
+
+    async def find(self, call: Call) -> Message:
+        """The message of the path; 404."""
+        return await self._get(call, call.path["id"])
+
+    async def _get(self, call: Call, message_id: str) -> Message:
+        principal = call.principal
+        message = await message_reads.get(self._database, principal.organization_id, principal.env, message_id)
+        if message is None:
+            raise not_found()
+        return message
+
+
+def reprocess_routes(*, database: Database, acceptance: Acceptance) -> tuple[Route, ...]:
+    """The one operation."""
+    operation = ReprocessOperation(database, acceptance)
+    return (
+        Route(
+            method="POST",
+            path="/messages/{id}/reprocess",
+            handler=operation.reprocess,
+            operation_id="reprocessMessage",
+            summary="Send a failed or archived message again",
+            description=(
+                "Makes a new message with the same recipient, content, campaign, batch and metadata; every rule of a "
+                "new one holds. The old message points to it with `replacedBy` and is not replaced again. A message "
+                "whose outcome is unknown may have left: it is sent again only with `includeUncertain`."
+            ),
+            tag="Messages",
+            scope="messages:send",
+            rate_class="write",
+            body=Reprocess,
+            body_optional=True,
+            responses={201: CreatedMessage},
+            errors=(404, 409, 422, 502, 503),
+            idempotency=Idempotency.BOUND,
+            path_ids={"id": MESSAGE},
+            load=operation.find,
+        ),
+    )

@@ -1,0 +1,64 @@
+"""The recipients of a batch as columns: a thousand of them become rows in one statement, without a record for each."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import orjson
+
+
+@dataclass(slots=True)
+class Recipients:
+    """Parallel lists, one place a recipient. `template_vars`, `metadata` and `payloads` are JSON texts.
+
+    What may be absent as a whole is None: then all have what their batch has. `replaces`: ids of the messages whose
+    place these take (C15.4).
+    """
+
+    phones: list[str]
+    hashes: list[int]
+    template_vars: list[str | None]
+    metadata: list[str | None]
+    types: list[str] | None = None
+    template_ids: list[str | None] | None = None
+    payloads: list[str | None] | None = None
+    replaces: list[str] | None = None
+
+    def __len__(self) -> int:
+        return len(self.phones)
+
+    def part(self, start: int, stop: int) -> Self:
+        """The recipients from `start` up to `stop`."""
+        return self._each(lambda column: column[start:stop])
+
+    def only(self, places: Sequence[int]) -> Self:
+        """The recipients in these places."""
+        return self._each(lambda column: [column[place] for place in places])
+
+    def dump(self) -> str:
+        """The text from which `load` makes them again."""
+        return orjson.dumps([getattr(self, field.name) for field in fields(self)]).decode()
+
+    @classmethod
+    def load(cls, text: str) -> Self:
+        """What `dump` wrote."""
+        return cls(*orjson.loads(text))
+
+    def _each(self, change: Any) -> Self:
+        columns = [getattr(self, field.name) for field in fields(self)]
+        return type(self)(*[None if column is None else change(column) for column in columns])
+
+
+@dataclass(slots=True, eq=False)
+class Block:
+    """Recipients that become messages in one commit: `ids`, and what each holds of the wallet (None: not billed)."""
+
+    recipients: Recipients
+    ids: list[str]
+    coins: list[int | None]
+    price_kinds: list[str | None]
+
+    @property
+    def held(self) -> int:
+        """Coins that the whole block holds."""
+        return sum(coins for coins in self.coins if coins is not None)

@@ -1,0 +1,390 @@
+"""Batches as rows: made together with their first messages, the rest a block a commit; their states and their reads.
+
+Every move is guarded by the states that it may leave (C15.5); no row moved is a normal outcome.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
+from recado.domain.ids import created_at
+from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.storage.batch_rows import Block, Recipients
+from recado.storage.moves import Moved, left
+from recado.storage.rows import COUNTED_TO, Executor, Page, array, pack, pack_moments, pack_numbers, page, reader
+from recado.storage.sql import load
+
+SQL = load("batches")
+
+BatchKey = tuple[str, str, str]
+"""Organization, environment, id."""
+
+ALREADY_REPLACED = "ALREADY_REPLACED"  # why a recipient of a resend is left out when another was faster
+
+_WITHDRAWN = last_error(FailureCode.WITHDRAWN, "its batch was canceled before it was sent")
+_WITHDRAWABLE = [status.value for status in MESSAGE_MACHINE.sources(MessageEvent.WITHDRAWN)]
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class NewBatch:
+    """A batch to be made. `payload`, `errors` and `skipped_reasons` are JSON texts; `recipients`: all that were accepted.
+
+    `first` and `rest` are its blocks: the one made with it, and those kept for later.
+    """
+
+    organization_id: str
+    env: str
+    id: str
+    channel: str
+    number_id: str
+    type: str
+    klass: int
+    ttl_ms: int
+    held_base_ms: int
+    accepted_at: datetime
+    requested: int
+    recipients: Recipients
+    name: str | None = None
+    template_id: str | None = None
+    payload: str | None = None
+    campaign_id: str | None = None
+    scheduled_at: datetime | None = None
+    skipped: int = 0
+    skipped_reasons: str = "{}"
+    errors: str = "[]"
+    created_by_id: str | None = None
+    key_hash: bytes | None = None
+    fingerprint: bytes | None = None
+    first: Block | None = None
+    rest: list[str] = field(default_factory=list)
+
+    @property
+    def key(self) -> BatchKey:
+        return (self.organization_id, self.env, self.id)
+
+    def leave_out(self, count: int, reason: str) -> None:
+        """So many of its recipients get no message after all."""
+        if count:
+            reasons = orjson.loads(self.skipped_reasons)
+            reasons[reason] = reasons.get(reason, 0) + count
+            self.skipped += count
+            self.skipped_reasons = orjson.dumps(reasons).decode()
+
+    @property
+    def due_at(self) -> datetime:
+        """When its messages may leave."""
+        return self.accepted_at if self.scheduled_at is None else self.scheduled_at
+
+    @property
+    def status(self) -> BatchStatus:
+        """What it is once it is stored."""
+        if not self.recipients:
+            return BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
+        if self.rest:
+            return BatchStatus.BUILDING
+        return BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch with its totals."""
+
+    organization_id: str
+    env: str
+    id: str
+    name: str | None
+    channel: str
+    number_id: str
+    template_id: str | None
+    campaign_id: str | None
+    status: str
+    requested: int
+    skipped: int
+    skipped_reasons: Mapping[str, int]
+    errors: Sequence[Mapping[str, Any]]
+    pause_reason: str | None
+    created_by_id: str | None
+    started_at: datetime | None
+    finished_at: datetime | None
+    accepted: int
+    queued: int
+    sent: int
+    delivered: int
+    read: int
+    failed: int
+    archived: int
+    held_coins: int
+    charged_coins: int
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenBatch:
+    """A batch of which something may happen by itself."""
+
+    organization_id: str
+    env: str
+    id: str
+    number_id: str
+    status: str
+    held_ms: int
+    paused_at: datetime | None
+
+    @property
+    def key(self) -> BatchKey:
+        return (self.organization_id, self.env, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBlock:
+    """The next recipients of a batch, and what its messages share."""
+
+    organization_id: str
+    env: str
+    id: str
+    channel: str
+    number_id: str
+    type: str
+    template_id: str | None
+    payload: str | None
+    klass: int
+    campaign_id: str | None
+    scheduled_at: datetime | None
+    ttl_ms: int
+    held_base_ms: int
+    number: int
+    recipients: Recipients
+
+    @property
+    def key(self) -> BatchKey:
+        return (self.organization_id, self.env, self.id)
+
+
+read = reader(Batch)
+_read_open = reader(OpenBatch)
+_read_block = reader(PendingBlock, recipients=Recipients.load)
+
+
+async def insert(executor: Executor, batches: Sequence[NewBatch]) -> set[str]:
+    """Store batches with their first messages, in one statement; answers the ids of those that were left out."""
+    blocks = [new.first or Block(Recipients([], [], [], []), [], [], []) for new in batches]
+    keyed = any(new.key_hash is not None for new in batches)
+    kept = [
+        (new.organization_id, new.id, number, text)
+        for new in batches
+        for number, text in enumerate(new.rest, start=1)
+    ]
+    rows = await executor.fetch(
+        SQL.make,
+        pack([new.organization_id for new in batches]),
+        pack([new.env for new in batches]),
+        pack([new.id for new in batches]),
+        pack_numbers([1] * len(batches)),
+        array([new.name for new in batches]),
+        pack([new.channel for new in batches]),
+        pack([new.number_id for new in batches]),
+        pack([new.type for new in batches]),
+        pack([new.template_id for new in batches]),
+        pack([new.payload for new in batches]),
+        pack_numbers([new.klass for new in batches]),
+        array([new.campaign_id for new in batches]),
+        pack([new.status for new in batches]),
+        pack_numbers([new.requested for new in batches]),
+        pack_numbers([len(block.ids) for block in blocks]),
+        pack_numbers([new.skipped for new in batches]),
+        pack([new.skipped_reasons for new in batches]),
+        pack([new.errors for new in batches]),
+        pack_moments([new.scheduled_at for new in batches]),
+        pack_numbers([new.ttl_ms for new in batches]),
+        pack_numbers([new.held_base_ms for new in batches]),
+        pack_numbers([len(new.rest) for new in batches]),
+        pack_numbers([block.held for block in blocks]),
+        pack_moments([new.accepted_at for new in batches]),
+        pack([new.created_by_id for new in batches]),
+        [new.key_hash for new in batches] if keyed else None,
+        [new.fingerprint for new in batches] if keyed else None,
+        *_rows([new.id for new in batches], blocks),
+        *([list(column) for column in zip(*kept, strict=True)] if kept else [[], [], [], []]),
+    )
+    return {row["id"] for row in rows}
+
+
+async def add(executor: Executor, pending: PendingBlock, block: Block, now: datetime) -> None:
+    """Make the messages of one more block."""
+    none = pack([None])
+    await executor.fetch(
+        SQL.make,
+        pending.organization_id,
+        pending.env,
+        pending.id,
+        "0",
+        None,
+        pending.channel,
+        pending.number_id,
+        pending.type,
+        pack([pending.template_id]),
+        pack([pending.payload]),
+        str(pending.klass),
+        None if pending.campaign_id is None else [pending.campaign_id],
+        BatchStatus.BUILDING.value,
+        "0",
+        "0",
+        "0",
+        "{}",
+        "[]",
+        pack_moments([pending.scheduled_at]),
+        str(pending.ttl_ms),
+        str(pending.held_base_ms),
+        "0",
+        "0",
+        pack_moments([now]),
+        none,
+        None,
+        None,
+        *_rows([pending.id], [block]),
+        [],
+        [],
+        [],
+        [],
+    )
+
+
+def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[str]:
+    def join(columns: Sequence[Sequence[Any]]) -> list[Any]:
+        return list(columns[0]) if len(columns) == 1 else [value for column in columns for value in column]
+
+    def own(name: str) -> list[Any]:
+        return join([getattr(block.recipients, name) or [None] * len(block.ids) for block in blocks])
+
+    return [
+        pack(join([[batch_id] * len(block.ids) for batch_id, block in zip(ids, blocks, strict=True)])),
+        pack(join([block.ids for block in blocks])),
+        pack(join([block.recipients.phones for block in blocks])),
+        pack_numbers(join([block.recipients.hashes for block in blocks])),
+        pack(join([block.recipients.template_vars for block in blocks])),
+        pack(join([block.recipients.metadata for block in blocks])),
+        pack([None if coins is None else str(coins) for coins in join([block.coins for block in blocks])]),
+        pack(join([block.price_kinds for block in blocks])),
+        pack(own("types")),
+        pack(own("template_ids")),
+        pack(own("payloads")),
+    ]
+
+
+async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
+    """The next block of a batch that is `building`."""
+    row = await executor.fetchrow(SQL.next_block, *key)
+    return None if row is None else _read_block({**row, "klass": row["class"]})
+
+
+async def block_made(executor: Executor, pending: PendingBlock, now: datetime, skipped: int) -> int | None:
+    """In the transaction that made the block: answers the blocks left; None when the batch is not `building` any more."""
+    await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number)
+    built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
+    blocks_left: int | None = await executor.fetchval(
+        SQL.block_made, *pending.key, built, now, skipped, ALREADY_REPLACED
+    )
+    return blocks_left
+
+
+async def building(executor: Executor, limit: int = 100) -> list[BatchKey]:
+    """Batches with rows to be made, the oldest first."""
+    return [(row["organization_id"], row["env"], row["id"]) for row in await executor.fetch(SQL.building, limit)]
+
+
+async def open_batches(executor: Executor) -> list[OpenBatch]:
+    """Every batch that is not at rest."""
+    return [_read_open(row) for row in await executor.fetch(SQL.open)]
+
+
+# Moves --------------------------------------------------------------------------------------------------------------
+
+
+async def pause(
+    executor: Executor, key: BatchKey, now: datetime, event: BatchEvent = BatchEvent.PAUSE, reason: str | None = None
+) -> bool:
+    """→ paused; False when it is in no state that allows it."""
+    return await executor.fetchval(SQL.pause, *key, now, _sources(event), reason) is not None
+
+
+async def resume(executor: Executor, key: BatchKey, now: datetime) -> int | None:
+    """paused → building or running; answers how long it has been paused in all (ms), None when it was not."""
+    held_ms: int | None = await executor.fetchval(SQL.resume, *key, now, _sources(BatchEvent.RESUME))
+    return held_ms
+
+
+async def cancel(executor: Executor, key: BatchKey, now: datetime) -> bool:
+    """→ canceled: what is not made yet is not made any more; False when it is over already."""
+    return await executor.fetchval(SQL.cancel, *key, now, _sources(BatchEvent.CANCEL)) is not None
+
+
+async def close(executor: Executor, keys: Sequence[BatchKey], now: datetime) -> list[BatchKey]:
+    """Of these, bring to rest those that have nothing queued or sending: running ones are completed."""
+    organizations, environments, ids = [list(column) for column in zip(*keys, strict=True)]
+    (running,) = _sources(BatchEvent.EMPTIED)
+    rows = await executor.fetch(SQL.close, organizations, environments, ids, running, now)
+    return [(row["organization_id"], row["env"], row["id"]) for row in rows]
+
+
+async def hold(executor: Executor, key: BatchKey, limit: int) -> int:
+    """Take one block of the ready rows of a paused batch out of the ready index; answers how many."""
+    return len(await executor.fetch(SQL.hold, key[0], key[2], limit))
+
+
+async def withdraw(executor: Executor, key: BatchKey, now: datetime, limit: int) -> list[Moved]:
+    """Archive one block of the queued messages of a canceled batch."""
+    rows = await executor.fetch(SQL.withdraw, key[0], key[2], limit, now, _WITHDRAWN, _WITHDRAWABLE)
+    return [
+        left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, MessageStatus.ARCHIVED.value) for row in rows
+    ]
+
+
+# Reads --------------------------------------------------------------------------------------------------------------
+
+
+async def get(executor: Executor, key: BatchKey) -> Batch | None:
+    """The batch, when it exists in this environment."""
+    row = await executor.fetchrow(SQL.by_id, *key)
+    return None if row is None else read(row)
+
+
+async def list_page(
+    executor: Executor,
+    organization_id: str,
+    env: str,
+    *,
+    status: str | None,
+    campaign_id: str | None,
+    first_id: str,
+    before_id: str,
+    limit: int,
+    skip: int,
+) -> Page[Batch]:
+    """Newest first, ids in [first_id, before_id)."""
+    wanted = (organization_id, env, status, campaign_id, first_id, before_id)
+    rows = await executor.fetch(SQL.page, *wanted, limit, skip)
+    return page([read(row) for row in rows], await executor.fetchval(SQL.count, *wanted, COUNTED_TO + 1))
+
+
+async def unbind(executor: Executor, organization_id: str, env: str, key_hash: bytes | None, batch_id: str) -> None:
+    """Free an idempotency key from the batch that it made more than a day ago."""
+    await executor.execute(load("messages").unbind, organization_id, env, key_hash, batch_id)
+
+
+async def with_open_window(
+    executor: Executor, organization_id: str, number_id: str, hashes: Sequence[int], since: datetime
+) -> set[int]:
+    """Of these recipients, those who wrote to the number after `since`."""
+    rows = await executor.fetch(SQL.windows, organization_id, number_id, list(hashes), since)
+    return {row["recipient_hash"] for row in rows}
+
+
+def _sources(event: BatchEvent) -> list[str]:
+    return [status.value for status in BATCH_MACHINE.sources(event)]

@@ -1,0 +1,263 @@
+-- See dispatch.sql on how batched statements find their rows.
+
+-- name: make
+-- Batches with the first messages of each, or (`fresh` 0) the next messages of batches that exist: each with its place in
+-- the queue. A batch whose idempotency key is taken is left out; so is one that an earlier run of the same statement
+-- committed. Answers the batches that this run left out: usually none.
+with heads as materialized (
+    select
+        organization_id, env, id, fresh = 1 as fresh, name, channel, number_id, type, template_id, payload, class, campaign_id,
+        status, requested, accepted, skipped, skipped_reasons, errors, moment(scheduled_us) as scheduled_at, ttl_ms,
+        held_base_ms, blocks_left, held_coins, moment(made_us) as made_at, moment(coalesce(scheduled_us, made_us)) as due_at,
+        created_by_id, key_hash, fingerprint
+    from unnest(
+        unpack($1), unpack($2), unpack($3), unpack($4)::smallint[], $5::text[], unpack($6), unpack($7), unpack($8), unpack($9),
+        unpack($10), unpack($11)::smallint[], $12::text[], unpack($13), unpack($14)::integer[], unpack($15)::integer[],
+        unpack($16)::integer[], unpack($17), unpack($18), unpack($19)::bigint[], unpack($20)::bigint[],
+        unpack($21)::bigint[], unpack($22)::integer[], unpack($23)::bigint[], unpack($24)::bigint[], unpack($25),
+        $26::bytea[], $27::bytea[]
+    ) as g (
+        organization_id, env, id, fresh, name, channel, number_id, type, template_id, payload, class, campaign_id, status,
+        requested, accepted, skipped, skipped_reasons, errors, scheduled_us, ttl_ms, held_base_ms, blocks_left, held_coins,
+        made_us, created_by_id, key_hash, fingerprint
+    )
+),
+rows as (
+    select
+        batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload
+    from unnest(
+        unpack($28), unpack($29), unpack($30), unpack($31)::bigint[], unpack($32), unpack($33), unpack($34)::bigint[],
+        unpack($35), unpack($36), unpack($37), unpack($38)
+    ) as g (
+        batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload
+    )
+),
+bound as (
+    insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, message_id)
+    select organization_id, env, key_hash, fingerprint, made_at, id
+    from heads
+    where key_hash is not null
+    on conflict do nothing
+    returning message_id
+),
+made as (
+    insert into batches (
+        organization_id, env, id, name, channel, number_id, type, template_id, payload, class, campaign_id, status, requested,
+        skipped, skipped_reasons, errors, scheduled_at, ttl_ms, held_base_ms, blocks_left, open, created_by_id, started_at,
+        finished_at, updated_at
+    )
+    select
+        organization_id, env, id, name, channel, number_id, type, template_id, payload::json, class, campaign_id, status,
+        requested, skipped, skipped_reasons::jsonb, errors::jsonb, scheduled_at, ttl_ms, held_base_ms, blocks_left,
+        status <> 'failed', created_by_id, case when status <> 'failed' then made_at end,
+        case when status = 'failed' then made_at end, made_at
+    from heads
+    where fresh and (key_hash is null or id in (select message_id from bound))
+    on conflict do nothing
+    returning id
+),
+live as (
+    select id from made
+    union all
+    select id from heads where not fresh
+),
+kept as (
+    insert into batch_blocks (organization_id, batch_id, number, recipients)
+    select g.organization_id, g.batch_id, g.number, g.recipients::json
+    from unnest($39::text[], $40::text[], $41::integer[], $42::text[]) as g (organization_id, batch_id, number, recipients)
+    where (g.batch_id in (select id from made)) is true
+    on conflict do nothing
+),
+counted as (
+    insert into totals (organization_id, env, kind, key, accepted, queued, held_coins, first_at, last_at)
+    select
+        h.organization_id, h.env, 'batch', h.id, h.accepted, h.accepted, h.held_coins,
+        case when h.accepted > 0 then h.made_at end, case when h.accepted > 0 then h.made_at end
+    from heads h
+    where (h.id in (select id from made)) is true
+    on conflict do nothing
+),
+stored as (
+    insert into messages (
+        organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+        template_id, payload, template_vars, metadata, campaign_id, batch_id, scheduled_at, price_coins, price_kind,
+        updated_at
+    )
+    select
+        h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type), h.number_id, r.recipient,
+        r.recipient_hash, h.class, false, coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json,
+        r.template_vars::json, r.metadata::json, h.campaign_id, h.id, h.scheduled_at, r.coins, r.price_kind, h.made_at
+    from heads h
+    join rows r on r.batch_id = h.id
+    where (h.id in (select id from live)) is true
+    on conflict do nothing
+),
+queued as (
+    insert into dispatch (
+        organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
+        held_base_ms, force, template_id, coins, price_kind, campaign_id
+    )
+    select
+        h.organization_id, r.id, h.env, h.channel, h.number_id, h.class, h.id, h.due_at,
+        case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
+        h.ttl_ms, h.due_at + h.ttl_ms * interval '1 millisecond', h.held_base_ms, false,
+        coalesce(r.template_id, h.template_id), coalesce(r.coins, 0), r.price_kind, h.campaign_id
+    from heads h
+    join rows r on r.batch_id = h.id
+    where (h.id in (select id from live)) is true
+    on conflict do nothing
+)
+select h.id from heads h where (h.id in (select id from live)) is not true;
+
+-- name: windows
+-- Which of these recipients wrote to the number after $4: a free-form message reaches them (C15.2.2).
+select w.recipient_hash
+from unnest($3::bigint[]) as g (recipient_hash)
+join chat_windows w
+    on w.organization_id = $1 and w.number_id = $2 and w.recipient_hash = g.recipient_hash and w.last_inbound_at > $4;
+
+-- name: by_id
+select b.*, t.accepted, t.queued, t.sent, t.delivered, t.read, t.failed, t.archived, t.held_coins, t.charged_coins
+from batches b
+join totals t
+    on t.organization_id = b.organization_id and t.env = b.env and t.kind = 'batch' and t.key = b.id
+where b.organization_id = $1 and b.env = $2 and b.id = $3;
+
+-- name: page
+select b.*, t.accepted, t.queued, t.sent, t.delivered, t.read, t.failed, t.archived, t.held_coins, t.charged_coins
+from batches b
+join totals t
+    on t.organization_id = b.organization_id and t.env = b.env and t.kind = 'batch' and t.key = b.id
+where
+    b.organization_id = $1 and b.env = $2
+    and ($3::text is null or b.status = $3) and ($4::text is null or b.campaign_id = $4)
+    and b.id >= $5 and b.id < $6
+order by b.id desc
+limit $7 offset $8;
+
+-- name: count
+select count(*)
+from (
+    select 1
+    from batches b
+    where
+        b.organization_id = $1 and b.env = $2
+        and ($3::text is null or b.status = $3) and ($4::text is null or b.campaign_id = $4)
+        and b.id >= $5 and b.id < $6
+    limit $7
+) few;
+
+-- name: open
+-- Everything of which something may happen by itself.
+select organization_id, env, id, number_id, status, held_ms, paused_at from batches where open order by id;
+
+-- name: building
+-- Batches with rows to be made.
+select organization_id, env, id from batches where open and status = 'building' and blocks_left > 0 order by id limit $1;
+
+-- name: next_block
+select
+    b.*, k.number, k.recipients
+from batches b
+join batch_blocks k on k.organization_id = b.organization_id and k.batch_id = b.id
+where b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'building'
+order by k.number
+limit 1;
+
+-- name: drop_block
+delete from batch_blocks where organization_id = $1 and batch_id = $2 and number = $3;
+
+-- name: block_made
+-- building → running with the last block. None: another moved the batch meanwhile, and the block is not made.
+update batches
+set
+    blocks_left = blocks_left - 1, status = case when blocks_left = 1 then $4 else status end, updated_at = $5,
+    skipped = skipped + $6,
+    skipped_reasons = case
+        when $6 = 0 then skipped_reasons
+        else skipped_reasons || jsonb_build_object($7::text, coalesce((skipped_reasons ->> $7)::integer, 0) + $6)
+    end
+where organization_id = $1 and env = $2 and id = $3 and status = 'building' and blocks_left > 0
+returning blocks_left;
+
+-- name: pause
+-- $5: the states that it may leave so; $6: why, unless a caller asked for it.
+update batches
+set status = 'paused', paused_at = $4, pause_reason = $6, updated_at = $4
+where organization_id = $1 and env = $2 and id = $3 and status = any($5::text[])
+returning id;
+
+-- name: resume
+update batches
+set
+    status = case when blocks_left > 0 then 'building' else 'running' end,
+    held_ms = held_ms + greatest(0, extract(epoch from $4 - paused_at) * 1000)::bigint,
+    paused_at = null, pause_reason = null, updated_at = $4
+where organization_id = $1 and env = $2 and id = $3 and status = any($5::text[])
+returning held_ms;
+
+-- name: cancel
+with canceled as (
+    update batches
+    set status = 'canceled', blocks_left = 0, paused_at = null, pause_reason = null, finished_at = $4, updated_at = $4
+    where organization_id = $1 and env = $2 and id = $3 and status = any($5::text[])
+    returning organization_id, id
+),
+dropped as (
+    delete from batch_blocks k using canceled c where k.organization_id = c.organization_id and k.batch_id = c.id
+)
+select id from canceled;
+
+-- name: close
+-- Batches whose queue is empty: running → completed, and canceled ones rest. $4: the state that completes.
+update batches b
+set
+    status = case when b.status = $4 then 'completed' else b.status end,
+    finished_at = coalesce(b.finished_at, $5), updated_at = $5, open = false
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
+join totals t
+    on t.organization_id = g.organization_id and t.env = g.env and t.kind = 'batch' and t.key = g.id
+where
+    b.organization_id = g.organization_id and b.env = g.env and b.id = g.id and b.open
+    and b.status in ($4, 'canceled') and t.queued = 0
+returning b.organization_id, b.env, b.id, b.status;
+
+-- name: hold
+-- One block of the ready rows of a paused batch, out of the ready index.
+update dispatch d
+set not_before = 'infinity', reason = 'owner_paused'
+where
+    d.organization_id = $1
+    and d.id in (
+        select q.id from dispatch q
+        where
+            q.organization_id = $1 and q.owner = $2 and q.owner <> 'single'
+            and q.not_before is null and q.claimed_epoch is null
+        limit $3
+        for update skip locked
+    )
+returning d.id;
+
+-- name: withdraw
+-- One block of the queued rows of a canceled batch, whatever they wait for: queued → archived.
+with withdrawn as (
+    delete from dispatch d
+    where
+        d.organization_id = $1
+        and d.id in (
+            select q.id from dispatch q
+            where q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.claimed_epoch is null
+            limit $3
+            for update skip locked
+        )
+    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
+),
+moved as (
+    update messages m
+    set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
+    from withdrawn w
+    where
+        m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
+        and m.status = any($6::text[])
+)
+select organization_id, env, channel, id, coins, price_kind, owner, campaign_id from withdrawn;

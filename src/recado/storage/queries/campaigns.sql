@@ -1,0 +1,102 @@
+-- name: open
+-- Campaigns that messages were just accepted for. Their totals are locked by this transaction already, so that no completion
+-- is under way; one that runs is only looked at.
+with given as (
+    select organization_id, env, campaign_id, array_agg(distinct channel order by channel) as channels
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, campaign_id, channel)
+    group by 1, 2, 3
+)
+insert into campaigns as c (organization_id, env, campaign_id, status, channels, first_message_at)
+select g.organization_id, g.env, g.campaign_id, $5, g.channels, t.first_at
+from given g
+join totals t
+    on t.organization_id = g.organization_id and t.env = g.env and t.kind = 'campaign' and t.key = g.campaign_id
+where
+    not exists (
+        select from campaigns k
+        where
+            k.organization_id = g.organization_id and k.env = g.env and k.campaign_id = g.campaign_id
+            and k.status = $5 and k.channels @> g.channels
+    )
+order by 1, 2, 3
+on conflict (organization_id, env, campaign_id) do update
+set
+    status = excluded.status,
+    completed_at = null,
+    channels = (
+        select array_agg(distinct channel order by channel) from unnest(c.channels || excluded.channels) as a (channel)
+    );
+
+-- name: through
+-- Running campaigns of which nothing is queued or sending, that got no message since $2, and have no batch that would make
+-- more.
+select c.organization_id, c.env, c.campaign_id
+from campaigns c
+join totals t
+    on t.organization_id = c.organization_id and t.env = c.env and t.kind = 'campaign' and t.key = c.campaign_id
+where
+    c.status = $1 and t.queued = 0 and t.last_at <= $2
+    and not exists (
+        select from batches b
+        where
+            b.organization_id = c.organization_id and b.env = c.env and b.campaign_id = c.campaign_id and b.open
+            and b.status in ('building', 'running', 'paused')
+    )
+order by 1, 2, 3
+limit $3;
+
+-- name: lock
+-- The totals are locked before the campaign, as where messages are accepted.
+select queued, last_at from totals
+where organization_id = $1 and env = $2 and kind = 'campaign' and key = $3
+for update;
+
+-- name: complete
+update campaigns
+set status = $4, completed_at = $5, completions = completions + 1
+where organization_id = $1 and env = $2 and campaign_id = $3 and status = any($6::text[])
+returning completions;
+
+-- name: campaign
+-- Campaigns of `found` with their counts. Their batches add what they left out, and what they have still to make.
+select
+    c.organization_id, c.env, c.campaign_id, c.status, c.channels, c.first_message_at, c.completed_at, c.completions,
+    t.accepted, t.queued, t.sent, t.delivered, t.read, t.failed, t.archived, t.charged_coins,
+    t.last_at as last_message_at, b.skipped, b.unmade
+from ({found}) c
+join totals t
+    on t.organization_id = c.organization_id and t.env = c.env and t.kind = 'campaign' and t.key = c.campaign_id
+cross join lateral (
+    select
+        coalesce(sum(k.skipped), 0)::bigint as skipped,
+        coalesce(sum(greatest(k.requested - k.skipped - coalesce(u.accepted, 0), 0)), 0)::bigint as unmade
+    from batches k
+    left join totals u
+        on u.organization_id = k.organization_id and u.env = k.env and u.kind = 'batch' and u.key = k.id
+    where k.organization_id = c.organization_id and k.env = c.env and k.campaign_id = c.campaign_id
+) b
+order by c.first_message_at desc, c.campaign_id desc;
+
+-- name: by_id
+select * from campaigns where organization_id = $1 and env = $2 and campaign_id = $3;
+
+-- name: page
+select * from campaigns
+where
+    organization_id = $1 and env = $2
+    and ($3::text is null or status = $3)
+    and ($4::timestamptz is null or first_message_at >= $4) and ($5::timestamptz is null or first_message_at < $5)
+order by first_message_at desc, campaign_id desc
+limit $6 offset $7;
+
+-- name: page_count
+select count(*)
+from (
+    select
+    from campaigns
+    where
+        organization_id = $1 and env = $2
+        and ($3::text is null or status = $3)
+        and ($4::timestamptz is null or first_message_at >= $4) and ($5::timestamptz is null or first_message_at < $5)
+    limit 10001
+) matches;

@@ -1,0 +1,39 @@
+-- name: lock
+-- The old messages that may still be replaced by these new ones; locked in the order of their ids until the commit. One that
+-- an earlier run of the same commit had replaced is its own. $6: whether an unknown outcome may be sent again; $7: the states.
+select m.id
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])
+    as g (organization_id, env, channel, id, new_id, include_uncertain)
+join messages m
+    on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+where
+    m.replaced_by = g.new_id
+    or (
+        m.replaced_by is null and m.direction = 'outbound' and m.status = any($7::text[])
+        and (
+            g.include_uncertain
+            or coalesce(m.original_error, m.last_error, '') not like 'outcome\_unknown:%'
+        )
+    )
+order by m.id
+for update of m;
+
+-- name: replace
+-- The old messages point to the new ones (C15.4). Both are locked by this transaction.
+update messages m
+set
+    replaced_by = g.new_id, reprocessed = m.reprocessed or g.reprocessed,
+    original_error = coalesce(m.original_error, m.last_error), last_error = 'replaced by ' || g.new_id, updated_at = $7
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])
+    as g (organization_id, env, channel, id, new_id, reprocessed)
+where
+    m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+    and m.replaced_by is null;
+
+-- name: inherit
+-- A new message belongs to the batch ($5) and the contact ($6) of the one that it replaces.
+with owned as (
+    update dispatch set owner = $5 where organization_id = $1 and id = $4 and $5::text is not null
+)
+update messages set batch_id = $5::text, contact_id = $6::text
+where organization_id = $1 and env = $2 and channel = $3 and id = $4;

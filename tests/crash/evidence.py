@@ -1,0 +1,78 @@
+"""What a round leaves behind for its judges, and the readings of it that they share. Pure."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from tests.crash.endpoint import Arrival
+from tests.crash.rows import Rows
+from tests.crash.traffic import Letter, Sender
+
+from recado.cli.simulator.record import Request
+
+ANSWER_ON_ITS_WAY = timedelta(seconds=1)  # noted as answered, and cut off by the provider's death all the same
+CLAIMED_BEFORE = timedelta(seconds=3)  # a call that met the provider's death began so much earlier at most
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """The death of the service at `at`. `claimed`: the messages that were claimed and not settled then."""
+
+    at: datetime
+    claimed: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """`messages`: what the API lists, by id, each with `waiting` when it is `sending`.
+
+    `provider_kills`: when the provider died; `arrivals`: what the webhook endpoint recorded.
+    """
+
+    letters: Sequence[Letter]
+    messages: Mapping[str, Mapping[str, Any]]
+    requests: Sequence[Request]
+    kills: Sequence[Kill]
+    senders: Sequence[Sender]
+    provider_kills: Sequence[datetime] = ()
+    rows: Rows = field(default_factory=Rows)
+    arrivals: Sequence[Arrival] = ()
+
+    def in_doubt(self) -> set[str]:
+        """The messages whose call was under way when either side of it died."""
+        mine = {message_id for kill in self.kills for message_id in kill.claimed}
+        cut = {request.id for request in self.requests if self._cut(request)}
+        return mine | cut | {message_id for died in self.provider_kills for message_id in self.unheard(died)}
+
+    def _cut(self, request: Request) -> bool:
+        answered = request.answered_at
+        return any(
+            request.at <= died and (answered is None or died - ANSWER_ON_ITS_WAY <= answered <= died)
+            for died in self.provider_kills
+        )
+
+    def unheard(self, died: datetime) -> set[str]:
+        """What stayed claimed from around the provider's death without a request on its record."""
+        claimed = self.rows.claimed
+        recorded = {request.id for request in self.requests if died - CLAIMED_BEFORE <= request.at <= died}
+        return {
+            message_id
+            for message_id, at in claimed.items()
+            if died - CLAIMED_BEFORE <= at <= died + ANSWER_ON_ITS_WAY and message_id not in recorded
+        }
+
+
+def is_uncertain(message: Mapping[str, Any]) -> bool:
+    """Whether the service says that it does not know what became of the message."""
+    waiting = message.get("waiting") or {}
+    return bool(message["status"] == "sending" and waiting.get("reason") == "uncertain")
+
+
+def by_message(requests: Iterable[Request]) -> dict[str, list[Request]]:
+    """The requests for each message, in their order."""
+    found: dict[str, list[Request]] = defaultdict(list)
+    for request in requests:
+        found[request.id].append(request)
+    return found

@@ -1,0 +1,151 @@
+"""Everything that runs in a round, each in a process of its own: the service, the provider, and a webhook endpoint."""
+
+import secrets
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+from tests.crash.endpoint import Arrival, read_arrivals
+from tests.crash.traffic import Sender
+from tests.program import Api, Program, Service, free_port
+from tests.waiting import until
+
+from recado.cli.simulator.record import Request, read_record
+
+Protocol = Literal["bridge", "cloud"]
+
+SHARES = {
+    "slow-down": 0.001,
+    "refuse": 0.02,
+    "lost": 0.01,
+    "error": 0.01,
+    "duplicate": 0.1,
+    "early": 0.1,
+    "shuffle": 0.1,
+    "unreferenced": 0.2,
+    "undelivered": 0.03,
+    "silent": 0.02,
+}
+CODES = {131056: 0.003, 131000: 0.005}  # "not to this person now", "a passing fault": both are sent again
+EVENTS = ("message.sent", "message.delivered", "message.read", "message.failed")
+PATIENCE = 30.0
+
+
+class EndpointProgram(Program):
+    """`tests/crash/endpoint.py`."""
+
+    starts_with: ClassVar[Sequence[str]] = (sys.executable, str(Path(__file__).with_name("endpoint.py")))
+
+
+class Stage:
+    """`folder`: where everything is kept."""
+
+    def __init__(self, folder: Path, *, seed: int, protocol: Protocol) -> None:
+        self.protocol = protocol
+        self.secrets = [secrets.token_urlsafe(24) for _ in range(3)]  # what must not stand in any log
+        token, secret, app_secret = self.secrets
+        self._record, self._arrived = folder / "record.jsonl", folder / "arrived.jsonl"
+        provider, endpoint = free_port(), free_port()
+        self._endpoint_url = f"http://127.0.0.1:{endpoint}/hook"
+        self._webhook_secret = ""
+        adapter = {
+            "bridge": {
+                "BRIDGE_CHATAPP_URL": f"http://127.0.0.1:{provider}",
+                "BRIDGE_CHATAPP_TOKEN": token,
+                "BRIDGE_CHATAPP_SECRET": secret,
+            },
+            "cloud": {
+                "CLOUD_URL": f"http://127.0.0.1:{provider}/v24.0",
+                "CLOUD_APP_SECRET": app_secret,
+                "CLOUD_VERIFY_TOKEN": token,
+            },
+        }
+        self.service = Service(
+            folder, ADAPTER_CHATAPP=protocol, LOG_LEVEL="debug", SSRF_ALLOW_CIDRS="127.0.0.0/8", **adapter[protocol]
+        )
+        self.provider = Program(
+            folder,
+            "simulator",
+            *("simulator", "--listen", f"127.0.0.1:{provider}", "--record", str(self._record), "--seed", str(seed)),
+            *("--protocol", protocol, "--latency-ms", "20"),
+            *("--cloud-callback-url", f"{self.service.url}/v2/callbacks/chatapp/cloud"),
+            *(part for name, share in SHARES.items() for part in (f"--{name}-share", str(share))),
+            *(part for code, share in CODES.items() for part in ("--code-share", f"{code}={share}")),
+            SIMULATOR_SECRET=secret,
+            SIMULATOR_APP_SECRET=app_secret,
+            SIMULATOR_TOKEN=token,
+        )
+        self.endpoint = EndpointProgram(folder, "endpoint", str(endpoint), str(self._arrived), str(seed))
+        self._counted, self._read_to = 0, 0
+
+    # Lives ----------------------------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        await self.start_others()
+        await self.service.start()
+
+    async def start_others(self) -> None:
+        """Begin a life of the provider and of the endpoint, those of them that have none."""
+        begun = [each for each in (self.provider, self.endpoint) if not each.running]
+        heard = [_lines(each) for each in begun]
+        for each in begun:
+            each.spawn()
+        for each, before in zip(begun, heard, strict=True):
+            await until(lambda each=each, before=before: self._listens(each, before), PATIENCE, "it listens")
+
+    def _listens(self, program: Program, before: int) -> bool:
+        assert program.running, f"the {program.output.stem} ended: {program.tail()}"
+        return _lines(program) > before
+
+    async def wipe(self) -> None:
+        for program in (self.provider, self.endpoint):
+            program.end(signal.SIGKILL)
+        await self.service.wipe()
+
+    # Set-up ---------------------------------------------------------------------------------------------------------
+
+    async def sender(self, api: Api, index: int, pace: int) -> Sender:
+        """A number in live, and the template that the provider holds for it."""
+        token = secrets.token_urlsafe(24)
+        name = f"10654035224292{index}"
+        number = await api.number(name, per_second=pace, per_day=1_000_000, access_token=token)
+        self.secrets += [token, number["displayPhone"][1:]]
+        await api.call("POST", "/v2/templates/sync", {"numberId": number["id"]})
+
+        async def approved() -> Any:
+            held = await api.call("GET", "/v2/templates", numberId=number["id"], status="approved")
+            return next((each for each in held["items"] if each["name"] == "order_update"), None)
+
+        template = await until(approved, PATIENCE, "the provider's templates are here", every=0.1)
+        return Sender(number["id"], number["phoneNumberId"], template["id"], pace)
+
+    async def subscribe(self, api: Api) -> None:
+        """Have the endpoint told of every message; what fails there is tried again soon."""
+        wanted = {"url": self._endpoint_url, "events": list(EVENTS), "includePii": False}
+        retry = {"maxAttempts": 15, "backoffSeconds": 1}
+        self._webhook_secret = (await api.call("POST", "/webhooks", {**wanted, "retry": retry}))["secret"]
+        self.secrets.append(self._webhook_secret)
+
+    # Records --------------------------------------------------------------------------------------------------------
+
+    def received(self) -> int:
+        """How many requests the provider has on record."""
+        if self._record.exists():
+            with self._record.open("rb") as file:
+                file.seek(self._read_to)
+                whole, end, _ = file.read().rpartition(b"\n")
+            self._counted += whole.count(b'{"id"')
+            self._read_to += len(whole) + len(end)
+        return self._counted
+
+    def requests(self) -> list[Request]:
+        return read_record(self._record)
+
+    def arrivals(self) -> list[Arrival]:
+        return read_arrivals(self._arrived, self._webhook_secret)
+
+
+def _lines(program: Program) -> int:
+    return program.output.read_text().count("listens") if program.output.exists() else 0

@@ -1,0 +1,89 @@
+"""docs/demonstration.md: its three terminals, pasted into three shells as they are."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+from tests.program import free_port
+from tests.waiting import until
+
+PAGE = (Path(__file__).parents[2] / "docs" / "demonstration.md").read_text("utf-8")
+PROGRAMS = Path(sys.executable).parent
+PROVIDER, SERVICE, LOAD = (
+    "\n".join(re.findall(r"```sh\n(.*?)```", chapter, re.DOTALL)) for chapter in re.split(r"\n## \d\. ", PAGE)[1:]
+)
+PATIENCE = 60.0  # seconds
+
+
+@pytest.fixture
+def settings(data_dir: Path) -> dict[str, str]:
+    """Nothing but where the data is: the rest is on the page."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECADO_")}
+    return {**inherited, "RECADO_DATA_DIR": str(data_dir), "PYTHONUNBUFFERED": "1"}
+
+
+@pytest.fixture
+def terminal(settings: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str, str], Path]]:
+    """Pastes into a new shell that stays; answers the file of what it shows."""
+    with ExitStack() as stack:
+
+        def paste(name: str, script: str) -> Path:
+            shown = tmp_path / f"{name}.log"
+            with shown.open("wb") as output:
+                shell = subprocess.Popen(
+                    ["bash", "-eu", "-c", script],
+                    cwd=tmp_path,
+                    env=settings,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            stack.callback(_end, shell)
+            return shown
+
+        yield paste
+
+
+def _end(shell: "subprocess.Popen[bytes]") -> None:
+    """Ctrl-C in that terminal."""
+    if shell.poll() is None:
+        os.killpg(shell.pid, signal.SIGINT)
+    shell.wait(30)
+
+
+async def test_the_three_terminals_show_what_the_page_says(
+    terminal: Callable[[str, str], Path], settings: dict[str, str], tmp_path: Path
+) -> None:
+    listens, provides = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
+
+    def pasted(script: str) -> str:
+        script = script.replace("127.0.0.1:8080", listens).replace("127.0.0.1:8090", provides)
+        return script.replace(".venv/bin", str(PROGRAMS))
+
+    provider = terminal("provider", pasted(PROVIDER))
+    service = terminal("service", f"export RECADO_LISTEN={listens}\n{pasted(SERVICE)}")
+    await until(lambda: "listens on" in provider.read_text(), PATIENCE, "the provider listens")
+    await until(lambda: "Recado serves" in service.read_text(), PATIENCE, "the service is ready")
+    done = subprocess.run(
+        ["bash", "-eu", "-c", pasted(LOAD)],
+        cwd=tmp_path,
+        env=settings,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "Everything that was accepted left once, within its number's rate." in done.stdout
+    counted = re.search(r"(\d+) messages were taken, (\d+) of them twice", done.stdout)
+    assert counted is not None, done.stdout
+    assert int(counted[1]) > 900
+    assert counted[2] == "0"

@@ -1,0 +1,98 @@
+"""Reports that meet the settlement of the same call: whoever is second sees what the first has done (C15.4, C29.2)."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
+from tests.waiting import until
+
+from recado.domain.ids import MESSAGE, IdSource
+from recado.storage import dispatch, receipts, settlements
+from recado.storage.dispatch import CLAIMED
+from recado.storage.moves import Moved
+from recado.storage.postgres import Database
+from recado.storage.receipts import ReportRow
+from recado.storage.settlements import Departed
+
+ANY_ID = IdSource(CLOCK, random.Random(6)).new(MESSAGE)
+Settling = Callable[[Any, str], Awaitable[Any]]
+
+
+async def sending(db: Database) -> str:
+    message_id = await stored(db)
+    epoch = await dispatch.take_epoch(db, NOW)
+    assert await dispatch.claim(db, [of(message_id)], epoch, NOW) == [CLAIMED]
+    return message_id
+
+
+def report(message_id: str, status: str) -> ReportRow:
+    return ReportRow(ORGANIZATION, "test", "chatapp", message_id, status, NOW, None, "provider-1")
+
+
+async def departs(connection: Any, message_id: str) -> list[Moved]:
+    departed = Departed(
+        ORGANIZATION, "test", "chatapp", message_id, NUMBER, "provider-1", NOW, "utility", False, NOW
+    )  # fmt: skip
+    return await settlements.departed(connection, [departed])
+
+
+async def becomes_uncertain(connection: Any, message_id: str) -> None:
+    """As `settlements.uncertain` and the rescuer write it."""
+    await connection.execute(
+        "update dispatch set reason = 'uncertain', not_before = 'infinity' where id = $1", message_id
+    )
+
+
+@asynccontextmanager
+async def while_it_settles(db: Database, settle: Settling, message_id: str) -> AsyncIterator[None]:
+    """The block begins before the settlement is committed; it is committed when somebody waits for it."""
+    begun = asyncio.Event()
+
+    async def settling() -> None:
+        async with db.transaction() as connection:
+            await settle(connection, message_id)
+            begun.set()
+            waiting = "select count(*) from pg_locks where not granted"
+
+            async def somebody_waits() -> bool:
+                return bool(await db.fetchval(waiting))
+
+            await until(somebody_waits, 10, "the report waits for the settlement")
+
+    task = asyncio.create_task(settling())
+    await begun.wait()
+    try:
+        yield
+    finally:
+        await task
+
+
+@pytest.mark.parametrize(
+    ("settle", "moves"),
+    [
+        (becomes_uncertain, [("sending", "sent"), ("sent", "read")]),
+        (departs, [("sent", "read")]),
+    ],
+    ids=["unknown", "accepted"],
+)
+async def test_a_report_that_meets_the_settlement_of_its_call_moves_the_message_once(
+    database: Database, settle: Settling, moves: list[tuple[str, str]]
+) -> None:
+    message_id = await sending(database)
+
+    async with while_it_settles(database, settle, message_id):
+        found = await receipts.apply(database, [report(message_id, "read")], NOW)
+
+    assert [(move.from_status, move.to_status) for move in found[message_id]] == moves
+    assert await database.fetchval("select count(*) from dispatch where id = $1", message_id) == 0
+    assert await database.fetchval("select status from messages where id = $1", message_id) == "read"
+    later = await receipts.apply(database, [report(message_id, "delivered")], NOW)
+    assert later == {message_id: []}
+
+
+async def test_a_report_of_a_message_that_is_not_there_is_not_answered(database: Database) -> None:
+    assert await receipts.apply(database, [report(ANY_ID, "read")], NOW) == {}
