@@ -10,6 +10,7 @@ from importlib.metadata import version
 from recado.actors.acceptance import Acceptance
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
+from recado.actors.payments import Payments
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
@@ -19,6 +20,7 @@ from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
+from recado.channels.payments import PAYMENTS, PaymentsBridge
 from recado.channels.provider import ChatAppProvider
 from recado.config.settings import Settings
 from recado.domain.changes import Change
@@ -32,6 +34,7 @@ from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
+from recado.http.routes.billing import billing_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
@@ -154,6 +157,8 @@ class Application:
         callback_providers = {
             (CHANNEL, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
         }
+        payments_bridge = _payments_bridge(settings)
+        payments = Payments(db, clock=clock, ids=ids, changed=changed) if payments_bridge else None
         runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
         guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs)
         webhooks = Webhooks(db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(guard, clock=clock), runtime=runtime)
@@ -165,6 +170,7 @@ class Application:
             callback_providers=callback_providers,
             webhooks=webhooks,
             subscriptions=directories.subscriptions,
+            payments=payments,
         )
         windows = ChatWindows(db, clock=clock)
         acceptance = Acceptance(
@@ -211,8 +217,13 @@ class Application:
             ),
             *webhook_delivery_routes(database=db, ids=ids, keys=keys, cursors=cursors, changed=changed),
             *audit_routes(database=db, cursors=cursors),
+            *(
+                billing_routes(database=db, ids=ids, cursors=cursors, changed=changed)
+                if settings.billing_enabled
+                else ()
+            ),
             *callback_routes(
-                providers=callback_providers,
+                providers=callback_providers | ({(PAYMENTS, "bridge"): payments_bridge} if payments_bridge else {}),
                 take=system.callbacks.take,
                 verify_token=_verify_token(settings),
             ),
@@ -252,6 +263,14 @@ def _verify_token(settings: Settings) -> str | None:
     if settings.adapter_chatapp != "cloud" or settings.cloud_verify_token is None:
         return None
     return settings.cloud_verify_token.get_secret_value()
+
+
+def _payments_bridge(settings: Settings) -> PaymentsBridge | None:
+    """Who confirms payments, where anybody does."""
+    if settings.adapter_payments != "bridge" or not settings.billing_enabled:
+        return None
+    secret = settings.bridge_payments_secret
+    return PaymentsBridge(secret.get_secret_value() if secret else "")
 
 
 def _allow_open_files() -> None:

@@ -8,9 +8,11 @@ from typing import Any
 import structlog
 
 from recado.actors.number_refresh import NumberRefresh
+from recado.actors.payments import Payments
 from recado.actors.receipts import Receipts
 from recado.actors.template_review import TemplateReview
 from recado.channels.events import Event, Inbound, NumberStatus, Status, TemplateStatus
+from recado.channels.payments import PAYMENTS
 from recado.channels.provider import ChatAppProvider, MalformedCallback
 from recado.domain.clock import Clock
 from recado.engine.periodic import Periodic
@@ -39,6 +41,7 @@ class Callbacks:
         receipts_of: Receipts,
         numbers: NumberRefresh,
         templates: TemplateReview,
+        payments: Payments | None = None,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -46,6 +49,7 @@ class Callbacks:
         self._receipts = receipts_of
         self._numbers = numbers
         self._templates = templates
+        self._payments = payments
         self._store: Batcher[CallbackRow, None] = Batcher(
             "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
         )
@@ -84,11 +88,15 @@ class Callbacks:
         """One transaction for a block: its events and the mark that it is done."""
         events: list[Event] = []
         results: list[tuple[int, str | None]] = []
+        # Payments and news of numbers and templates can be applied twice, and so come first: a crash repeats them, and
+        # loses none.
         for row in rows:
+            if row["channel"] == PAYMENTS and self._payments is not None:
+                results.append((row["id"], await self._payments.take(row["body"])))
+                continue
             read, failure = self._read(row)
             events += read
             results.append((row["id"], failure))
-        # News of numbers and templates can be applied twice, and so come first: a crash repeats them, and loses none.
         for event in events:
             if isinstance(event, NumberStatus):
                 await self._numbers.report(ENV, event)

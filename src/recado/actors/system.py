@@ -17,6 +17,7 @@ from recado.actors.number_messages import AskSituation, Changed, NumberSituation
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
+from recado.actors.payments import Payments
 from recado.actors.receipts import Receipts
 from recado.actors.rescuer import Rescuer
 from recado.actors.sandbox_reports import SandboxReports
@@ -78,6 +79,7 @@ class ActorSystem:
         callback_providers: Mapping[tuple[str, str], ChatAppProvider],
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
+        payments: Payments | None = None,
     ) -> None:
         self._records = records
         self._webhooks = webhooks
@@ -100,6 +102,7 @@ class ActorSystem:
             receipts_of=self.receipts,
             numbers=follow.numbers,
             templates=follow.templates,
+            payments=payments,
         )
         self.explainer = WaitExplainer(records, self.ask_situation)
         self.root = Supervisor("recado", runtime=runtime)

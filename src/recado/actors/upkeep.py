@@ -4,7 +4,7 @@ from recado.actors.callbacks import Callbacks
 from recado.actors.webhooks import Webhooks
 from recado.domain.clock import Clock
 from recado.engine.periodic import Periodic
-from recado.storage import idempotency
+from recado.storage import idempotency, top_ups
 from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database
 
@@ -31,5 +31,6 @@ class Upkeep:
         """One round."""
         await ensure_partitions(self._db, self._clock.now())
         await idempotency.purge(self._db, self._clock.now())
+        await top_ups.expire(self._db, self._clock.now())
         await self._callbacks.purge()
         await self._webhooks.tidy()

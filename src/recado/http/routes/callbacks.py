@@ -2,11 +2,11 @@
 
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
-from recado.channels.provider import ChatAppProvider
 from recado.domain.errors import Problem, not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryModel
@@ -18,6 +18,14 @@ CLOUD = ("chatapp", "cloud")
 
 Take = Callable[[str, str, bytes], Awaitable[None]]
 """(channel, adapter, body): stores the body once, and has it processed."""
+
+
+class Verifier(Protocol):
+    """Knows whether a callback comes from its provider."""
+
+    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        """Header names in any case."""
+        ...
 
 
 class CallbackTaken(ApiModel):
@@ -35,9 +43,7 @@ class SubscriptionQuery(QueryModel):
 class CallbackOperations:
     """The handlers. `providers`: by channel and adapter, those that send callbacks."""
 
-    def __init__(
-        self, providers: Mapping[tuple[str, str], ChatAppProvider], take: Take, verify_token: str | None
-    ) -> None:
+    def __init__(self, providers: Mapping[tuple[str, str], Verifier], take: Take, verify_token: str | None) -> None:
         self._providers = dict(providers)
         self._take = take
         self._verify_token = (verify_token or "").encode()
@@ -66,7 +72,7 @@ class CallbackOperations:
 
 
 def callback_routes(
-    *, providers: Mapping[tuple[str, str], ChatAppProvider], take: Take, verify_token: str | None = None
+    *, providers: Mapping[tuple[str, str], Verifier], take: Take, verify_token: str | None = None
 ) -> tuple[Route, ...]:
     """The addresses that providers call. `verify_token`: of the hosted API; only where that is the adapter is there an
     address that answers its challenge.

@@ -1,0 +1,20 @@
+"""Everything about coins: wallet, top-ups, prices and the administrator's credits.
+
+Left out as a whole where nothing is billed: then these addresses answer 404 (C25.2.4).
+"""
+
+from recado.domain.changes import OnChange
+from recado.domain.ids import IdSource
+from recado.http.paging import Cursors
+from recado.http.route import Route
+from recado.http.routes.wallet import wallet_routes
+from recado.http.routes.wallet_credits import wallet_credit_routes
+from recado.storage.postgres import Database
+
+
+def billing_routes(*, database: Database, ids: IdSource, cursors: Cursors, changed: OnChange) -> tuple[Route, ...]:
+    """All of them."""
+    return (
+        *wallet_routes(database=database, ids=ids, cursors=cursors, changed=changed),
+        *wallet_credit_routes(database=database, ids=ids, changed=changed),
+    )
