@@ -1,0 +1,258 @@
+"""Callbacks of every wrong kind at a real service, over both live adapters: refused or kept, and nothing comes of them.
+
+Then the right one comes, and is believed (C29.5).
+"""
+
+import asyncio
+import gzip
+import hashlib
+import hmac
+import io
+import re
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import asyncpg
+import orjson
+import pytest
+from tests.privacy import found_in_logs
+from tests.program import Api, Program, Service, free_port, running
+from tests.waiting import until
+
+SECRET = "a secret between the two"
+ACCOUNT, BUSINESS = "106540352242922", "102290129340398"
+PERSON = "+5511987654321"
+LARGEST = 3 * 1024 * 1024
+PATIENCE = 20.0
+Body = dict[str, Any]
+
+
+class BridgeSide:
+    """How a bridge signs and says it."""
+
+    name = "bridge"
+
+    def __init__(self, port: int) -> None:
+        self.settings = {
+            "ADAPTER_CHATAPP": "bridge",
+            "BRIDGE_CHATAPP_URL": f"http://127.0.0.1:{port}",
+            "BRIDGE_CHATAPP_TOKEN": "any",
+            "BRIDGE_CHATAPP_SECRET": SECRET,
+        }
+
+    def signed(self, body: bytes, *, secret: str = SECRET, ahead: int = 0) -> dict[str, str]:
+        at = int(time.time()) + ahead
+        digest = hmac.new(secret.encode(), b"%d." % at + body, hashlib.sha256).hexdigest()
+        return {"X-SVC-Provider-Signature": f"t={at},v1={digest}"}
+
+    def report(self, status: str, reference: str, *, account: str = ACCOUNT, provider_id: str = "unheard-of") -> bytes:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        event = {"kind": "status", "status": status, "at": at, "reference": reference, "account": account}
+        return orjson.dumps({"events": [{**event, "providerMessageId": provider_id}]})
+
+    def wrong(self, body: bytes) -> dict[str, Mapping[str, str]]:
+        """Headers that are not believed, beside those of every adapter."""
+        good = self.signed(body)["X-SVC-Provider-Signature"]
+        return {
+            "late": self.signed(body, ahead=-310),
+            "from the future": self.signed(body, ahead=310),
+            "of two times": {"X-SVC-Provider-Signature": f"{good},t={int(time.time())}"},
+            "without a time": {"X-SVC-Provider-Signature": good.partition(",")[2]},
+            "with a time that is none": {"X-SVC-Provider-Signature": "t=١٢٣,v1=00".encode().decode("latin-1")},
+            "very long": {"X-SVC-Provider-Signature": good + ",v1=0" * 1000},
+        }
+
+
+class CloudSide:
+    """How the hosted API signs and says it."""
+
+    name = "cloud"
+
+    def __init__(self, port: int) -> None:
+        self.settings = {
+            "ADAPTER_CHATAPP": "cloud",
+            "CLOUD_URL": f"http://127.0.0.1:{port}/v24.0",
+            "CLOUD_APP_SECRET": SECRET,
+            "CLOUD_VERIFY_TOKEN": "a token to verify with",
+        }
+
+    def signed(self, body: bytes, *, secret: str = SECRET, ahead: int = 0) -> dict[str, str]:
+        return {"X-Hub-Signature-256": f"sha256={hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()}"}
+
+    def report(self, status: str, reference: str, *, account: str = ACCOUNT, provider_id: str = "unheard-of") -> bytes:
+        item = {"id": provider_id, "status": status, "timestamp": str(int(time.time())), "recipient_id": PERSON[1:]}
+        value = {
+            "metadata": {"phone_number_id": account},
+            "statuses": [{**item, "biz_opaque_callback_data": reference}],
+        }
+        entry = {"id": BUSINESS, "changes": [{"field": "messages", "value": value}]}
+        return orjson.dumps({"object": "whatsapp_business_account", "entry": [entry]})
+
+    def wrong(self, body: bytes) -> dict[str, Mapping[str, str]]:
+        good = self.signed(body)["X-Hub-Signature-256"]
+        return {
+            "of the older kind": {
+                "X-Hub-Signature": f"sha1={hmac.new(SECRET.encode(), body, hashlib.sha1).hexdigest()}"
+            },
+            "in capitals": {"X-Hub-Signature-256": good.upper()},
+            "without its name": {"X-Hub-Signature-256": good.removeprefix("sha256=")},
+            "of other letters": {"X-Hub-Signature-256": "sha256=é" + good[8:]},
+        }
+
+
+@dataclass
+class Place:
+    """A live number that has sent one message of which the provider says nothing by itself."""
+
+    service: Service
+    api: Api
+    side: Any
+    session: aiohttp.ClientSession
+    database: Any
+    message_id: str = ""
+
+    async def post(self, body: bytes, headers: Mapping[str, str]) -> int:
+        address = f"{self.service.url}/v2/callbacks/chatapp/{self.side.name}"
+        sent = {"Content-Type": "application/json", **headers}
+        async with self.session.post(address, data=io.BytesIO(body), headers=sent) as answer:
+            await answer.read()
+            return answer.status
+
+    async def signed(self, body: bytes) -> int:
+        return await self.post(body, self.side.signed(body))
+
+    async def stored(self) -> int:
+        count: int = await self.database.fetchval("select count(*) from callbacks")
+        return count
+
+    async def worked_off(self) -> None:
+        async def none_open() -> bool:
+            return not await self.database.fetchval("select count(*) from callbacks where processed_at is null")
+
+        await until(none_open, PATIENCE, "every callback is processed")
+
+    async def message(self) -> Any:
+        return await self.api.call("GET", f"/messages/{self.message_id}")
+
+    async def send(self) -> None:
+        """Register the number, and send the message."""
+        new = {"phoneNumberId": ACCOUNT, "businessAccountId": BUSINESS, "displayPhone": "+5511900000000"}
+        number = (await self.api.call("POST", "/numbers", {**new, "accessToken": "access-7a1f5c"}))["id"]
+
+        async def available() -> bool:
+            return bool((await self.api.call("GET", f"/numbers/{number}"))["status"] == "available")
+
+        await until(available, PATIENCE, "the number is verified", every=0.1)
+        await self.api.call("POST", f"/numbers/{number}/connect")
+        await self.api.call("POST", "/v2/templates/sync", {"numberId": number})
+
+        async def approved() -> Any:
+            held = await self.api.call("GET", "/v2/templates", numberId=number, status="approved")
+            return next((each["id"] for each in held["items"] if each["name"] == "order_update"), None)
+
+        template = await until(approved, PATIENCE, "the provider's templates are here", every=0.1)
+        message = {"numberId": number, "to": PERSON, "type": "template", "templateId": template, "templateVars": ["x"]}
+        self.message_id = (await self.api.call("POST", "/messages", message, key=secrets.token_hex(8)))["id"]
+
+        async def sent() -> bool:
+            return bool((await self.message())["status"] == "sent")
+
+        await until(sent, PATIENCE, "the message is sent", every=0.05)
+
+
+@pytest.fixture(params=[BridgeSide, CloudSide], ids=["bridge", "cloud"])
+async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
+    port = free_port()
+    side = request.param(port)
+    service = Service(tmp_path, LOG_LEVEL="debug", **side.settings)
+    simulator = Program(
+        tmp_path,
+        "simulator",
+        *("simulator", "--listen", f"127.0.0.1:{port}", "--record", str(tmp_path / "record.jsonl")),
+        *("--secret", SECRET, "--silent-share", "1"),
+    )
+    simulator.spawn()
+    try:
+        await until(lambda: re.search("listens on", simulator.output.read_text()), PATIENCE, "the simulator listens")
+        async with running(service), aiohttp.ClientSession() as session:
+            token = await asyncio.to_thread(service.key, "live")
+            database = await asyncpg.connect(**service.cluster().connect_arguments)
+            try:
+                async with Api(service.url, token) as api:
+                    made = Place(service, api, side, session, database)
+                    await made.send()
+                    yield made
+            finally:
+                await database.close()
+    finally:
+        simulator.end(signal.SIGKILL)
+
+
+def nested(levels: int) -> bytes:
+    return b'{"events":' * levels + b"1" + b"}" * levels
+
+
+async def test_wrong_callbacks_of_every_kind_change_nothing_and_the_right_one_is_believed(place: Place) -> None:
+    side, before = place.side, await place.message()
+    failed = side.report("failed", place.message_id)
+
+    # Of another hand: refused, and not kept.
+    unbelieved: dict[str, Mapping[str, str]] = {
+        "none": {},
+        "by another secret": side.signed(failed, secret="another"),
+        "of another body": side.signed(failed + b" "),
+        "empty": dict.fromkeys(side.signed(failed), ""),
+        **side.wrong(failed),
+    }
+    answers = {name: await place.post(failed, headers) for name, headers in unbelieved.items()}
+    assert answers == dict.fromkeys(unbelieved, 401)
+    enormous = b" " * (LARGEST + 1)
+    assert await place.signed(enormous) == 413
+    assert await place.stored() == 0
+
+    # Of the right hand, but nothing that anybody understands, or of nobody here: kept, and passed over.
+    odd = {
+        "nothing": b"",
+        "no JSON": b"{",
+        "no text": b"\xff\xfe\x00",
+        "compressed": gzip.compress(failed),
+        "a list": b"[]",
+        "a number": b"7",
+        "another object": b'{"object": "page", "events": 1, "entry": {"changes": null}}',
+        "deep": nested(200),
+        "deeper": nested(50_000),
+        "as large as may be": b'"' + b"x" * (LARGEST - 2) + b'"',
+        "many": orjson.dumps({"events": [7] * 50_001, "entry": [7] * 50_001}),
+        "of another status": side.report("vanished", place.message_id),
+        "of another account": side.report("failed", place.message_id, account="999"),
+        "of no message": side.report("failed", "msg_" + "0" * 21),
+        "of a strange message": side.report("failed", "x' or 1=1 --\x00", provider_id="\x00"),
+    }
+    answers = {name: await place.signed(body) for name, body in odd.items()}
+    assert answers == dict.fromkeys(odd, 200)
+    assert await place.stored() == len(odd)
+    await place.worked_off()
+    assert await place.message() == before
+
+    # The right one, once more, and at the same time: one row.
+    good = side.report("delivered", place.message_id)
+    headers = side.signed(good)
+    assert await asyncio.gather(*(place.post(good, headers) for _ in range(10))) == [200] * 10
+    assert await place.stored() == len(odd) + 1
+    await place.worked_off()
+    delivered = await place.message()
+    assert delivered["status"] == "delivered"
+    assert await place.signed(failed) == 200  # too late for a failure
+    assert await place.post(good, headers) == 200
+    await place.worked_off()
+    assert await place.message() == delivered
+
+    assert place.service.running
+    private = [SECRET, PERSON[1:], "5511900000000", "access-7a1f5c", "unheard-of", "vanished", "or 1=1"]
+    assert found_in_logs([place.service.log], private) == []
