@@ -5,24 +5,23 @@ commits would let a late commit push two seconds' sends into one.
 """
 
 import asyncio
-from collections.abc import Callable
 from datetime import datetime, timedelta
 from functools import partial
 
-from recado.actors.calls import Calls, Departure
+from recado.actors.calls import Departure
+from recado.actors.desk import Desk
 from recado.actors.errands import Errands
 from recado.actors.number_messages import CameBack, NotClaimed
 from recado.actors.number_view import NumberView
+from recado.actors.ready_rows import ReadyRows
 from recado.actors.row import Row
-from recado.actors.sending import Sending
 from recado.channels.provider import Accepted, Down, Outcome, SlowDown, Unknown
 from recado.domain.breaker import Breaker
-from recado.domain.clock import Clock, TimerHandle
+from recado.domain.clock import TimerHandle
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Hold
 from recado.domain.message import WaitReason
-from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
 from recado.storage.dispatch import CLAIMED
 from recado.storage.settlements import Returned
@@ -33,7 +32,7 @@ CALLS_IN_FLIGHT = 2_000  # C31
 
 
 class Departures:
-    """The pace of one number. `opens_at`: monotonic moment before which a new owner lets nothing leave (C14.5.5).
+    """The pace of one number. `rows` is told of each message that departs.
 
     Answers of claims and calls are taken in as they come, without a turn of the actor: it decides what is claimed, and
     is woken only for that. It opens and closes the gate: while `view` is None nothing departs.
@@ -42,61 +41,37 @@ class Departures:
     __slots__ = (
         "_alarm",
         "_alarm_at",
-        "_calls",
         "_claimed",
         "_claiming",
         "_clock",
         "_closed",
         "_day",
+        "_desk",
         "_errands",
-        "_gone",
-        "_in_flight",
-        "_moments",
-        "_opens_at",
         "_pacer",
-        "_sending",
+        "_rows",
         "breaker",
+        "in_flight",
         "view",
         "wanted",
     )
 
-    def __init__(
-        self,
-        *,
-        clock: Clock,
-        moments: Moments,
-        sending: Sending,
-        calls: Calls,
-        pacer: Pacer,
-        day: DayUsage,
-        opens_at: float,
-        errands: Errands,
-        gone: Callable[[str], None],
-    ) -> None:
-        """`gone` is told the id of each message that departs."""
-        self._clock = clock
-        self._moments = moments
-        self._sending = sending
-        self._calls = calls
+    def __init__(self, desk: Desk, *, pacer: Pacer, day: DayUsage, errands: Errands, rows: ReadyRows) -> None:
+        self._desk = desk
+        self._clock = desk.records.clock
         self._pacer = pacer
         self._day = day
-        self._opens_at = opens_at
         self._errands = errands
-        self._gone = gone
+        self._rows = rows
         self._claiming: dict[str, asyncio.Future[str]] = {}
         self._claimed: list[tuple[Row, Template | None]] = []  # at most 50 ms of rate; light when idle
-        self._in_flight: set[str] = set()
+        self.in_flight = 0  # calls whose outcome is not committed yet
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
         self._closed = False
         self.breaker = Breaker()
         self.view: NumberView | None = None
         self.wanted = False  # the actor has rows that it could not claim: it is woken when there is room
-
-    @property
-    def in_flight(self) -> int:
-        """Calls whose outcome is not committed yet."""
-        return len(self._in_flight)
 
     @property
     def under_way(self) -> set[str]:
@@ -106,11 +81,11 @@ class Departures:
     @property
     def idle(self) -> bool:
         """Nothing under way, and no trouble with the provider to remember."""
-        return not (self._claiming or self._claimed or self._in_flight) and self.breaker.untroubled
+        return not (self._claiming or self._claimed or self.in_flight) and self.breaker.untroubled
 
     def ready_at(self, now: float) -> float:
         """The moment of the next token."""
-        return max(self._pacer.ready_at(now), self._opens_at)
+        return max(self._pacer.ready_at(now), self._desk.opens_at)
 
     def holding(self, per_day: int) -> Hold | None:
         """What holds everything here: the provider asked for a pause, no connection, the day is used up."""
@@ -131,13 +106,13 @@ class Departures:
     def may_claim(self, view: NumberView, *, forced: bool) -> bool | float:
         """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds."""
         waiting = len(self._claiming) + len(self._claimed)
-        if waiting + len(self._in_flight) >= CALLS_IN_FLIGHT:
+        if waiting + self.in_flight >= CALLS_IN_FLIGHT:
             return False
         now = self._clock.monotonic()
-        allowed = self.breaker.calls_allowed(now, waiting + len(self._in_flight))
+        allowed = self.breaker.calls_allowed(now, waiting + self.in_flight)
         if allowed is not None and allowed == 0:
             return False
-        if self._day.used(self._clock.now()) + waiting >= view.number.per_day:
+        if self._day.used(self._clock.now()) + waiting >= view.per_day:
             return False
         if forced:
             return True
@@ -149,7 +124,7 @@ class Departures:
     def claim(self, row: Row, template: Template | None) -> bool:
         """Begin to claim the row; False when the queue of claims is full."""
         try:
-            answer = self._sending.claim(row)
+            answer = self._desk.sending.claim(row)
         except Unavailable:
             return False
         self._claiming[row.id] = answer
@@ -176,7 +151,7 @@ class Departures:
         view = self.view
         if view is None or view.provider is None:
             return
-        while self._claimed and len(self._in_flight) < CALLS_IN_FLIGHT:
+        while self._claimed and self.in_flight < CALLS_IN_FLIGHT:
             row, template = self._claimed[0]
             now = self._clock.monotonic()
             if not row.force:
@@ -186,12 +161,12 @@ class Departures:
                     break
             del self._claimed[0]
             self._pacer.take(now, forced=row.force)
-            sent_at = self._moments.at(now)
-            self._gone(row.id)
-            self._in_flight.add(row.id)
+            sent_at = self._desk.moments.at(now)
+            self._rows.gone(row.id)
+            self.in_flight += 1
             self.breaker.began()
             self._day.add(sent_at)
-            self._calls.begin(Departure(row, sent_at, view.provider, view.account, template), self._ended)
+            self._desk.calls.begin(Departure(row, sent_at, view.provider, view.account, template), self._ended)
         self._room()
 
     def _come_back(self, at: float) -> None:
@@ -208,7 +183,7 @@ class Departures:
     def _ended(self, departure: Departure, outcome: Outcome) -> None:
         """Learn from an outcome that is committed now."""
         row = departure.row
-        self._in_flight.discard(row.id)
+        self.in_flight -= 1
         if not isinstance(outcome, Accepted | Unknown):
             self._day.take_back(departure.sent_at)
         match outcome:
@@ -230,6 +205,9 @@ class Departures:
             self.depart()
         else:
             self._room()
+        if not self.in_flight and not self._claiming and not self._claimed:
+            self._claiming.clear()  # an emptied dict keeps its size, and thousands of numbers rest here
+            self._rows.rest()
 
     def _room(self) -> None:
         """Wake the actor once when it waits for room."""
@@ -261,6 +239,6 @@ class Departures:
     async def _put_back(self, row: Row) -> None:
         """sending → queued: the call never began."""
         now: datetime = self._clock.now()
-        await self._sending.settle(
+        await self._desk.sending.settle(
             Returned(row.organization_id, row.env, row.channel, row.id, None, None, None, True, now)
         )

@@ -1,32 +1,94 @@
 """The desk at which all number actors of a process work: what they share, and what outlives each of them."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 from recado.actors.calls import Calls
-from recado.actors.number_view import Records
+from recado.actors.number_view import NumberView, Records, read_view
+from recado.actors.ready_rows import Wanted
+from recado.actors.row import Row, row_from
 from recado.actors.sending import Sending
 from recado.domain.day_usage import DayUsage
 from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
+from recado.storage import dispatch
+from recado.storage.numbers import NumberKey
+
+READS_AT_ONCE = 6  # of the sixteen connections that answer requests
+DAY = timedelta(days=1)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Desk:
-    """What all number actors share. `pacers` and `days` outlive the actors: a restarted one remembers what has left.
+    """What all number actors share: one for the process. What is read here is read for few actors at a time: thousands
+    may wake at once, and callers use the database too.
 
     `moments`: one wall clock for the departures of all, before and after a restart.
 
-    `owner_since`: monotonic moment at which this process became the owner of its numbers.
+    `opens_at`: monotonic moment before which nothing leaves: a second after this process became the owner (C14.5.5).
 
-    `reads`: admits a few actors at a time to the database. Thousands may wake at once, and callers use it too.
+    `starting`: actors that have not read their number yet.
     """
 
     records: Records
     sending: Sending
     calls: Calls
-    pacers: dict[str, Pacer]
-    days: dict[str, DayUsage]
     moments: Moments
-    owner_since: float
-    reads: asyncio.Semaphore
+    opens_at: float
+    starting: int = 0
+    _pacers: dict[str, Pacer] = field(default_factory=dict)
+    _days: dict[str, DayUsage] = field(default_factory=dict)
+    _reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS_AT_ONCE))
+
+    async def number(self, key: NumberKey) -> tuple[NumberView | None, DayUsage]:
+        """What an actor has to know before its first turn: its number, and what has left in the last 24 hours."""
+        async with self._reads:
+            return await read_view(self.records, key, None), await self._day(key)
+
+    async def rows(self, key: NumberKey, wanted: Wanted) -> list[Row]:
+        """Ready rows of one class."""
+        organization_id, _, number_id = key
+        async with self._reads:
+            records = await dispatch.refill(
+                self.records.db, organization_id, number_id, wanted.klass, wanted.after_owner, wanted.limit
+            )
+        return [row_from(record) for record in records]
+
+    async def forced(self, key: NumberKey) -> Sequence[Row]:
+        """Ready rows that a caller forced."""
+        organization_id, _, number_id = key
+        async with self._reads:
+            records = await dispatch.forced(self.records.db, organization_id, number_id)
+        return [row_from(record) for record in records]
+
+    # What outlives an actor: one that was restarted remembers what has left -------------------------------------------
+
+    def pacer(self, number_id: str, per_second: float) -> Pacer:
+        """The number's pacer, at this rate from now on."""
+        pacer = self._pacers.get(number_id)
+        if pacer is None:
+            pacer = self._pacers[number_id] = Pacer(per_second)
+        else:
+            pacer.set_rate(per_second)
+        return pacer
+
+    def forget(self, number_id: str) -> None:
+        """The number leaves memory, unless its last second still counts; its day is in the database."""
+        now = self.records.clock.monotonic()
+        pacer = self._pacers[number_id]
+        if pacer.sent_within(now, 1.0) == 0 and pacer.tokens(now) >= 0:
+            del self._pacers[number_id], self._days[number_id]
+
+    async def _day(self, key: NumberKey) -> DayUsage:
+        """Sent, or perhaps sent by an owner that died."""
+        organization_id, _, number_id = key
+        known = self._days.get(number_id)
+        if known is not None:
+            return known
+        db, now = self.records.db, self.records.clock.now()
+        day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
+        for at in await dispatch.uncertain_of_number(db, organization_id, number_id, now - DAY):
+            day.add(at)
+        return self._days.setdefault(number_id, day)

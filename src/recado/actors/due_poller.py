@@ -13,16 +13,27 @@ from recado.storage.postgres import Database
 
 EVERY = 1.0  # seconds
 EVERY_NUMBER_EVERY = 10  # runs: an actor in memory has been told, and is reminded less often
+STARTING_AT_MOST = 1_000  # actors: after a restart many numbers have work, and each that starts holds much memory
 
 
 class DuePoller:
     """Makes due rows ready, and starts the actors of numbers that have ready rows."""
 
-    def __init__(self, db: Database, *, clock: Clock, tell: Tell, in_memory: Callable[[NumberKey], bool]) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        tell: Tell,
+        in_memory: Callable[[NumberKey], bool],
+        starting: Callable[[], int],
+    ) -> None:
+        """`starting`: how many actors of numbers have not begun to work yet."""
         self._db = db
         self._clock = clock
         self._tell = tell
         self._in_memory = in_memory
+        self._starting = starting
         self._runs = 0
         self._worker = Periodic("due messages", EVERY, self.work, clock, at_once=True)
 
@@ -37,13 +48,20 @@ class DuePoller:
         told: set[NumberKey] = set()
         while True:
             released = await dispatch.release_due(self._db, self._clock.now())
-            told.update(released)
             for number in set(released):
-                self._tell(number, Look())
+                if self._in_memory(number):
+                    told.add(number)
+                    self._tell(number, Look())
             if len(released) < BLOCK:
                 break
         remind = self._runs % EVERY_NUMBER_EVERY == 0
         self._runs += 1
+        room = STARTING_AT_MOST - self._starting()
         for number in await dispatch.ready_numbers(self._db):
-            if number not in told and (remind or not self._in_memory(number)):
-                self._tell(number, Look())
+            if not self._in_memory(number):
+                if room <= 0:
+                    continue
+                room -= 1
+            elif not remind or number in told:
+                continue
+            self._tell(number, Look())

@@ -3,6 +3,7 @@
 Live in one process only. The rows are the truth and every message here is a hint: whatever it forgets, it reads again.
 """
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import structlog
@@ -18,31 +19,29 @@ from recado.actors.number_messages import (
     Look,
     NotClaimed,
     NumberSituation,
+    OwnerMoved,
     Refilled,
     TemplateMoved,
     Wake,
 )
 from recado.actors.number_view import NumberView, read_view
 from recado.actors.ready_rows import ReadyRows, Wanted
-from recado.actors.row import Row, row_from
+from recado.actors.row import Row
 from recado.actors.sending import Arrived, Forced
 from recado.actors.verdict import verdict_of
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
 from recado.domain.message import FailureCode, WaitReason
-from recado.domain.pacing import Pacer
 from recado.engine.actor import Actor
-from recado.storage import dispatch
 from recado.storage.dispatch import WINDOW_CLOSED
 from recado.storage.numbers import NumberKey
 
 log = structlog.get_logger()
 
-OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
 PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
-DAY = timedelta(days=1)
+WAKE = Wake()
 
 
 class NumberActor(Actor):
@@ -57,8 +56,8 @@ class NumberActor(Actor):
         self._clock = desk.records.clock
         self._view: NumberView | None = None
         self._rows = ReadyRows()
-        self._holding = Holding(key, db=desk.records.db, sending=desk.sending)
-        self._errands = Errands(self.actor_ref, Wake(), clock=self._clock, name=key[2])
+        self._holds: Holding | None = None
+        self._errands = Errands(self.actor_ref, WAKE, clock=self._clock, name=key[2])
         self._in_hand: Row | None = None
         self._since_pump = 0
         self._stale = False
@@ -66,49 +65,27 @@ class NumberActor(Actor):
     # Its life ---------------------------------------------------------------------------------------------------------
 
     async def started(self) -> None:
-        while True:
-            try:
-                async with self._desk.reads:
-                    self._view = await read_view(self._desk.records, self._key, None)
-                    day = await self._read_day()
-                break
-            except Unavailable:  # no failure of this actor: it waits for the database
-                await self._clock.sleep(READ_AGAIN_AFTER)
-        number_id = self._key[2]
-        per_second = self._view.per_second if self._view else 1.0
-        pacer = self._desk.pacers.setdefault(number_id, Pacer(per_second))
-        pacer.set_rate(per_second)
-        self._departures = Departures(
-            clock=self._clock,
-            moments=self._desk.moments,
-            sending=self._desk.sending,
-            calls=self._desk.calls,
-            pacer=pacer,
-            day=day,
-            opens_at=self._desk.owner_since + OWNERSHIP_PAUSE,
-            errands=self._errands,
-            gone=self._rows.gone,
-        )
+        self._desk.starting += 1
+        try:
+            self._view, day = await self._read_number()
+        finally:
+            self._desk.starting -= 1
+        pacer = self._desk.pacer(self._key[2], self._view.per_second if self._view else 1.0)
+        self._departures = Departures(self._desk, pacer=pacer, day=day, errands=self._errands, rows=self._rows)
         self._errands.tell(Look())
 
-    async def _read_day(self) -> DayUsage:
-        """What has left in the last 24 hours: sent, or perhaps sent by an owner that died."""
-        organization_id, _, number_id = self._key
-        known = self._desk.days.get(number_id)
-        if known is not None:
-            return known
-        db, now = self._desk.records.db, self._clock.now()
-        day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
-        for at in await dispatch.uncertain_of_number(db, organization_id, number_id, now - DAY):
-            day.add(at)
-        return self._desk.days.setdefault(number_id, day)
+    async def _read_number(self) -> tuple[NumberView | None, DayUsage]:
+        while True:
+            try:
+                return await self._desk.number(self._key)
+            except Unavailable:  # no failure of this actor: it waits for the database
+                await self._clock.sleep(READ_AGAIN_AFTER)
 
     async def stopping(self) -> None:
         self._errands.quiet()
         await self._departures.close()
-        number_id = self._key[2]
-        if self._desk.pacers[number_id].sent_within(self._clock.monotonic(), 1.0) == 0:
-            del self._desk.pacers[number_id], self._desk.days[number_id]
+        if not self._departures.in_flight:  # else what is under way would be missing in the day
+            self._desk.forget(self._key[2])
 
     async def failed(self, error: BaseException) -> None:
         self._errands.quiet()
@@ -142,6 +119,8 @@ class NumberActor(Actor):
                 self._stale = True
             case TemplateMoved():
                 self._errands.begin(self._release(WaitReason.TEMPLATE_STATE, message.template_id))
+            case OwnerMoved():
+                self._errands.begin(self._release(WaitReason.OWNER_PAUSED, owner=message.owner))
             case AskSituation():
                 return self._situation()
         self._since_pump += 1
@@ -183,14 +162,14 @@ class NumberActor(Actor):
             self._in_hand = taken
             await self._pass_gates(taken, view)
             self._in_hand = None
-        for wanted in self._rows.wanted(view.standing, self._clock.now()):
+        if wanted := tuple(self._rows.wanted(view.standing, self._clock.now())):
             self._errands.begin(self._refill(wanted))
 
     def _held_by(self) -> Hold | None:
         """What holds everything of the number now."""
         if self._view is None or self._view.provider is None:
             return Hold(WaitReason.NUMBER_STATE)
-        return number_hold(self._view.standing) or self._departures.holding(self._view.number.per_day)
+        return number_hold(self._view.standing) or self._departures.holding(self._view.per_day)
 
     def _may_claim(self, view: NumberView) -> bool:
         answer = self._departures.may_claim(view, forced=self._rows.has_forced)
@@ -208,7 +187,7 @@ class NumberActor(Actor):
             organization_id, env, _ = self._key
             template_key, templates = (organization_id, env, row.template_id), self._desk.records.templates
             template = templates.peek(template_key) or await templates.get(template_key)
-        verdict = verdict_of(row, template, view, self._clock.now())
+        verdict = verdict_of(row, template, view, self._desk.records.owners, self._clock.now())
         match verdict:
             case None:
                 if not self._departures.claim(row, template):
@@ -232,6 +211,13 @@ class NumberActor(Actor):
 
     # Holds ------------------------------------------------------------------------------------------------------------
 
+    @property
+    def _holding(self) -> Holding:
+        """Made for the first hold: most numbers hold nothing."""
+        if self._holds is None:
+            self._holds = Holding(self._key, db=self._desk.records.db, sending=self._desk.sending)
+        return self._holds
+
     def _hold(self, row: Row, hold: Hold) -> None:
         if not self._holding.hold(row, hold):
             self._later(row)
@@ -251,15 +237,15 @@ class NumberActor(Actor):
         self._rows.forget(row)
         self._errands.wake_in(READ_AGAIN_AFTER)
 
-    async def _release(self, reason: WaitReason, template_id: str | None = None) -> None:
-        while await self._holding.release(reason, template_id):
+    async def _release(self, reason: WaitReason, template_id: str | None = None, owner: str | None = None) -> None:
+        while await self._holding.release(reason, template_id, owner):
             self._errands.tell(Look())
 
     async def _read_again(self) -> None:
         """The number or its organization was changed: what waited for that may go on."""
         self._view = await read_view(self._desk.records, self._key, self._view)
         if self._view is not None:
-            self._desk.pacers[self._key[2]].set_rate(self._view.per_second)
+            self._desk.pacer(self._key[2], self._view.per_second)
         self._stale = False
         for reason in CHANGEABLE:
             self._errands.begin(self._release(reason))
@@ -267,23 +253,19 @@ class NumberActor(Actor):
     # Reading ----------------------------------------------------------------------------------------------------------
 
     async def _read_forced(self) -> None:
-        organization_id, _, number_id = self._key
-        async with self._desk.reads:
-            records = await dispatch.forced(self._desk.records.db, organization_id, number_id)
+        rows = await self._desk.forced(self._key)
         self._rows.look_for_forced = False
-        self._rows.arrive_forced([row_from(record) for record in records])
+        self._rows.arrive_forced(rows)
 
-    async def _refill(self, wanted: Wanted) -> None:
-        organization_id, _, number_id = self._key
-        rows = None
+    async def _refill(self, wanted: Sequence[Wanted]) -> None:
+        """Class by class in one task: of thousands of numbers that start, each would else have three that wait."""
+        read: dict[int, list[Row]] = {}
         try:
-            async with self._desk.reads:
-                records = await dispatch.refill(
-                    self._desk.records.db, organization_id, number_id, wanted.klass, wanted.after_owner, wanted.limit
-                )
-            rows = [row_from(record) for record in records]
+            for each in wanted:
+                read[each.klass] = await self._desk.rows(self._key, each)
         finally:
-            self._errands.tell(Refilled(wanted.klass, wanted.limit, rows))
+            for each in wanted:
+                self._errands.tell(Refilled(each.klass, each.limit, read.get(each.klass)))
 
     def _refilled(self, message: Refilled) -> None:
         if message.rows is None:

@@ -1,14 +1,16 @@
 """What a number's actor knows of its number, read from the rows at its start and whenever they change."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from recado.actors.accounts import account_of
+from recado.actors.owners import Owners
 from recado.channels.provider import Account, ChatAppProvider
 from recado.domain.clock import Clock
 from recado.domain.gates import Standing
-from recado.domain.number import TIER_LIMITS, effective_per_second
+from recado.domain.number import TIER_LIMITS, MessagingTier, effective_per_second
 from recado.domain.pair_pacing import PairPacing
 from recado.domain.quiet_hours import QuietHours
 from recado.domain.tier_usage import TierUsage
@@ -25,7 +27,7 @@ ProviderFor = Callable[[str], ChatAppProvider | None]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where the rows come from."""
+    """Where the rows come from. `owners`: the batches that hold theirs back."""
 
     db: Database
     numbers: NumberDirectory
@@ -34,6 +36,7 @@ class Records:
     keys: KeyRing
     provider_for: ProviderFor
     clock: Clock
+    owners: Owners = field(default_factory=Owners)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,10 @@ class NumberView:
     `tier`: None without a limit; `pairs`: None where the provider does not bound them.
     """
 
-    number: Number
     standing: Standing
     per_second: float
+    per_day: int
+    messaging_tier: MessagingTier
     tier: TierUsage | None
     pairs: PairPacing | None
     provider: ChatAppProvider | None
@@ -59,7 +63,7 @@ async def read_view(records: Records, key: NumberKey, before: NumberView | None)
     organization = await records.organizations.get(organization_id)
     if number is None or organization is None:
         return None
-    tier = before.tier if before and before.number.messaging_tier == number.messaging_tier else None
+    tier = before.tier if before and before.messaging_tier == number.messaging_tier else None
     limit = TIER_LIMITS[number.messaging_tier]
     if tier is None and limit is not None:
         now = records.clock.now()
@@ -69,14 +73,21 @@ async def read_view(records: Records, key: NumberKey, before: NumberView | None)
     if provider is not None and provider.paces_pairs:
         pairs = before.pairs if before and before.pairs else PairPacing()
     return NumberView(
-        number,
-        standing_of(number, organization),
+        _shared(standing_of(number, organization)),
         effective_per_second(number.per_second, number.quality_rating),
+        number.per_day,
+        number.messaging_tier,
         tier,
         pairs,
         provider,
         account_of(number, records.keys),
     )
+
+
+@lru_cache(maxsize=1_024)
+def _shared(standing: Standing) -> Standing:
+    """The same value for all numbers that stand alike, as thousands of one organization do."""
+    return standing
 
 
 def standing_of(number: Number, organization: Organization) -> Standing:

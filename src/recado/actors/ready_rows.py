@@ -3,7 +3,7 @@
 A bounded window on the table. Whatever is forgotten here is read again, so forgetting is always safe.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -63,7 +63,7 @@ class ReadyRows:
             elif self._lanes[row.klass].arrive(row):
                 known[row.id] = None
 
-    def arrive_forced(self, rows: list[Row]) -> None:
+    def arrive_forced(self, rows: Sequence[Row]) -> None:
         """Take the forced rows that were read."""
         new = [row for row in rows if row.id not in self._known]
         self._known.update(dict.fromkeys(row.id for row in new))
@@ -114,10 +114,12 @@ class ReadyRows:
 
     def gone(self, message_id: str) -> None:
         """The row left the queue: claimed and on its way, held, or ended."""
-        known = self._known
-        known.pop(message_id, None)
-        if not known:
-            known.clear()  # what it had grown to
+        self._known.pop(message_id, None)
+
+    def rest(self) -> None:
+        """Nothing of the number is under way: give back what grew while it was busy."""
+        if not self._known:
+            self._known.clear()  # an emptied dict keeps its size
             self._turns = None
 
     def forget(self, row: Row) -> None:

@@ -35,10 +35,8 @@ from recado.domain.changes import (
     SubscriptionChanged,
     TemplateChanged,
 )
-from recado.domain.day_usage import DayUsage
 from recado.domain.ids import IdSource
 from recado.domain.moments import Moments
-from recado.domain.pacing import Pacer
 from recado.engine.errors import ActorDeadError, AskTimeout, MailboxFull
 from recado.engine.failure import Failure
 from recado.engine.periodic import Periodic
@@ -51,7 +49,7 @@ from recado.storage.webhooks import SubscriptionDirectory
 log = structlog.get_logger()
 
 ENVIRONMENTS = ("live", "test")
-READS_AT_ONCE = 6  # of the sixteen connections that answer requests
+OWNERSHIP_PAUSE = 1.0  # seconds: a new owner does not know the last second of the one before (C14.5.5)
 IDLE_AFTER = 60.0  # seconds until an idle number leaves memory
 ASK_LIMIT = 2.0  # seconds
 # A number that fails backs off alone; only a failure of very many in a minute is taken for the program's own.
@@ -84,17 +82,14 @@ class ActorSystem:
         self._records = records
         self._webhooks = webhooks
         db, clock = records.db, records.clock
-        self._pacers: dict[str, Pacer] = {}
-        self._days: dict[str, DayUsage] = {}
-        self._moments = Moments(clock)
-        self._owner_since = clock.monotonic()
-        self._reads = asyncio.Semaphore(READS_AT_ONCE)
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         self.consequences = Consequences(outbox)
         self.receipts = Receipts(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
         self.sending = Sending(db, clock=clock, tell=self.tell, consequences=self.consequences)
         self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
+        self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)
+        self._new_number = partial(NumberActor, desk=self._desk)
         self.callbacks = Callbacks(
             db,
             clock=clock,
@@ -116,7 +111,10 @@ class ActorSystem:
         self.root.add_service("passivation", self._registry)
         self.root.add_service("sandbox reports", self.sandbox_reports)
         self.root.add_service("callbacks", self.callbacks)
-        self.root.add_service("due", DuePoller(db, clock=clock, tell=self.tell, in_memory=self._in_memory))
+        self.root.add_service(
+            "due",
+            DuePoller(db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._desk.starting),
+        )
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)
@@ -128,7 +126,7 @@ class ActorSystem:
 
     async def start(self) -> None:
         """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
-        self._owner_since = self._records.clock.monotonic()
+        self._desk.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
 
     async def stop(self) -> None:
         """Ownership ends with the process."""
@@ -147,14 +145,14 @@ class ActorSystem:
     def tell(self, number: NumberKey, message: object) -> None:
         """Tell a number's actor, which is started when need be. A hint that is lost is made up for by the poller."""
         try:
-            self._registry.get_or_spawn(number, self._make).tell(message)
+            self._registry.get_or_spawn(number, self._new_number).tell(message)
         except (MailboxFull, ActorDeadError):
             log.debug("hint_lost", number_id=number[2], told=type(message).__name__)
 
     async def ask_situation(self, number: NumberKey) -> NumberSituation | None:
         """What holds the number now; None when its actor does not answer in time."""
         try:
-            situation: NumberSituation = await self._registry.get_or_spawn(number, self._make).ask(
+            situation: NumberSituation = await self._registry.get_or_spawn(number, self._new_number).ask(
                 AskSituation(), timeout=ASK_LIMIT
             )
         except (MailboxFull, ActorDeadError, AskTimeout):
@@ -177,19 +175,6 @@ class ActorSystem:
                     key = cell.key
                     if isinstance(key, tuple) and key[0] == organization_id:
                         self.tell(key, Changed())
-
-    def _make(self, number: NumberKey) -> NumberActor:
-        desk = Desk(
-            self._records,
-            self.sending,
-            self.calls,
-            self._pacers,
-            self._days,
-            self._moments,
-            self._owner_since,
-            self._reads,
-        )
-        return NumberActor(number, desk)
 
     def _in_memory(self, number: NumberKey) -> bool:
         return self._registry.get(number) is not None
