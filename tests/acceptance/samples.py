@@ -14,7 +14,7 @@ from tests.acceptance.tenants import CUSTOMER, Tenant, later, template, webhook
 from tests.program import Api
 
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
-from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, WEBHOOK
+from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
 
 Sample = Callable[[Api, Tenant], Awaitable[Request]]
 
@@ -41,6 +41,7 @@ def new(word: str) -> str:
 @sample(
     "getHealth", "getReadiness", "getOpenApiDocument", "getDocs",
     "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
+    "getWallet", "listLedger", "listTopUps",
 )  # fmt: skip
 async def nothing(api: Api, tenant: Tenant) -> Request:
     return Request()
@@ -219,6 +220,30 @@ async def key_change(api: Api, tenant: Tenant) -> Request:
 @sample("rotateApiKey")
 async def rotation(api: Api, tenant: Tenant) -> Request:
     return Request((await spare_key(api, tenant)).path, body={"graceSeconds": 60})
+
+
+# Wallet -------------------------------------------------------------------------------------------------------------
+
+
+@sample("updateWallet")
+async def threshold(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"lowBalanceThresholdCoins": 1_000 + next(_serial)})
+
+
+@sample("createTopUp")
+async def top_up(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"coins": 1_000})
+
+
+@sample("getTopUp")
+async def one_top_up(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[TOP_UP]})
+
+
+@sample("creditWallet")
+async def credit(api: Api, tenant: Tenant) -> Request:
+    body = {"env": "test", "coins": 1_000, "reference": new("invoice ")}
+    return Request({"id": tenant.ids[ORGANIZATION]}, body=body)
 
 
 # Webhooks -----------------------------------------------------------------------------------------------------------

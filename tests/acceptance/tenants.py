@@ -8,7 +8,7 @@ from typing import Any
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, WEBHOOK
+from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
 
 CUSTOMER = "+5511987650000"
 """The sandbox delivers to this phone, and reads."""
@@ -47,6 +47,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         deliveries = [await api.call("POST", f"/webhooks/{hooks[0]['id']}/test") for _ in range(2)]
         for hook in hooks:  # or their deliveries would go on changing the database while the walk compares it
             await api.call("PATCH", f"/webhooks/{hook['id']}", {"status": "paused"})
+        top_ups = [await api.call("POST", "/v2/wallet/top-ups", {"coins": 1_000}) for _ in range(2)]
         held = await api.call("POST", "/messages", later(number["id"]))
 
         async def all_read() -> bool:
@@ -60,6 +61,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],
         MESSAGE: held["id"],
+        TOP_UP: top_ups[0]["id"],
         WEBHOOK: hooks[0]["id"],
         DELIVERY: deliveries[0]["deliveryId"],
     }
