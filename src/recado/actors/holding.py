@@ -74,17 +74,20 @@ class Holding:
         finally:
             self._templates.discard(template_id)
 
-    async def release(self, reason: WaitReason, template_id: str | None = None) -> bool:
-        """Let go one block of the messages that wait for this reason; False when there was none.
+    async def release(self, reason: WaitReason, template_id: str | None = None, owner: str | None = None) -> bool:
+        """Let go one block of the messages (of this template, of this owner) that wait for this reason.
 
-        What was held for the reason as it was before is committed first, or it would stay behind.
+        False when there was none. What was held for the reason as it was before is committed first, or it would stay
+        behind.
         """
         if template_id is not None:
             self._templates.discard(template_id)
         if self._under_way:
             await asyncio.wait(self._under_way)
         async with self._blocks:
-            return bool(await dispatch.release(self._db, self._organization_id, self._number_id, reason, template_id))
+            return bool(
+                await dispatch.release(self._db, self._organization_id, self._number_id, reason, template_id, owner)
+            )
 
     async def count_crash(self, row: Row, at: datetime) -> None:
         """A message that was in hand at the third failure is set aside, so that it cannot stop the number."""

@@ -105,7 +105,10 @@ class Rescuer:
                     await self._standing(organization_id, env, row["number_id"]),
                     now,
                     due_at=row["due_at"],
-                    ttl=timedelta(milliseconds=row["ttl_ms"]),
+                    ttl=timedelta(
+                        milliseconds=row["ttl_ms"]
+                        + self._records.owners.held_ms(row["owner"], row["due_at"], now)
+                    ),
                     held_base_ms=row["held_base_ms"],
                     obeys_quiet_hours=marketing or row["class"] == BULK,
                 )

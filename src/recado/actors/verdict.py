@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 
 from recado.actors.number_view import NumberView
+from recado.actors.owners import Owners
 from recado.actors.row import Row
 from recado.domain.gates import Fail, Hold, TemplateFacts, expires_at, message_gate
 from recado.domain.message import BULK, FailureCode, WaitReason
@@ -12,10 +13,14 @@ from recado.storage.templates import Template
 EXPIRED = Fail(FailureCode.EXPIRED, "its time to live ran out")
 
 
-def verdict_of(row: Row, template: Template | None, view: NumberView, now: datetime) -> Hold | Fail | None:
+def verdict_of(
+    row: Row, template: Template | None, view: NumberView, owners: Owners, now: datetime
+) -> Hold | Fail | None:
     """None: it may be claimed, and its recipient is counted where the tier has a limit."""
-    if _expired(row, template, view, now):
+    if _expired(row, template, view, owners, now):
         return EXPIRED
+    if owners.holds(row.owner):
+        return Hold(WaitReason.OWNER_PAUSED)
     verdict = message_gate(
         view.standing,
         now,
@@ -39,7 +44,7 @@ def verdict_of(row: Row, template: Template | None, view: NumberView, now: datet
     return None
 
 
-def _expired(row: Row, template: Template | None, view: NumberView, now: datetime) -> bool:
+def _expired(row: Row, template: Template | None, view: NumberView, owners: Owners, now: datetime) -> bool:
     """Counted exactly only when the time to live may have run out."""
     if now < row.expires_at:
         return False
@@ -48,7 +53,7 @@ def _expired(row: Row, template: Template | None, view: NumberView, now: datetim
         view.standing,
         now,
         due_at=row.due_at,
-        ttl=timedelta(milliseconds=row.ttl_ms),
+        ttl=timedelta(milliseconds=row.ttl_ms + owners.held_ms(row.owner, row.due_at, now)),
         held_base_ms=row.held_base_ms,
         obeys_quiet_hours=marketing or row.klass == BULK,
     )

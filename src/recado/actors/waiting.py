@@ -34,6 +34,8 @@ class WaitExplainer:
             return {"reason": WaitReason.UNCERTAIN} if row["reason"] == WaitReason.UNCERTAIN else None
         if row["not_before"] is not None:
             return _waiting(Hold(WaitReason(row["reason"]), row["not_before"]))
+        if self._records.owners.holds(row["owner"]):
+            return {"reason": WaitReason.OWNER_PAUSED}
         situation = await self._ask((organization_id, env, message.number_id))
         if situation is None:
             return {"reason": WaitReason.BEHIND}

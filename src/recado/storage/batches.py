@@ -177,9 +177,7 @@ async def insert(executor: Executor, batches: Sequence[NewBatch]) -> set[str]:
     blocks = [new.first or Block(Recipients([], [], [], []), [], [], []) for new in batches]
     keyed = any(new.key_hash is not None for new in batches)
     kept = [
-        (new.organization_id, new.id, number, text)
-        for new in batches
-        for number, text in enumerate(new.rest, start=1)
+        (new.organization_id, new.id, number, text) for new in batches for number, text in enumerate(new.rest, start=1)
     ]
     rows = await executor.fetch(
         SQL.make,
@@ -285,7 +283,7 @@ async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
 
 
 async def block_made(executor: Executor, pending: PendingBlock, now: datetime, skipped: int) -> int | None:
-    """In the transaction that made the block: answers the blocks left; None when the batch is not `building` any more."""
+    """In the transaction that made it: answers the blocks left; None when the batch is not `building` any more."""
     await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number)
     built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
     blocks_left: int | None = await executor.fetchval(

@@ -86,10 +86,15 @@ async def hold_template(db: Database, organization_id: str, number_id: str, temp
 
 
 async def release(
-    executor: Executor, organization_id: str, number_id: str, reason: str, template_id: str | None = None
+    executor: Executor,
+    organization_id: str,
+    number_id: str,
+    reason: str,
+    template_id: str | None = None,
+    owner: str | None = None,
 ) -> int:
     """Make one block of the rows that wait for this reason ready again; answers how many."""
-    return len(await executor.fetch(SQL.release, organization_id, number_id, reason, template_id, BLOCK))
+    return len(await executor.fetch(SQL.release, organization_id, number_id, reason, template_id, BLOCK, owner))
 
 
 async def release_due(executor: Executor, now: datetime) -> list[NumberKey]:

@@ -1,7 +1,7 @@
 """Totals of batches and campaigns: how many of their messages stand where, as deltas of the commits that move them.
 
-Each message is in exactly one of the counts from `queued` on, which also holds what is being sent; so those counts sum up
-to `accepted` (C15.5, C15.6).
+Each message is in exactly one of the counts from `queued` on, which also holds what is being sent; so those counts sum
+up to `accepted` (C15.5, C15.6).
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ class Changed:
 
 
 def deltas(moved: Sequence[Moved]) -> dict[TotalsKey, list[int]]:
-    """What the moves change, by total: accepted, queued, sent, delivered, read, failed, archived, held and charged coins.
+    """What moves change, by total: accepted, queued, sent, delivered, read, failed, archived, held and charged coins.
 
     Moves that change nothing, as `sending` → `queued`, are left out.
     """

@@ -19,7 +19,7 @@ MessageType = Literal["text", "template", "media", "interactive"]
 _Id = Annotated[str, Field(min_length=1, max_length=64)]
 
 
-def _payload_of_type(value: Any, info: ValidationInfo) -> Any:
+def payload_of_type(value: Any, info: ValidationInfo) -> Any:
     """The payload in the shape of the message's type, which stands before it in the model."""
     kind = info.data.get("type")
     if kind is None:  # said already
@@ -43,7 +43,7 @@ class CreateMessage(ApiModel):
     template_id: _Id | None = None
     template_vars: Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60)] | None = None
     payload: Annotated[
-        Any, PlainValidator(_payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
+        Any, PlainValidator(payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
     ] = None
     priority: Priority = Priority.NORMAL
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None

@@ -415,7 +415,7 @@ where
 returning d.id;
 
 -- name: release
--- Rows of a number that wait for one reason (and one template, unless null) become ready again, in blocks.
+-- Rows of a number that wait for one reason (of one template, of one owner, unless null) become ready again, in blocks.
 update dispatch d
 set not_before = null, reason = null, detail = null
 where
@@ -424,7 +424,7 @@ where
         select q.id from dispatch q
         where
             q.organization_id = $1 and q.number_id = $2 and q.reason = $3
-            and ($4::text is null or q.template_id = $4)
+            and ($4::text is null or q.template_id = $4) and ($6::text is null or q.owner = $6)
             and q.not_before is not null and q.claimed_epoch is null
         order by q.id
         limit $5
@@ -449,7 +449,8 @@ returning d.organization_id, d.env, d.number_id;
 -- name: expiring
 -- Rows whose time to live may have run out, with what else decides it.
 select
-    d.organization_id, d.env, d.channel, d.id, d.number_id, d.class, d.due_at, d.ttl_ms, d.held_base_ms, d.template_id
+    d.organization_id, d.env, d.channel, d.id, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.held_base_ms,
+    d.template_id
 from dispatch d
 where d.expires_at <= $1 and d.claimed_epoch is null
 order by d.expires_at

@@ -1,0 +1,89 @@
+"""A batch as callers see it (C15.5)."""
+
+from typing import Any
+
+import orjson
+
+from recado.domain.batch import BatchStatus
+from recado.domain.timestamps import format_timestamp
+from recado.storage.batches import Batch, NewBatch
+
+_OPTIONAL = (
+    ("name", "name"),
+    ("template_id", "templateId"),
+    ("campaign_id", "campaignId"),
+    ("pause_reason", "pauseReason"),
+    ("created_by_id", "createdById"),
+)
+
+
+def batch_view(batch: Batch) -> dict[str, Any]:
+    """The record; fields without value are absent."""
+    view: dict[str, Any] = {
+        "id": batch.id,
+        "organizationId": batch.organization_id,
+        "env": batch.env,
+        "channel": batch.channel,
+        "numberId": batch.number_id,
+        "status": batch.status,
+        "totals": {
+            "requested": batch.requested,
+            "accepted": batch.accepted,
+            "skipped": batch.skipped,
+            "queued": batch.queued,
+            "sent": batch.sent,
+            "delivered": batch.delivered,
+            "read": batch.read,
+            "failed": batch.failed,
+            "archived": batch.archived,
+        },
+        "skippedReasons": batch.skipped_reasons,
+        "errors": batch.errors,
+        "heldCoins": batch.held_coins,
+        "chargedCoins": batch.charged_coins,
+        "createdAt": format_timestamp(batch.created_at),
+    }
+    for attribute, name in _OPTIONAL:
+        value = getattr(batch, attribute)
+        if value is not None:
+            view[name] = value
+    for at, name in ((batch.started_at, "startedAt"), (batch.finished_at, "finishedAt")):
+        if at is not None:
+            view[name] = format_timestamp(at)
+    return view
+
+
+def new_batch_view(new: NewBatch) -> dict[str, Any]:
+    """The record of a batch as it was just committed."""
+    made = 0 if new.first is None else len(new.first.ids)
+    at = format_timestamp(new.accepted_at)
+    view: dict[str, Any] = {
+        "id": new.id,
+        "organizationId": new.organization_id,
+        "env": new.env,
+        "channel": new.channel,
+        "numberId": new.number_id,
+        "status": new.status,
+        "totals": {
+            "requested": new.requested,
+            "accepted": made,
+            "skipped": new.skipped,
+            "queued": made,
+            "sent": 0,
+            "delivered": 0,
+            "read": 0,
+            "failed": 0,
+            "archived": 0,
+        },
+        "skippedReasons": orjson.Fragment(new.skipped_reasons),
+        "errors": orjson.Fragment(new.errors),
+        "heldCoins": 0 if new.first is None else new.first.held,
+        "chargedCoins": 0,
+        "createdAt": at,
+    }
+    for attribute, name in _OPTIONAL:
+        value = getattr(new, attribute, None)
+        if value is not None:
+            view[name] = value
+    view["finishedAt" if new.status is BatchStatus.FAILED else "startedAt"] = at
+    return view

@@ -1,0 +1,136 @@
+"""Batches: list and read, pause, resume and cancel (C15.1, C15.5)."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+from recado.domain.errors import Problem, conflict, not_found
+from recado.domain.ids import BATCH, lowest_id
+from recado.http.call import Call
+from recado.http.paging import envelope
+from recado.http.reply import Reply
+from recado.http.route import Idempotency, Route
+from recado.http.routes.batch_view import batch_view
+from recado.http.routes.bulk_models import BatchOut, BatchPage, BatchQuery
+from recado.storage import batches
+from recado.storage.batches import Batch
+from recado.storage.postgres import Database
+
+_AFTER_ALL_IDS: Final = BATCH + "~"  # greater than every id
+
+Move = Callable[[Batch], Awaitable[bool]]
+
+
+class Movers(Protocol):
+    """Moves batches; False when the state does not allow it (`actors/batches.py`)."""
+
+    async def pause(self, batch: Batch) -> bool: ...
+
+    async def resume(self, batch: Batch) -> bool: ...
+
+    async def cancel(self, batch: Batch) -> bool: ...
+
+
+class BatchOperations:
+    """The handlers."""
+
+    def __init__(self, database: Database, movers: Movers) -> None:
+        self._database = database
+        self._movers = movers
+
+    async def list(self, call: Call) -> Reply:
+        query: BatchQuery = call.query
+        if query.from_ is not None and query.to is not None and query.from_ > query.to:
+            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
+        page = await batches.list_page(
+            self._database,
+            call.principal.organization_id,
+            call.principal.env,
+            status=query.status,
+            campaign_id=query.campaign_id,
+            first_id=BATCH if query.from_ is None else lowest_id(BATCH, query.from_),
+            before_id=_AFTER_ALL_IDS if query.to is None else lowest_id(BATCH, query.to),
+            limit=query.limit,
+            skip=query.skip,
+        )
+        return Reply(200, envelope([batch_view(batch) for batch in page.items], page.total, estimated=page.estimated))
+
+    async def read(self, call: Call) -> Reply:
+        return Reply(200, batch_view(call.resource))
+
+    async def pause(self, call: Call) -> Reply:
+        return await self._move(call, self._movers.pause, "Only a batch that is building or running is paused.")
+
+    async def resume(self, call: Call) -> Reply:
+        return await self._move(call, self._movers.resume, "Only a paused batch is resumed.")
+
+    async def cancel(self, call: Call) -> Reply:
+        return await self._move(call, self._movers.cancel, "The batch is over already.")
+
+    async def find(self, call: Call) -> Batch:
+        """The batch of the path; 404."""
+        principal = call.principal
+        batch = await batches.get(self._database, (principal.organization_id, principal.env, call.path["id"]))
+        if batch is None:
+            raise not_found()
+        return batch
+
+    async def _move(self, call: Call, move: Move, refusal: str) -> Reply:
+        moved = await move(call.resource)
+        batch = await self.find(call)
+        if not moved:
+            raise conflict("INVALID_STATE", refusal, status=batch.status)
+        return Reply(200, batch_view(batch))
+
+
+def batch_routes(*, database: Database, movers: Movers) -> tuple[Route, ...]:
+    """The operations on batches; the one that makes them is in `bulk.py`."""
+    operations = BatchOperations(database, movers)
+    one: dict[str, Any] = {"path_ids": {"id": BATCH}, "load": operations.find, "tag": "Batches"}
+    moves = (
+        ("pause", operations.pause, "Hold the queued messages of a batch back"),
+        ("resume", operations.resume, "Let a paused batch go on"),
+        ("cancel", operations.cancel, "Withdraw the queued messages of a batch, and make no more"),
+    )
+    return (
+        Route(
+            method="GET",
+            path="/v2/batches",
+            handler=operations.list,
+            operation_id="listBatches",
+            summary="List batches, newest first",
+            tag="Batches",
+            scope="messages:read",
+            rate_class="read",
+            query=BatchQuery,
+            responses={200: BatchPage},
+            errors=(400, 503),
+        ),
+        Route(
+            method="GET",
+            path="/v2/batches/{id}",
+            handler=operations.read,
+            operation_id="getBatch",
+            summary="Read a batch with its totals",
+            scope="messages:read",
+            rate_class="read",
+            responses={200: BatchOut},
+            errors=(404,),
+            **one,
+        ),
+        *(
+            Route(
+                method="POST",
+                path=f"/v2/batches/{{id}}/{name}",
+                handler=handler,
+                operation_id=f"{name}Batch",
+                summary=summary,
+                scope="messages:send",
+                rate_class="write",
+                responses={200: BatchOut},
+                errors=(404, 409),
+                idempotency=Idempotency.ACCEPTED,
+                **one,
+            )
+            for name, handler, summary in moves
+        ),
+    )

@@ -1,0 +1,113 @@
+"""POST /messages/bulk: one content to many recipients by one request (C15.5)."""
+
+from typing import Final
+
+from recado.actors.acceptance_rules import CHATAPP, TEMPLATE
+from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
+from recado.actors.batch_rules import BatchDraft
+from recado.domain.errors import FieldError, Problem, reference_not_found, validation_error
+from recado.domain.metadata import metadata_errors
+from recado.http.call import Call
+from recado.http.operation import missing_scope
+from recado.http.reply import Reply
+from recado.http.route import MIB, Idempotency, Route
+from recado.http.routes.batch_view import batch_view, new_batch_view
+from recado.http.routes.bulk_models import BatchOut, CreateBatch
+
+BODY_LIMIT: Final = 16 * MIB
+REPLAYED: Final = {"Idempotency-Replayed": "true"}
+
+_SCOPES: Final = {"chatapp": "messages:send", "sms": "sms:send", "rcs": "rcs:send"}
+
+
+class BulkOperation:
+    """The handler."""
+
+    def __init__(self, acceptance: BatchAcceptance) -> None:
+        self._acceptance = acceptance
+
+    async def create(self, call: Call) -> Reply:
+        outcome = await self._acceptance.accept(draft_of(call))
+        if isinstance(outcome, AcceptedBatch):
+            return Reply(202, new_batch_view(outcome.batch))
+        return Reply(202, batch_view(outcome.batch), headers=REPLAYED)
+
+
+def draft_of(call: Call) -> BatchDraft:
+    """The draft in the body of `call`; raises `Problem` 403 or 422."""
+    body: CreateBatch = call.body
+    scope = _SCOPES[body.channel]
+    if not call.can(scope):
+        raise missing_scope(scope)
+    if wrong := _misfits(body):
+        raise validation_error(wrong)
+    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
+        raise validation_error(wrong, code="METADATA_INVALID")
+    audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
+    if len(audiences) != 1:
+        raise Problem("AUDIENCE_INVALID", "A batch has one audience: recipients, listId or segmentId.")
+    if body.recipients is None:  # lists and segments are made of contacts, which this release does not hold
+        raise reference_not_found("listId" if body.list_id is not None else "segmentId")
+    principal, key = call.principal, call.idempotency
+    return BatchDraft(
+        organization_id=principal.organization_id,
+        env=principal.env,
+        channel=body.channel,
+        number_id=body.number_id or "",
+        type=body.type,
+        priority=body.priority,
+        recipients=body.recipients,
+        name=body.name,
+        template_id=body.template_id,
+        template_vars=body.template_vars,
+        payload=body.payload,
+        campaign_id=body.campaign_id,
+        metadata=body.metadata,
+        scheduled_at=body.scheduled_at,
+        ttl_seconds=body.ttl_seconds,
+        created_by_id=principal.actor_id,
+        key_hash=None if key is None else key.key_hash,
+        fingerprint=None if key is None else key.fingerprint,
+    )
+
+
+def _misfits(body: CreateBatch) -> list[FieldError]:
+    """Fields that the channel or the type requires, or does not take."""
+    wrong: list[FieldError] = []
+    if body.channel == CHATAPP and body.number_id is None:
+        wrong.append(FieldError("/numberId", "REQUIRED", "A chat-app batch names the number that sends it."))
+    if body.type == TEMPLATE:
+        if body.template_id is None:
+            wrong.append(FieldError("/templateId", "REQUIRED", "Messages of type template name their template."))
+        return wrong
+    for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
+        if value:
+            wrong.append(FieldError(path, "NOT_ALLOWED", "Only messages of type template take it."))
+    return wrong
+
+
+def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:
+    """The one operation."""
+    operation = BulkOperation(acceptance)
+    return (
+        Route(
+            method="POST",
+            path="/messages/bulk",
+            handler=operation.create,
+            operation_id="createBatch",
+            summary="Send to up to 10,000 recipients",
+            description=(
+                "What the messages share is refused as for a single one; a recipient that cannot be sent to is left out "
+                "and counted in `skippedReasons`, and each phone is sent to once. 202 means that everything accepted is "
+                "stored: the first messages are leaving already."
+            ),
+            tag="Batches",
+            scope="messages:send",
+            rate_class="bulk",
+            body=CreateBatch,
+            body_limit=BODY_LIMIT,
+            responses={202: BatchOut},
+            errors=(402, 422, 502, 503),
+            idempotency=Idempotency.BOUND,
+        ),
+    )
