@@ -58,6 +58,20 @@ async def test_a_record_is_loaded_once_and_served_until_its_time_is_over() -> No
     assert table.loads == ["a", "a"]
 
 
+async def test_records_that_nobody_asks_for_any_more_leave_memory_when_the_next_one_comes() -> None:
+    table, clock = Table(a="1", b="2", c="3", d="4"), VirtualClock(START)
+    cache = directory(table, clock, ttl=2.0)
+    await cache.get("a")
+    await cache.get("b")
+    await clock.advance(1.0)
+    await cache.get("c")
+    await clock.advance(1.5)
+    assert len(cache) == 3
+    await cache.get("d")
+    assert len(cache) == 2
+    assert cache.peek("c") == "3"
+
+
 async def test_what_does_not_exist_is_not_remembered() -> None:
     table = Table()
     cache = directory(table)

@@ -16,7 +16,7 @@ V = TypeVar("V")
 
 
 class Directory(Generic[K, V]):
-    """Records by key. `ttl` in seconds; beyond `capacity` records the least recently used one goes."""
+    """Records by key. `ttl` in seconds. The least recently used go beyond `capacity` records, and when they expired."""
 
     def __init__(
         self,
@@ -73,6 +73,12 @@ class Directory(Generic[K, V]):
         self._records.clear()
         self._loading.clear()
 
+    def _make_room(self) -> None:
+        """Drop what nobody asked for lately: it stands first, and expired when its last user was here too long ago."""
+        records, now = self._records, self._monotonic()
+        while records and (len(records) > self._capacity or next(iter(records.values()))[0] <= now):
+            records.popitem(last=False)
+
     async def _read(self, key: K) -> V | None:
         mine = asyncio.current_task()
         started = self._monotonic()
@@ -80,8 +86,7 @@ class Directory(Generic[K, V]):
             record = await self._load(key)
             if record is not None and self._loading.get(key) is mine:
                 self._records[key] = (started + self._ttl, record)
-                if len(self._records) > self._capacity:
-                    self._records.popitem(last=False)
+                self._make_room()
             return record
         finally:
             if self._loading.get(key) is mine:
