@@ -91,6 +91,7 @@ class Round:
                 await stage.start()
                 key = await asyncio.to_thread(stage.service.key, "live")
                 stage.secrets.append(key)
+                await asyncio.to_thread(stage.credit)
                 async with Api(stage.service.url, key) as api:
                     await stage.subscribe(api)
                     senders = [await stage.sender(api, index, pace) for index, pace in enumerate(PACES)]

@@ -8,6 +8,8 @@ from typing import Any
 import asyncpg
 from tests.waiting import until
 
+CHARGE = "charge"
+
 
 @dataclass(frozen=True, slots=True)
 class Event:
@@ -19,14 +21,43 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of the ledger."""
+
+    id: str
+    kind: str
+    coins: int
+    balance_after: int
+    message_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """The wallet in live. `ledger`: in its order; `units`: what counts for the tier of prices.
+
+    `prices`, `held_by_rows`: coins by message, as the message and its row of the queue say.
+    """
+
+    balance: int
+    held: int
+    ledger: tuple[Entry, ...]
+    prices: Mapping[str, int | None]
+    held_by_rows: Mapping[str, int]
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """`claimed`: the messages still claimed, with the moment of their claim. `untold`: deliveries not made yet.
-    `dropped`: deliveries given up."""
+
+    `dropped`: deliveries given up. `wallet`: None where nothing is billed.
+    """
 
     events: tuple[Event, ...] = ()
     claimed: Mapping[str, datetime] = field(default_factory=dict)
     untold: int = 0
     dropped: int = 0
+    wallet: Wallet | None = None
 
 
 async def read_rows(arguments: Mapping[str, Any]) -> Rows:
@@ -41,9 +72,29 @@ async def read_rows(arguments: Mapping[str, Any]) -> Rows:
                 {row["id"]: row["claimed_at"] for row in claimed},
                 await connection.fetchval("select count(*) from delivery_queue"),
                 await connection.fetchval("select count(*) from deliveries where status <> 'delivered'"),
+                await _wallet(connection),
             )
     finally:
         await connection.close()
+
+
+async def _wallet(connection: asyncpg.Connection) -> Wallet | None:
+    wallet = await connection.fetchrow("select balance_coins, held_coins from wallets where env = 'live'")
+    if wallet is None:
+        return None
+    ledger = await connection.fetch(
+        "select id, kind, coins, balance_after, message_id from ledger where env = 'live' order by id"
+    )
+    prices = await connection.fetch("select id, price_coins from messages where env = 'live'")
+    held = await connection.fetch("select id, coins from dispatch where env = 'live'")
+    return Wallet(
+        wallet["balance_coins"],
+        wallet["held_coins"],
+        tuple(Entry(*row) for row in ledger),
+        {row["id"]: row["price_coins"] for row in prices},
+        {row["id"]: row["coins"] for row in held},
+        await connection.fetchval("select coalesce(sum(units), 0)::bigint from price_volumes"),
+    )
 
 
 async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> frozenset[str]:

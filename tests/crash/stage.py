@@ -30,6 +30,7 @@ SHARES = {
 }
 CODES = {131056: 0.003, 131000: 0.005}  # "not to this person now", "a passing fault": both are sent again
 EVENTS = ("message.sent", "message.delivered", "message.read", "message.failed")
+COINS = 1_000_000_000
 PATIENCE = 30.0
 
 
@@ -120,6 +121,12 @@ class Stage:
 
         template = await until(approved, PATIENCE, "the provider's templates are here", every=0.1)
         return Sender(number["id"], number["phoneNumberId"], template["id"], pace)
+
+    def credit(self) -> None:
+        """Give the environment more than everything here can cost."""
+        self.service.command(
+            "wallet", "credit", "--env", "live", "--coins", str(COINS), "--reference", "begin", "--json"
+        )
 
     async def subscribe(self, api: Api) -> None:
         """Have the endpoint told of every message; what fails there is tried again soon."""

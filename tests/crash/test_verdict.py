@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.crash.endpoint import Arrival
 from tests.crash.evidence import Evidence, Kill
-from tests.crash.rows import Event, Rows
+from tests.crash.rows import CHARGE, Entry, Event, Rows, Wallet
 from tests.crash.traffic import Letter, Sender
 from tests.crash.verdict import tightest, violations
 
@@ -50,7 +50,7 @@ def sound(count: int = 30) -> Evidence:
         [request(index) for index in range(count)],
         [],
         [SENDER],
-        rows=Rows(sound_events(count)),
+        rows=Rows(sound_events(count), wallet=sound_wallet(count)),
         arrivals=[Arrival(it.id, it.type, it.message_id) for it in sound_events(count)],
     )
 
@@ -61,6 +61,35 @@ def events(index: int, *names: str) -> list[Event]:
 
 def sound_events(count: int = 30) -> tuple[Event, ...]:
     return tuple(event for index in range(count) for event in events(index))
+
+
+def sound_wallet(count: int = 30) -> Wallet:
+    """A credit of 10,000 coins, and a charge of 6 for each message."""
+    credit = Entry("led_000", "topup", 10_000, 10_000)
+    charges = [Entry(f"led_{at + 1:03}", CHARGE, -6, 9_994 - 6 * at, f"msg_{at}") for at in range(count)]
+    prices = {f"msg_{index}": 6 for index in range(count)}
+    return Wallet(10_000 - 6 * count, 0, (credit, *charges), prices, {}, count)
+
+
+def with_wallet(**fields: Any) -> Callable[[Evidence], Evidence]:
+    return lambda it: replace(it, rows=replace(it.rows, wallet=replace(it.rows.wallet or sound_wallet(), **fields)))
+
+
+def uncharged(index: int, **held: int) -> Callable[[Evidence], Evidence]:
+    """As if the message had never been charged; `held`: what its row holds instead."""
+
+    def changed(it: Evidence) -> Evidence:
+        ledger, balance = [], 0
+        for entry in sound_wallet().ledger:
+            if entry.message_id != f"msg_{index}":
+                balance += entry.coins
+                ledger.append(replace(entry, balance_after=balance))
+        rows = dict(held)
+        return with_wallet(ledger=tuple(ledger), balance=balance, held=sum(rows.values()), held_by_rows=rows, units=29)(
+            it
+        )
+
+    return changed
 
 
 def with_events(index: int, *names: str) -> Callable[[Evidence], Evidence]:
@@ -105,6 +134,7 @@ def killed(*claimed: str, seconds: float = 1.0) -> Callable[[Evidence], Evidence
     return lambda it: replace(it, kills=[Kill(at(seconds), frozenset(claimed))])
 
 
+LEDGER, PRICES = sound_wallet().ledger, sound_wallet().prices
 WRONG = "its X-SVC-Signature is wrong"
 UNCERTAIN = {"status": "sending", "waiting": {"reason": "uncertain"}, "sentAt": None}
 
@@ -164,6 +194,28 @@ FAULTS: dict[str, tuple[Callable[[Evidence], Evidence], ...]] = {
 }
 
 
+FAULTS |= {
+    "the balance is 9819 coins, the ledger's sum 9820": (with_wallet(balance=9_819),),
+    "says that 9993 coins were left, not 9994": (
+        with_wallet(ledger=(*LEDGER[:1], replace(LEDGER[1], balance_after=9_993), *LEDGER[2:])),
+    ),
+    "7 coins are held, by rows of the queue 0": (with_wallet(held=7),),
+    "6 coins are held of a balance of 5": (with_wallet(balance=5, held=6),),
+    "msg_3 was charged 2 times": (with_wallet(ledger=(*LEDGER, Entry("led_more", CHARGE, -6, 9_814, "msg_3"))),),
+    "msg_3 is read, was charged None and holds None of 6": (uncharged(3),),
+    "msg_3 is read, was charged 6 and holds None of 7": (with_wallet(prices={**PRICES, "msg_3": 7}),),
+    "msg_3 is failed and never sent, was charged 6": (
+        with_message(3, status="failed", lastError="policy_blocked: no", sentAt=None),
+    ),
+    "msg_3 is sending, was charged 6 and holds None": (with_message(3, **UNCERTAIN),),
+    "msg_3 has no price": (with_wallet(prices={**PRICES, "msg_3": None}),),
+    "msg_99 was charged, and does not exist": (
+        with_wallet(ledger=(*LEDGER, Entry("led_more", CHARGE, -6, 9_814, "msg_99"))),
+    ),
+    "31 units count for the tier, and 30 were charged": (with_wallet(units=31),),
+}
+
+
 def test_a_sound_record_holds_no_fault() -> None:
     assert violations(sound()) == []
 
@@ -181,23 +233,27 @@ ALLOWED: dict[str, tuple[Callable[[Evidence], Evidence], ...]] = {
     "lost answer": (
         with_message(3, **UNCERTAIN),
         with_events(3),
+        uncharged(3, msg_3=6),
         of_third(lambda it: [replace(it, outcome=Given.LOST, receipts=())]),
     ),
     "claimed at a kill": (
         with_message(3, **UNCERTAIN),
         with_events(3),
+        uncharged(3, msg_3=6),
         of_third(lambda it: []),
         killed("msg_3", seconds=0.3),
     ),
     "nameless receipts": (
         with_message(3, **UNCERTAIN),
         with_events(3),
+        uncharged(3, msg_3=6),
         of_third(lambda it: [replace(it, referenced=False)]),
         killed("msg_3"),
     ),
     "refused": (
         with_message(3, status="failed", lastError="policy_blocked: no", sentAt=None),
         with_events(3, "failed"),
+        uncharged(3),
         of_third(lambda it: [replace(it, outcome=Given.REFUSED, receipts=())]),
     ),
     "failed after it was sent": (
@@ -211,12 +267,14 @@ ALLOWED: dict[str, tuple[Callable[[Evidence], Evidence], ...]] = {
     "answer cut off by the provider's death": (
         with_message(3, **UNCERTAIN),
         with_events(3),
+        uncharged(3, msg_3=6),
         of_third(lambda it: [replace(it, referenced=False, answered_at=None)]),
         provider_died(0.31),
     ),
     "never seen by the provider that died": (
         with_message(3, **UNCERTAIN),
         with_events(3),
+        uncharged(3, msg_3=6),
         of_third(lambda it: []),
         provider_died(0.3, msg_3=0.29),
     ),

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from tests.crash.evidence import Evidence, by_message, is_uncertain
 from tests.crash.verdict_events import event_violations
+from tests.crash.verdict_wallet import wallet_violations
 
 from recado.cli.simulator.behaviour import REFUSALS, Given
 from recado.cli.simulator.record import Request
@@ -26,6 +27,7 @@ def violations(evidence: Evidence) -> list[str]:
         *_too_many_uncertain(evidence),
         *_too_fast(evidence),
         *event_violations(evidence),
+        *wallet_violations(evidence),
     ]
 
 
