@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 from recado.domain.clock import TimerHandle
 
@@ -21,13 +22,12 @@ class SystemClock:
 
     __slots__ = ()
 
-    def now(self) -> datetime:
-        """The present instant, aware, in UTC."""
-        return datetime.now(UTC)
+    # Asked a dozen times for each message: no Python frame stands between the caller and the clock.
+    now: Callable[[], datetime] = staticmethod(partial(datetime.now, UTC))
+    """The present instant, aware, in UTC."""
 
-    def monotonic(self) -> float:
-        """Seconds of the machine's monotonic clock."""
-        return time.monotonic()
+    monotonic: Callable[[], float] = staticmethod(time.monotonic)
+    """Seconds of the machine's monotonic clock."""
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds`; zero or less only lets others run."""
