@@ -28,6 +28,7 @@ from tests.waiting import until
 SECRET = "a secret between the two"
 ACCOUNT, BUSINESS = "106540352242922", "102290129340398"
 PERSON = "+5511987654321"
+ACCESS_TOKEN = "access-7a1f5c"
 LARGEST = 3 * 1024 * 1024
 PATIENCE = 20.0
 Body = dict[str, Any]
@@ -127,6 +128,12 @@ class Place:
     async def signed(self, body: bytes) -> int:
         return await self.post(body, self.side.signed(body))
 
+    async def asks_whether_it_is_ours(self, verify_token: str) -> None:
+        query = {"hub.mode": "subscribe", "hub.challenge": "1", "hub.verify_token": verify_token}
+        address = f"{self.service.url}/v2/callbacks/chatapp/{self.side.name}"
+        async with self.session.get(address, params=query) as answer:
+            assert answer.status == (401 if self.side.name == "cloud" else 405), await answer.text()
+
     async def stored(self) -> int:
         count: int = await self.database.fetchval("select count(*) from callbacks")
         return count
@@ -143,7 +150,7 @@ class Place:
     async def send(self) -> None:
         """Register the number, and send the message."""
         new = {"phoneNumberId": ACCOUNT, "businessAccountId": BUSINESS, "displayPhone": "+5511900000000"}
-        number = (await self.api.call("POST", "/numbers", {**new, "accessToken": "access-7a1f5c"}))["id"]
+        number = (await self.api.call("POST", "/numbers", {**new, "accessToken": ACCESS_TOKEN}))["id"]
 
         async def available() -> bool:
             return bool((await self.api.call("GET", f"/numbers/{number}"))["status"] == "available")
@@ -219,12 +226,12 @@ async def test_wrong_callbacks_of_every_kind_change_nothing_and_the_right_one_is
     # Of the right hand, but nothing that anybody understands, or of nobody here: kept, and passed over.
     odd = {
         "nothing": b"",
-        "no JSON": b"{",
+        "no JSON": b'{"text": "half of a private letter',
         "no text": b"\xff\xfe\x00",
         "compressed": gzip.compress(failed),
         "a list": b"[]",
         "a number": b"7",
-        "another object": b'{"object": "page", "events": 1, "entry": {"changes": null}}',
+        "another object": b'{"object": "page", "events": 1, "entry": {"changes": "half of a private letter"}}',
         "deep": nested(200),
         "deeper": nested(50_000),
         "as large as may be": b'"' + b"x" * (LARGEST - 2) + b'"',
@@ -254,5 +261,17 @@ async def test_wrong_callbacks_of_every_kind_change_nothing_and_the_right_one_is
     assert await place.message() == delivered
 
     assert place.service.running
-    private = [SECRET, PERSON[1:], "5511900000000", "access-7a1f5c", "unheard-of", "vanished", "or 1=1"]
-    assert found_in_logs([place.service.log], private) == []
+    await place.asks_whether_it_is_ours("another token to verify with")
+    private = [
+        SECRET,
+        PERSON[1:],
+        "5511900000000",
+        ACCESS_TOKEN,
+        "unheard-of",
+        "or 1=1",
+        "private letter",
+        "to verify with",
+    ]
+    postgres_log = place.service.data_dir.parent / "postgres.log"
+    postgres_log.write_bytes(place.service.cluster().log.read_bytes())
+    assert found_in_logs([place.service.log, postgres_log], private) == []
