@@ -36,6 +36,7 @@ from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.billing import billing_routes
 from recado.http.routes.callbacks import callback_routes
+from recado.http.routes.campaigns import campaign_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
@@ -162,6 +163,7 @@ class Application:
         runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
         guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs)
         webhooks = Webhooks(db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(guard, clock=clock), runtime=runtime)
+        prices = directories.prices if settings.billing_enabled else None
         system = self._system = ActorSystem(
             records,
             runtime=runtime,
@@ -171,6 +173,7 @@ class Application:
             webhooks=webhooks,
             subscriptions=directories.subscriptions,
             payments=payments,
+            prices=prices,
         )
         windows = ChatWindows(db, clock=clock)
         acceptance = Acceptance(
@@ -183,6 +186,7 @@ class Application:
             ids=ids,
             clock=clock,
             sends_in=providers,
+            prices=prices,
         )
         cursors = Cursors(CursorSigner(installation.keys.cursor))
         routes = (
@@ -195,6 +199,7 @@ class Application:
                 effects=system.consequences,
                 cursors=cursors,
             ),
+            *campaign_routes(database=db),
             *reprocess_routes(database=db, acceptance=acceptance),
             *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),
             *number_health_routes(health=HealthReader(db, clock=clock, refresh=refresh)),
@@ -218,7 +223,7 @@ class Application:
             *webhook_delivery_routes(database=db, ids=ids, keys=keys, cursors=cursors, changed=changed),
             *audit_routes(database=db, cursors=cursors),
             *(
-                billing_routes(database=db, ids=ids, cursors=cursors, changed=changed)
+                billing_routes(database=db, ids=ids, cursors=cursors, prices=directories.prices, changed=changed)
                 if settings.billing_enabled
                 else ()
             ),

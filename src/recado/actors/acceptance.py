@@ -27,6 +27,7 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import MESSAGE, IdSource, created_at
 from recado.domain.message import MessageStatus, is_uncertain
+from recado.domain.prices import Price, chatapp_kind, region_of
 from recado.storage import audit, message_reads, messages
 from recado.storage.chat_windows import WINDOW, ChatWindows
 from recado.storage.idempotency import RETENTION
@@ -35,6 +36,7 @@ from recado.storage.messages import AcceptResult, Bound, NewMessage, Stored
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.postgres import Database
+from recado.storage.prices import PriceDirectory
 from recado.storage.templates import Template, TemplateDirectory
 
 _REBINDS = 3  # a key that is taken anew this often while we look is left to the caller's next try
@@ -77,7 +79,9 @@ class Acceptance:
         ids: IdSource,
         clock: Clock,
         sends_in: Collection[str],
+        prices: PriceDirectory | None = None,
     ) -> None:
+        """`prices` None: nothing is billed (C25.2.4)."""
         self._db = db
         self._numbers = numbers
         self._organizations = organizations
@@ -87,6 +91,7 @@ class Acceptance:
         self._ids = ids
         self._clock = clock
         self._sends_in = frozenset(sends_in)
+        self._prices = prices
         self._shapes = TemplateShapes()
         self._instant = ""
         self._now = datetime.fromtimestamp(0, UTC)
@@ -134,7 +139,12 @@ class Acceptance:
         template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
         if number is None or organization is None or (template is None and draft.template_id is not None):
             return None
-        return self._checked(draft, number, organization, template)
+        price = None
+        if self._prices is not None:
+            price = self._prices.peek(*key, *_unit(draft, number, template), self._clock.now())
+            if price is None:
+                return None
+        return self._checked(draft, number, organization, template, price)
 
     async def _prepared(self, draft: MessageDraft) -> NewMessage:
         key = (draft.organization_id, draft.env)
@@ -143,10 +153,18 @@ class Acceptance:
         template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
         if organization is None:
             raise Unavailable  # its key was valid a moment ago
-        return self._checked(draft, number, organization, template)
+        price = None
+        if self._prices is not None and number is not None:
+            price = await self._prices.price_of(*key, *_unit(draft, number, template), self._clock.now())
+        return self._checked(draft, number, organization, template, price)
 
     def _checked(
-        self, draft: MessageDraft, number: Number | None, organization: Organization, template: Template | None
+        self,
+        draft: MessageDraft,
+        number: Number | None,
+        organization: Organization,
+        template: Template | None,
+        price: Price | None,
     ) -> NewMessage:
         check_existing(draft)
         check_references(draft, number, template)
@@ -160,7 +178,9 @@ class Acceptance:
         now = self._instant_of(message_id)
         due_at = due_time(draft, now)
         check_state(number, template)
-        new = new_message(draft, number, organization, category, message_id=message_id, due_at=due_at, now=now)
+        new = new_message(
+            draft, number, organization, category, message_id=message_id, due_at=due_at, now=now, price=price
+        )
         if draft.again is not None:
             new.replaces = replacement(draft.again, new.id, self._ids)
         return new
@@ -227,6 +247,11 @@ class Acceptance:
         if message is None or refused_for_good(message):
             return None
         return Replayed(message)
+
+
+def _unit(draft: MessageDraft, number: Number, template: Template | None) -> tuple[str, str]:
+    """What is bought: the kind and the region (C25.3)."""
+    return chatapp_kind(None if template is None else template.category, byo=number.byo), region_of(draft.to)
 
 
 def refused_for_good(message: Message) -> bool:

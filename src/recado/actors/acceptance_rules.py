@@ -14,6 +14,7 @@ from recado.domain.errors import FieldError, Problem, reference_not_found
 from recado.domain.message import CLASS_OF, Priority, default_ttl
 from recado.domain.number import NumberStatus
 from recado.domain.phones import recipient_hash
+from recado.domain.prices import Price
 from recado.domain.template import TemplateCategory, TemplateStatus, header_takes_text, variable_count
 from recado.storage.audit import Actor
 from recado.storage.message_reads import Message
@@ -173,8 +174,9 @@ def new_message(
     message_id: str,
     due_at: datetime,
     now: datetime,
+    price: Price | None = None,
 ) -> NewMessage:
-    """The row of an acceptable draft."""
+    """The row of an acceptable draft. `price` None: nothing is billed."""
     seconds = draft.ttl_seconds
     return NewMessage(
         draft.organization_id,
@@ -199,6 +201,9 @@ def new_message(
         now,
         draft.key_hash,
         draft.fingerprint,
+        None,
+        None if price is None else price.coins,
+        None if price is None else price.kind,
     )
 
 

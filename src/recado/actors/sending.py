@@ -13,14 +13,14 @@ from typing import TypeVar
 
 import structlog
 
+from recado.actors.admission import Admission
 from recado.actors.consequences import Consequences
-from recado.actors.replacing import already_replaced
 from recado.actors.row import Row, row_of
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
 from recado.domain.message import MessageStatus
 from recado.engine.service import ServiceGroup
-from recado.storage import dispatch, messages, replacements, settlements
+from recado.storage import dispatch, messages, settlements
 from recado.storage.batch import Batcher
 from recado.storage.dispatch import Claim, Held
 from recado.storage.messages import AcceptResult, NewMessage, Stored
@@ -28,7 +28,6 @@ from recado.storage.moves import Moved
 from recado.storage.numbers import NumberKey
 from recado.storage.partitions import partition_repair
 from recado.storage.postgres import Database
-from recado.storage.replacements import Replacement
 from recado.storage.rows import Executor
 from recado.storage.settlements import Departed, Failed, Returned, Uncertain
 
@@ -57,8 +56,11 @@ Tell = Callable[[NumberKey, object], None]
 class Sending:
     """The batched commits of a message's way out."""
 
-    def __init__(self, db: Database, *, clock: Clock, tell: Tell, consequences: Consequences) -> None:
+    def __init__(
+        self, db: Database, *, clock: Clock, tell: Tell, admission: Admission, consequences: Consequences
+    ) -> None:
         self._db = db
+        self._admission = admission
         self._consequences = consequences
         self._clock = clock
         self._tell = tell
@@ -117,7 +119,7 @@ class Sending:
         self._tell(number, Forced())
 
     async def _accept(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
-        results = await self._stored(batch)
+        results = await self._admission.store(batch)
         arrivals: dict[NumberKey, list[Row]] = {}
         for new, result in zip(batch, results, strict=True):
             if type(result) is Stored and new.due_at <= new.accepted_at:
@@ -125,39 +127,6 @@ class Sending:
         for number, rows in arrivals.items():
             self._tell(number, Arrived(tuple(rows)))
         return results
-
-    async def _stored(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
-        if all(new.campaign_id is None and new.replaces is None for new in batch):
-            return await messages.accept(self._db.hot, batch)
-        fresh = [new for new in batch if new.replaces is None]
-        results = dict(zip(fresh, await self._store_counted(fresh), strict=True))
-        for new in batch:
-            if new.replaces is not None:
-                results[new] = await self._replace(new, new.replaces)
-        return [results[new] for new in batch]
-
-    async def _store_counted(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
-        """Store messages of which some belong to a campaign: what is counted is written in the same commit (C15.6)."""
-        if all(new.campaign_id is None for new in batch):
-            return await messages.accept(self._db.hot, batch) if batch else []
-        async with self._db.hot.transaction() as connection:
-            results = await messages.accept(connection, batch)
-            committed = await self._consequences.write(connection, _counted(batch, results))
-        committed()
-        return results
-
-    async def _replace(self, new: NewMessage, replacement: Replacement) -> AcceptResult | Exception:
-        """Store a message in the place of another, which is marked in the same commit (C15.4)."""
-        async with self._db.hot.transaction() as connection:
-            if not await replacements.lock(connection, [replacement]):
-                return already_replaced()
-            results = await messages.accept(connection, [new])
-            if type(results[0]) is Stored:
-                await replacements.replace(connection, [replacement], new.accepted_at)
-                await replacements.inherit(connection, replacement)
-            committed = await self._consequences.write(connection, _counted([new], results))
-        committed()
-        return results[0]
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
@@ -220,27 +189,6 @@ class Sending:
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await settlements.returned(self._db, rows, self._epoch)
-
-
-def _counted(batch: Sequence[NewMessage], results: Sequence[AcceptResult | Exception]) -> list[Moved]:
-    """The moves of what was stored now and is counted somewhere: in a campaign, or in the batch of what it replaces."""
-    moved = []
-    for new, result in zip(batch, results, strict=True):
-        batch_id = None if new.replaces is None else new.replaces.batch_id
-        if type(result) is Stored and not result.earlier and (batch_id or new.campaign_id):
-            moved.append(
-                Moved(
-                    new.organization_id,
-                    new.env,
-                    new.channel,
-                    new.id,
-                    None,
-                    MessageStatus.QUEUED.value,
-                    batch_id=batch_id,
-                    campaign_id=new.campaign_id,
-                )
-            )
-    return moved
 
 
 @dataclass(frozen=True, slots=True)

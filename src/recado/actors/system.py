@@ -7,6 +7,9 @@ from functools import partial
 
 import structlog
 
+from recado.actors.admission import Admission
+from recado.actors.batch_maker import FREE, BatchMaker, Tariff
+from recado.actors.batches import Batches
 from recado.actors.callbacks import Callbacks
 from recado.actors.calls import Calls
 from recado.actors.consequences import Consequences
@@ -23,8 +26,10 @@ from recado.actors.rescuer import Rescuer
 from recado.actors.sandbox_reports import SandboxReports
 from recado.actors.sending import Sending
 from recado.actors.template_review import TemplateReview
+from recado.actors.totals import Totals
 from recado.actors.upkeep import Upkeep
 from recado.actors.waiting import WaitExplainer
+from recado.actors.wallet import Wallet
 from recado.actors.webhooks import Webhooks
 from recado.channels.provider import ChatAppProvider
 from recado.domain.changes import (
@@ -44,6 +49,7 @@ from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.storage.numbers import NumberKey
+from recado.storage.prices import PriceDirectory
 from recado.storage.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
@@ -78,15 +84,26 @@ class ActorSystem:
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
         payments: Payments | None = None,
+        tariff: Tariff | None = None,
+        prices: PriceDirectory | None = None,
     ) -> None:
+        """`prices` None: nothing is billed (C25.2.4)."""
         self._records = records
         self._webhooks = webhooks
         db, clock = records.db, records.clock
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
-        self.consequences = Consequences(outbox)
+        totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
+        wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
+        self.consequences = Consequences(*wallets, totals, outbox)
         self.receipts = Receipts(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
-        self.sending = Sending(db, clock=clock, tell=self.tell, consequences=self.consequences)
+        self.sending = Sending(
+            db,
+            clock=clock,
+            tell=self.tell,
+            admission=Admission(db, clock=clock, ids=ids, consequences=self.consequences),
+            consequences=self.consequences,
+        )
         self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
         self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)
         self._new_number = partial(NumberActor, desk=self._desk)
@@ -100,12 +117,30 @@ class ActorSystem:
             payments=payments,
         )
         self.explainer = WaitExplainer(records, self.ask_situation)
+        self.batch_maker = BatchMaker(
+            db,
+            clock=clock,
+            ids=ids,
+            tell=self.tell,
+            totals=totals,
+            consequences=self.consequences,
+            tariff=tariff or FREE,
+        )
+        self.batches = Batches(
+            db,
+            clock=clock,
+            maker=self.batch_maker,
+            owners=records.owners,
+            consequences=self.consequences,
+            tell=self.tell,
+        )
         self.root = Supervisor("recado", runtime=runtime)
         self._numbers = Supervisor("numbers", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[NumberKey] = Registry(self._numbers, idle_after=IDLE_AFTER)
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
         self.root.add_service("ownership", self)
+        self.root.add_service("batches", self.batches)
         self.root.add_service("rescuer", Rescuer(records, sending=self.sending, lost=self._ownership_lost))
         self.root.add_supervisor(self._numbers)
         self.root.add_service("passivation", self._registry)

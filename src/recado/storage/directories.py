@@ -5,6 +5,7 @@ from recado.domain.clock import Clock
 from recado.storage.key_directory import KeyDirectory
 from recado.storage.numbers import NumberDirectory
 from recado.storage.organizations import OrganizationDirectory
+from recado.storage.prices import PriceDirectory
 from recado.storage.rows import Executor
 from recado.storage.templates import TemplateDirectory
 from recado.storage.webhooks import SubscriptionDirectory
@@ -19,6 +20,7 @@ class Directories:
         self.numbers = NumberDirectory(executor, clock=clock)
         self.templates = TemplateDirectory(executor, clock=clock)
         self.subscriptions = SubscriptionDirectory(executor, clock=clock)
+        self.prices = PriceDirectory(executor, clock=clock)
 
     def forget(self, change: Change) -> None:
         """Forget what was changed; to be called after the commit of the change and before anybody else hears of it."""
@@ -30,5 +32,6 @@ class Directories:
             case OrganizationChanged(organization_id):
                 self.organizations.forget(organization_id)
                 self.keys.forget_organization(organization_id)
+                self.prices.forget(organization_id)
             case SubscriptionChanged(organization_id, env, _):
                 self.subscriptions.forget((organization_id, env))

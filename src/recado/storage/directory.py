@@ -63,6 +63,12 @@ class Directory(Generic[K, V]):
         self._records.pop(key, None)
         self._loading.pop(key, None)
 
+    def refresh(self, key: K, record: V) -> None:
+        """Serve this newer record in the place of the one at hand, for as long as that one would have been served."""
+        found = self._records.get(key)
+        if found is not None:
+            self._records[key] = (found[0], record)
+
     def forget_where(self, condition: Callable[[V], bool]) -> None:
         """Serve none of the records that meet the condition any more."""
         for key in [key for key, (_, record) in self._records.items() if condition(record)]:

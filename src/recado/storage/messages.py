@@ -7,11 +7,14 @@ what callers may do to a message in `message_moves.py`.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
+
+import asyncpg
 
 from recado.domain.errors import Unavailable
 from recado.storage.postgres import Database
 from recado.storage.replacements import Replacement
-from recado.storage.rows import Executor, array, pack, pack_moments, pack_numbers
+from recado.storage.rows import Executor, array, columns, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("messages")
@@ -51,6 +54,8 @@ class NewMessage:
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
     replaces: Replacement | None = None  # the message whose place it takes (C15.4)
+    coins: int | None = None  # its price (C25.2); None: nothing is billed
+    price_kind: str | None = None  # what it counts for when it is captured
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +77,22 @@ class Bound:
 AcceptResult = Stored | Bound
 STORED = Stored()
 STORED_EARLIER = Stored(earlier=True)
+_REFUSED = "RC402"  # of `refuse_holds`
 
 
-async def accept(executor: Executor, batch: Sequence[NewMessage]) -> list[AcceptResult | Exception]:
-    """Store a batch, each row with its idempotency binding and its place in the queue; one commit."""
-    left_out = await _insert(executor, batch)
+class HoldsRefused(Exception):
+    """A wallet does not cover the batch, or would change its status by it; nothing was stored."""
+
+
+async def accept(
+    executor: Executor, batch: Sequence[NewMessage], *, hold: bool = True
+) -> list[AcceptResult | Exception]:
+    """Store a batch, each row with its idempotency binding and its place in the queue; one commit.
+
+    With `hold` the prices of what is stored are held in the same statement, or HoldsRefused is raised; without it the
+    caller holds them in the same transaction.
+    """
+    left_out = await _insert(executor, batch, hold)
     if not left_out:
         return [STORED] * len(batch)
     keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]
@@ -126,11 +142,36 @@ def _key(new: NewMessage) -> tuple[str, str, bytes]:
     return (new.organization_id, new.env, new.key_hash)
 
 
-async def _insert(executor: Executor, batch: Sequence[NewMessage]) -> set[str]:
+async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:
+    """What needs no row any more, by its id: its key is bound, or an earlier run of the batch has stored it."""
+    keyed = [new for new in batch if new.key_hash is not None]
+    bindings = await bindings_of(executor, keyed) if keyed else {}
+    found: dict[str, AcceptResult] = {}
+    for new in keyed:
+        bound = bindings.get(_key(new))
+        if bound is not None:
+            found[new.id] = STORED_EARLIER if bound.message_id == new.id else bound
+    rows = [(new.organization_id, new.env, new.channel, new.id) for new in batch if new.key_hash is None]
+    if rows:
+        found.update((row["id"], STORED_EARLIER) for row in await executor.fetch(SQL.known, *columns(rows, 4)))
+    return found
+
+
+async def _insert(executor: Executor, batch: Sequence[NewMessage], hold: bool) -> set[str]:
     """Insert what can be inserted; answers the ids left out."""
+    try:
+        rows = await executor.fetch(SQL.accept, *_columns(batch), hold)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == _REFUSED:
+            raise HoldsRefused from None
+        raise
+    return {row["id"] for row in rows}
+
+
+def _columns(batch: Sequence[NewMessage]) -> list[Any]:
     keyed = any(new.key_hash is not None for new in batch)
-    rows = await executor.fetch(
-        SQL.accept,
+    billed = any(new.coins is not None for new in batch)
+    return [
         pack([new.organization_id for new in batch]),
         pack([new.env for new in batch]),
         pack([new.channel for new in batch]),
@@ -152,5 +193,6 @@ async def _insert(executor: Executor, batch: Sequence[NewMessage]) -> set[str]:
         pack_moments([new.accepted_at for new in batch]),
         [new.key_hash for new in batch] if keyed else None,
         [new.fingerprint for new in batch] if keyed else None,
-    )
-    return {row["id"] for row in rows}
+        pack([None if new.coins is None else str(new.coins) for new in batch]) if billed else None,
+        pack([new.price_kind for new in batch]) if billed else None,
+    ]

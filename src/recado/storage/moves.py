@@ -1,7 +1,7 @@
 """What a statement moved, told to whatever belongs into the same commit: events, the wallet, totals.
 
-Told are a message's acceptance, its departure, its end and its reports; not claims and returns to the queue, of which nothing
-follows.
+Told are a message's acceptance, its departure, its end and its reports; not claims and returns to the queue, of
+which nothing follows.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,9 +13,11 @@ import pytest
 
 from recado.actors.acceptance import Acceptance, Accepted
 from recado.actors.acceptance_rules import MessageDraft
+from recado.actors.admission import Admission
 from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
 from recado.actors.sending import Sending
+from recado.actors.wallet import Wallet
 from recado.domain.errors import Problem
 from recado.domain.ids import TEMPLATE, IdSource
 from recado.domain.message import Priority
@@ -158,11 +160,16 @@ async def house(database: Database) -> AsyncIterator[House]:
     ids = IdSource(clock, random.Random(os.urandom(8)))
     directories = Directories(database, clock=clock)
     told: list[tuple[Any, Any]] = []
+    consequences = Consequences(
+        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
+        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+    )
     sending = Sending(
         database,
         clock=clock,
         tell=lambda number, message: told.append((number, message)),
-        consequences=Consequences(Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)),
+        admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
+        consequences=consequences,
     )
     windows = ChatWindows(database, clock=clock)
     await sending.start()
@@ -181,6 +188,7 @@ async def house(database: Database) -> AsyncIterator[House]:
         ids=ids,
         clock=clock,
         sends_in={"test"},
+        prices=directories.prices,
     )
     house = House(database, clock, ids, directories, acceptance, told, made.organization, made.number, None)  # type: ignore[arg-type]
     house.template = await house.add_template()

@@ -8,10 +8,13 @@ import pytest
 from tests.http.contract import Contract
 
 from recado.actors.acceptance import Acceptance
+from recado.actors.admission import Admission
+from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.sending import Sending
+from recado.actors.totals import Totals
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.domain.ids import TEMPLATE
@@ -20,6 +23,7 @@ from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
 from recado.http.routes.callbacks import callback_routes
+from recado.http.routes.campaigns import campaign_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
@@ -47,6 +51,8 @@ class Mail:
     forced: list[Any]
     callbacks: list[tuple[str, str, bytes]]
     waiting: dict[str, Any]
+    sending: Sending
+    completion: CampaignCompletion
 
     @property
     def organization_id(self) -> str:
@@ -110,8 +116,18 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     async def take(channel: str, adapter: str, body: bytes) -> None:
         callbacks.append((channel, adapter, body))
 
-    consequences = Consequences(Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None))
-    sending = Sending(database, clock=clock, tell=lambda number, message: None, consequences=consequences)
+    consequences = Consequences(
+        Totals(database, clock=clock, emptied=lambda keys: None),
+        Campaigns(),
+        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+    )
+    sending = Sending(
+        database,
+        clock=clock,
+        tell=lambda number, message: None,
+        admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
+        consequences=consequences,
+    )
     windows = ChatWindows(database, clock=clock)
     acceptance = Acceptance(
         database,
@@ -142,6 +158,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             effects=consequences,
             cursors=Cursors(CursorSigner(b"c" * 32)),
         ),
+        *campaign_routes(database=database),
         *reprocess_routes(database=database, acceptance=acceptance),
         *sandbox_inbound_routes(
             database=database,
@@ -182,7 +199,8 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         await service.start()
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
-        yield Mail(there, template, forced, callbacks, waiting)
+        completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
+        yield Mail(there, template, forced, callbacks, waiting, sending, completion)
     finally:
         for service in (server, windows, sending):
             await service.stop()

@@ -9,12 +9,17 @@ from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.wallet import wallet_routes
 from recado.http.routes.wallet_credits import wallet_credit_routes
+from recado.http.routes.wallet_prices import wallet_price_routes
 from recado.storage.postgres import Database
+from recado.storage.prices import PriceDirectory
 
 
-def billing_routes(*, database: Database, ids: IdSource, cursors: Cursors, changed: OnChange) -> tuple[Route, ...]:
+def billing_routes(
+    *, database: Database, ids: IdSource, cursors: Cursors, prices: PriceDirectory, changed: OnChange
+) -> tuple[Route, ...]:
     """All of them."""
     return (
         *wallet_routes(database=database, ids=ids, cursors=cursors, changed=changed),
+        *wallet_price_routes(prices=prices),
         *wallet_credit_routes(database=database, ids=ids, changed=changed),
     )

@@ -1,21 +1,24 @@
 -- name: accept
 -- One batch of new outbound messages. A row whose idempotency key is taken is left out; a row that an earlier run of the
--- same batch committed is left alone, and queued no second time. Answers the ids that this run left
--- out: usually none.
+-- same batch committed is left alone, and queued no second time. With $24, the prices of the rows that this run stored are
+-- held: all of them, or the statement is refused (RC402) and undone; so it is when a wallet would change its status, of
+-- which an event would have to tell. Keys, rows and wallets are touched in this order, each in an order of its own, as
+-- everywhere: no two transactions wait for each other. Answers the ids that this run left out: usually none.
 with given as (
     select
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force = 1 as force,
         template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
-        key_hash, fingerprint
+        key_hash, fingerprint, coins, price_kind
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
         unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], $20::bytea[],
-        $21::bytea[]
+        $21::bytea[], unpack($22)::bigint[], unpack($23)
     ) as g (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
-        template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint
+        template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
+        coins, price_kind
     )
 ),
 bound as (
@@ -23,17 +26,19 @@ bound as (
     select organization_id, env, key_hash, fingerprint, accepted_at, id
     from given
     where key_hash is not null
+    order by organization_id, env, key_hash
     on conflict do nothing
     returning message_id
 ),
 stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
-        template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at
+        template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at, price_coins, price_kind
     )
     select
         organization_id, env, channel, id, 'outbound', 'queued', type, number_id, recipient, recipient_hash, class, force,
-        template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at
+        template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at,
+        coins, price_kind
     from given
     where key_hash is null or id in (select message_id from bound)
     on conflict do nothing
@@ -42,19 +47,54 @@ stored as (
 queued as (
     insert into dispatch (
         organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id, campaign_id
+        held_base_ms, force, template_id, campaign_id, coins, price_kind
     )
     select
         g.organization_id, g.id, g.env, g.channel, g.number_id, g.class, 'single', g.due_at,
         case when g.due_at > g.accepted_at then g.due_at end,
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
-        g.campaign_id
+        g.campaign_id, coalesce(g.coins, 0), g.price_kind
     from given g
     where (g.id in (select id from stored)) is true -- hashed: see dispatch.sql
     on conflict do nothing
+    returning organization_id, env, coins
+),
+needed as (
+    select organization_id, env, sum(coins)::bigint as coins
+    from queued
+    where coins > 0 and $24::boolean
+    group by 1, 2
+),
+locked as (
+    select w.id, n.coins
+    from needed n
+    join wallets w on w.organization_id = n.organization_id and w.env = n.env
+    order by w.id
+    for update of w
+),
+held as (
+    update wallets w
+    set held_coins = w.held_coins + l.coins
+    from locked l
+    where
+        w.id = l.id and w.balance_coins - w.held_coins - l.coins > 0
+        and (w.status <> 'ok' or w.balance_coins - w.held_coins - l.coins >= w.low_balance_threshold_coins)
+    returning w.id
 )
-select g.id from given g where (g.id in (select id from stored)) is not true;
+select g.id from given g where (g.id in (select id from stored)) is not true
+union all
+select null where case when (select count(*) from needed) <> (select count(*) from held) then refuse_holds() end;
+
+-- name: known
+-- Which of these messages exist.
+select m.id
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, channel, id)
+cross join lateral (
+    select id from messages
+    where organization_id = g.organization_id and env = g.env and channel = g.channel and id = g.id
+    offset 0
+) m;
 
 -- name: bindings
 -- What idempotency keys are bound to.

@@ -1,0 +1,79 @@
+"""Captures and releases the prices of messages in the commits that move them (C15.4, C25.2): a consequence."""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from datetime import date
+
+from recado.domain.clock import Clock
+from recado.domain.ids import IdSource
+from recado.domain.message import MessageStatus
+from recado.domain.prices import FAMILY_OF, month_of
+from recado.storage import wallet
+from recado.storage.moves import AfterCommit, Moved
+from recado.storage.prices import PriceDirectory
+from recado.storage.rows import Executor
+from recado.storage.wallet import Charge, Settlement, WalletKey
+from recado.storage.webhooks import SubscriptionKey
+
+_CAPTURED = frozenset({MessageStatus.SENT.value, MessageStatus.DELIVERED.value, MessageStatus.READ.value})
+_CONCERNED = _CAPTURED | {MessageStatus.FAILED.value, MessageStatus.ARCHIVED.value}
+
+
+class Wallet:
+    """`queued` is told, after the commit, whose events were written."""
+
+    def __init__(
+        self,
+        prices: PriceDirectory,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        queued: Callable[[Iterable[SubscriptionKey]], None],
+    ) -> None:
+        self._prices = prices
+        self._clock = clock
+        self._ids = ids
+        self._queued = queued
+
+    async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
+        """What a row holds is known when it moves: so every end is wanted."""
+        return to_status in _CONCERNED
+
+    async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
+        """Capture what was sent, release what will not be, charge what was sent after all."""
+        settlements: dict[WalletKey, Settlement] = {}
+        units: dict[tuple[str, str, date], int] = {}
+        late = await self._charged_before(connection, moved)
+        now = self._clock.now()
+        for move in moved:
+            if move.coins == 0 or move.from_status is None or move.id in late:
+                continue
+            settlement = settlements.setdefault((move.organization_id, move.env), Settlement())
+            if move.to_status not in _CAPTURED:
+                settlement.released += move.coins
+                continue
+            settlement.charges.append(
+                Charge(move.id, move.channel, move.batch_id, move.coins, held=move.from_status != MessageStatus.FAILED)
+            )
+            if move.price_kind is not None:
+                volumes = await self._prices.volumes_of(move.organization_id)
+                key = (move.organization_id, FAMILY_OF[move.price_kind], month_of(volumes.zone, now))
+                units[key] = units.get(key, 0) + 1
+        if not settlements:
+            return None
+        settled = await wallet.settle(connection, self._ids, settlements, units, now=now)
+
+        def committed() -> None:
+            self._prices.captured(settled.captured)
+            if settled.queued:
+                self._queued(settled.queued)
+
+        return committed
+
+    async def _charged_before(self, connection: Executor, moved: Sequence[Moved]) -> set[str]:
+        """Of messages that had failed by an unknown outcome, those charged already: they had failed again."""
+        late = [
+            (move.organization_id, move.env, move.id)
+            for move in moved
+            if move.coins and move.from_status == MessageStatus.FAILED and move.to_status in _CAPTURED
+        ]
+        return await wallet.charged(connection, late) if late else set()
