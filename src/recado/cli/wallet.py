@@ -72,7 +72,7 @@ def credit(
             }
         )
         return
-    said = "was credited before" if done.replayed else "credited" if coins > 0 else "taken away"
+    said = "were credited before" if done.replayed else "credited" if coins > 0 else "taken away"
     print(f"{abs(entry.coins)} coins {said}; balance {wallet.balance_coins}, available {wallet.available_coins}")
 
 
