@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from importlib.metadata import version
 
 from recado.actors.acceptance import Acceptance
+from recado.actors.batch_acceptance import BatchAcceptance
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
 from recado.actors.payments import Payments
@@ -34,7 +35,9 @@ from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
+from recado.http.routes.batches import batch_routes
 from recado.http.routes.billing import billing_routes
+from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import campaign_routes
 from recado.http.routes.messages import message_routes
@@ -188,6 +191,17 @@ class Application:
             sends_in=providers,
             prices=prices,
         )
+        batch_acceptance = BatchAcceptance(
+            db,
+            numbers=directories.numbers,
+            organizations=directories.organizations,
+            templates=directories.templates,
+            maker=system.batch_maker,
+            ids=ids,
+            clock=clock,
+            sends_in=providers,
+            unfinished=system.batches.hint,
+        )
         cursors = Cursors(CursorSigner(installation.keys.cursor))
         routes = (
             *message_routes(
@@ -199,6 +213,8 @@ class Application:
                 effects=system.consequences,
                 cursors=cursors,
             ),
+            *bulk_routes(acceptance=batch_acceptance),
+            *batch_routes(database=db, movers=system.batches),
             *campaign_routes(database=db),
             *reprocess_routes(database=db, acceptance=acceptance),
             *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),
@@ -258,7 +274,7 @@ class Application:
         )
         uses = Periodic("uses of keys", USES_WRITTEN_EVERY, directories.keys.flush, clock)
         running.push_async_callback(directories.keys.flush)
-        for part in (uses, windows, system.root, server):
+        for part in (uses, windows, system.root, batch_acceptance, server):
             running.push_async_callback(part.stop)
             await part.start()
 

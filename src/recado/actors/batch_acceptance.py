@@ -32,7 +32,7 @@ from recado.storage.batch import Batcher
 from recado.storage.batches import Batch, NewBatch
 from recado.storage.chat_windows import WINDOW
 from recado.storage.idempotency import RETENTION
-from recado.storage.messages import Bound
+from recado.storage.messages import Bound, HoldsRefused
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.partitions import partition_repair
@@ -218,7 +218,10 @@ class BatchAcceptance:
     # The commit -----------------------------------------------------------------------------------------------------
 
     async def _store_plain(self, made: Sequence[NewBatch]) -> list[bool | Exception]:
-        left_out = await self._maker.create_plain(made)
+        try:
+            left_out = await self._maker.create_plain(made)
+        except HoldsRefused:
+            return await self._store_others(made)
         for new in made:
             if new.id not in left_out:
                 self._maker.told(new)

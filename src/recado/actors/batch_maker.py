@@ -42,9 +42,29 @@ class Tariff(Protocol):
         """Give each message of the block its price."""
         ...
 
-    async def hold(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
-        """Hold so much, in the transaction that makes the messages; the refusal when it is not covered."""
+    async def hold(
+        self, connection: Executor, organization_id: str, env: str, coins: int, estimate: int
+    ) -> Problem | None:
+        """Hold `coins`, in the transaction that makes the messages; the refusal when the `estimate` is not covered."""
         ...
+
+
+class Free:
+    """Nothing is billed here (C25.2.4)."""
+
+    charges = False
+
+    async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
+        """Everything is free."""
+
+    async def hold(
+        self, connection: Executor, organization_id: str, env: str, coins: int, estimate: int
+    ) -> Problem | None:
+        """There is nothing to hold."""
+        return None
+
+
+FREE = Free()
 
 
 class NotCovered(Exception):
@@ -78,8 +98,8 @@ class BatchMaker:
         self._tariff = tariff
 
     def is_plain(self, batch: NewBatch) -> bool:
-        """Whether one statement is all that its commit takes: no wallet, no campaign, nothing that it replaces."""
-        return not self._tariff.charges and batch.campaign_id is None and batch.recipients.replaces is None
+        """Whether one statement is all that its commit takes: no campaign, nothing that it replaces, one block."""
+        return batch.campaign_id is None and batch.recipients.replaces is None and not batch.rest
 
     async def prepare(self, batch: NewBatch) -> None:
         """Cut the recipients into blocks, and price the first one."""
@@ -88,11 +108,20 @@ class BatchMaker:
         batch.rest = [recipients.part(start, start + BLOCK).dump() for start in range(BLOCK, len(recipients), BLOCK)]
         if self._tariff.charges:
             await self._tariff.price(batch, batch.first, batch.accepted_at)
+            batch.estimate = batch.first.held
+            if batch.rest:
+                rest = recipients.part(BLOCK, len(recipients))
+                others = Block(rest, [], [None] * len(rest), [None] * len(rest))
+                await self._tariff.price(batch, others, batch.accepted_at)
+                batch.estimate += others.held
         self._totals.noted(batch.organization_id, batch.env)
 
     async def create_plain(self, made: Sequence[NewBatch]) -> set[str]:
-        """Store prepared batches for which `is_plain` holds, in one statement; answers the ids of those left out."""
-        return await batches.insert(self._db.hot, made)
+        """Store prepared batches for which `is_plain` holds, in one statement; answers the ids of those left out.
+
+        Raises `HoldsRefused`: then `create_batch` stores what is covered, one by one.
+        """
+        return await batches.insert(self._db.hot, made, hold=self._tariff.charges)
 
     async def create_batch(self, connection: Executor, batch: NewBatch) -> AfterCommit | None:
         """Store a prepared batch with its first messages, in a transaction; answers what to do after the commit.
@@ -109,9 +138,9 @@ class BatchMaker:
             batch.first = locked
             if not locked.ids and not batch.rest:
                 batch.recipients = locked.recipients
-        if batch.id in await batches.insert(connection, [batch]):
+        if batch.id in await batches.insert(connection, [batch], hold=False):
             return None
-        after = await self._follow(connection, batch, locked, batch.accepted_at, counted=True)
+        after = await self._follow(connection, batch, locked, batch.accepted_at, estimate=batch.estimate)
 
         def committed() -> None:
             after()
@@ -135,7 +164,7 @@ class BatchMaker:
             async with self._db.hot.transaction() as connection:
                 block = await self._lock(connection, pending, block)
                 await batches.add(connection, pending, block, now)
-                after = await self._follow(connection, pending, block, now, counted=False)
+                after = await self._follow(connection, pending, block, now)
                 gone = len(pending.recipients) - len(block.ids)
                 blocks_left = await batches.block_made(connection, pending, now, gone)
                 if blocks_left is None:
@@ -179,16 +208,25 @@ class BatchMaker:
         )
 
     async def _follow(
-        self, connection: Executor, batch: NewBatch | PendingBlock, block: Block, now: datetime, *, counted: bool
+        self,
+        connection: Executor,
+        batch: NewBatch | PendingBlock,
+        block: Block,
+        now: datetime,
+        *,
+        estimate: int | None = None,
     ) -> AfterCommit:
-        """The hold, the totals and whatever else follows from new messages. `counted`: in the batch's own total."""
+        """The hold, the totals and whatever else follows from new messages.
+
+        `estimate`: of the whole batch when it is new; its own total counts them already then.
+        """
         organization_id, env, _ = batch.key
         held = block.held
         if held:
-            refusal = await self._tariff.hold(connection, organization_id, env, held)
+            refusal = await self._tariff.hold(connection, organization_id, env, held, estimate or held)
             if refusal is not None:
                 raise NotCovered(refusal)
-        if not counted:
+        if estimate is None:
             delta = [len(block.ids), len(block.ids), 0, 0, 0, 0, 0, held, 0]
             await totals.add(connection, {(organization_id, env, totals.BATCH, batch.id): delta}, now)
         if batch.campaign_id is None or not block.ids:

@@ -1,6 +1,6 @@
 """What makes the recipients of a batch acceptable, one pass over all of them (C15.5).
 
-What concerns the whole batch is refused as for a single message (`acceptance_rules.py`); what concerns one recipient only
+What concerns the whole batch is refused as for a single message (`acceptance_rules.py`); what concerns one recipient
 leaves that one out, with its reason.
 """
 
@@ -22,7 +22,7 @@ from recado.storage.batch_rows import Recipients
 
 @dataclass(slots=True, kw_only=True)
 class BatchDraft:
-    """A well-formed batch as a caller gave it. `template_vars`, `metadata`: of recipients who have none of their own."""
+    """A well-formed batch as a caller gave it. `template_vars`, `metadata`: of recipients without any of their own."""
 
     organization_id: str
     env: str

@@ -1,7 +1,7 @@
 """The life of batches after their acceptance: building, pauses, cancels, completion (C15.5).
 
-The rows are the truth. What a caller's move leaves to be done in blocks (holding back, letting go, withdrawing) is taken
-up again after a crash: a batch stays open until nothing of it is left to happen.
+The rows are the truth. What a caller's move leaves to be done in blocks (holding back, letting go, withdrawing) is
+taken up again after a crash: a batch stays open until nothing of it is left to happen.
 """
 
 from collections.abc import Sequence

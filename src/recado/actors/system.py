@@ -8,10 +8,12 @@ from functools import partial
 import structlog
 
 from recado.actors.admission import Admission
-from recado.actors.batch_maker import FREE, BatchMaker, Tariff
+from recado.actors.batch_maker import FREE, BatchMaker
+from recado.actors.batch_prices import WalletTariff
 from recado.actors.batches import Batches
 from recado.actors.callbacks import Callbacks
 from recado.actors.calls import Calls
+from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.desk import Desk
 from recado.actors.due_poller import DuePoller
@@ -84,7 +86,6 @@ class ActorSystem:
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
         payments: Payments | None = None,
-        tariff: Tariff | None = None,
         prices: PriceDirectory | None = None,
     ) -> None:
         """`prices` None: nothing is billed (C25.2.4)."""
@@ -94,7 +95,7 @@ class ActorSystem:
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
         wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
-        self.consequences = Consequences(*wallets, totals, outbox)
+        self.consequences = Consequences(*wallets, totals, Campaigns(), outbox)
         self.receipts = Receipts(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
         self.sending = Sending(
@@ -124,7 +125,7 @@ class ActorSystem:
             tell=self.tell,
             totals=totals,
             consequences=self.consequences,
-            tariff=tariff or FREE,
+            tariff=FREE if prices is None else WalletTariff(records, prices=prices, ids=ids),
         )
         self.batches = Batches(
             db,
@@ -155,6 +156,7 @@ class ActorSystem:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)
             self.root.add_service(f"numbers of {env}", Periodic(f"numbers of {env}", 1.0, refresh, clock))
             self.root.add_service(f"templates of {env}", Periodic(f"templates of {env}", 1.0, review, clock))
+        self.root.add_service("campaigns", CampaignCompletion(db, clock=clock, ids=ids, changed=self.changed))
         webhooks.join(self.root)
         self.root.add_service("upkeep", Upkeep(db, clock=clock, callbacks=self.callbacks, webhooks=webhooks))
         self._lost: asyncio.Future[BaseException] | None = None

@@ -1,4 +1,4 @@
-"""Keeps the totals of batches and campaigns in the commits that move their messages (C15.6): one of the consequences."""
+"""Keeps the totals of batches and campaigns in the commits that move their messages (C15.6): a consequence."""
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial

@@ -8,17 +8,32 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import asyncpg
 import orjson
 
 from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
 from recado.domain.ids import created_at
 from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage.batch_rows import Block, Recipients
+from recado.storage.messages import HoldsRefused
 from recado.storage.moves import Moved, left
-from recado.storage.rows import COUNTED_TO, Executor, Page, array, pack, pack_moments, pack_numbers, page, reader
+from recado.storage.rows import (
+    COUNTED_TO,
+    Executor,
+    Page,
+    array,
+    columns,
+    pack,
+    pack_moments,
+    pack_numbers,
+    page,
+    reader,
+)
 from recado.storage.sql import load
 
 SQL = load("batches")
+
+HOLDS_REFUSED = "RC402"  # of `refuse_holds`
 
 BatchKey = tuple[str, str, str]
 """Organization, environment, id."""
@@ -31,9 +46,9 @@ _WITHDRAWABLE = [status.value for status in MESSAGE_MACHINE.sources(MessageEvent
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class NewBatch:
-    """A batch to be made. `payload`, `errors` and `skipped_reasons` are JSON texts; `recipients`: all that were accepted.
+    """A batch to be made. `payload`, `errors`, `skipped_reasons`: JSON texts; `recipients`: all that were accepted.
 
-    `first` and `rest` are its blocks: the one made with it, and those kept for later.
+    `first` and `rest` are its blocks: the one made with it, and those kept for later. `estimate`: coins of all of them.
     """
 
     organization_id: str
@@ -59,6 +74,7 @@ class NewBatch:
     created_by_id: str | None = None
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
+    estimate: int = 0
     first: Block | None = None
     rest: list[str] = field(default_factory=list)
 
@@ -172,15 +188,27 @@ _read_open = reader(OpenBatch)
 _read_block = reader(PendingBlock, recipients=Recipients.load)
 
 
-async def insert(executor: Executor, batches: Sequence[NewBatch]) -> set[str]:
-    """Store batches with their first messages, in one statement; answers the ids of those that were left out."""
+async def insert(executor: Executor, batches: Sequence[NewBatch], *, hold: bool) -> set[str]:
+    """Store batches with their first messages, in one statement; answers the ids of those that were left out.
+
+    With `hold` their prices are held in the same statement, or HoldsRefused is raised.
+    """
+    try:
+        rows = await executor.fetch(SQL.make, *_columns(batches), hold)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == HOLDS_REFUSED:
+            raise HoldsRefused from None
+        raise
+    return {row["id"] for row in rows}
+
+
+def _columns(batches: Sequence[NewBatch]) -> list[Any]:
     blocks = [new.first or Block(Recipients([], [], [], []), [], [], []) for new in batches]
     keyed = any(new.key_hash is not None for new in batches)
     kept = [
         (new.organization_id, new.id, number, text) for new in batches for number, text in enumerate(new.rest, start=1)
     ]
-    rows = await executor.fetch(
-        SQL.make,
+    return [
         pack([new.organization_id for new in batches]),
         pack([new.env for new in batches]),
         pack([new.id for new in batches]),
@@ -209,9 +237,8 @@ async def insert(executor: Executor, batches: Sequence[NewBatch]) -> set[str]:
         [new.key_hash for new in batches] if keyed else None,
         [new.fingerprint for new in batches] if keyed else None,
         *_rows([new.id for new in batches], blocks),
-        *([list(column) for column in zip(*kept, strict=True)] if kept else [[], [], [], []]),
-    )
-    return {row["id"] for row in rows}
+        *columns(kept, 4),
+    ]
 
 
 async def add(executor: Executor, pending: PendingBlock, block: Block, now: datetime) -> None:
@@ -251,6 +278,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
         [],
         [],
         [],
+        False,
     )
 
 

@@ -97,9 +97,9 @@ def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:
             operation_id="createBatch",
             summary="Send to up to 10,000 recipients",
             description=(
-                "What the messages share is refused as for a single one; a recipient that cannot be sent to is left out "
-                "and counted in `skippedReasons`, and each phone is sent to once. 202 means that everything accepted is "
-                "stored: the first messages are leaving already."
+                "What the messages share is refused as for a single one; a recipient that cannot be sent to is left "
+                "out and counted in `skippedReasons`, and each phone is sent to once. 202 means that everything "
+                "accepted is stored: the first messages are leaving already."
             ),
             tag="Batches",
             scope="messages:send",

@@ -1,0 +1,66 @@
+"""What the messages of batches cost, and their holds, a block at a time (C25.2.3)."""
+
+from datetime import datetime
+from typing import Final
+
+from recado.actors.admission import not_covered
+from recado.actors.number_view import Records
+from recado.domain.errors import Problem
+from recado.domain.ids import IdSource
+from recado.domain.prices import Price, chatapp_kind, region_of
+from recado.storage import wallet
+from recado.storage.batch_rows import Block
+from recado.storage.batches import NewBatch, PendingBlock
+from recado.storage.prices import PriceDirectory
+from recado.storage.rows import Executor
+
+
+class WalletTariff:
+    """Prices from the table, and holds in the wallet of the environment."""
+
+    charges: Final = True
+
+    def __init__(self, records: Records, *, prices: PriceDirectory, ids: IdSource) -> None:
+        self._prices = prices
+        self._numbers = records.numbers
+        self._templates = records.templates
+        self._ids = ids
+        self._clock = records.clock
+
+    async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
+        """Give each message of the block its price. Raises `Problem` when such a message has none."""
+        organization_id, env, _ = batch.key
+        number = await self._numbers.get((organization_id, env, batch.number_id))
+        byo = number is not None and number.byo
+        own = block.recipients.template_ids
+        kinds: dict[str | None, str] = {}
+        found: dict[tuple[str, str], Price] = {}
+        for place, phone in enumerate(block.recipients.phones):
+            template_id = batch.template_id if own is None else own[place] or batch.template_id
+            kind = kinds.get(template_id)
+            if kind is None:
+                kind = kinds[template_id] = await self._kind(organization_id, env, template_id, byo=byo)
+            unit = (kind, region_of(phone))
+            price = found.get(unit)
+            if price is None:
+                price = found[unit] = await self._prices.price_of(organization_id, env, *unit, at)
+            block.coins[place], block.price_kinds[place] = price.coins, price.kind
+
+    async def hold(
+        self, connection: Executor, organization_id: str, env: str, coins: int, estimate: int
+    ) -> Problem | None:
+        """Hold `coins` when the whole `estimate` is covered; the refusal when it is not."""
+        key = (organization_id, env)
+        now = self._clock.now()
+        if estimate <= coins and await wallet.hold(connection, self._ids, organization_id, env, coins, now=now):
+            return None
+        available = (await wallet.available(connection, [key])).get(key, 0)
+        if estimate > coins and available >= estimate:
+            if await wallet.hold(connection, self._ids, organization_id, env, coins, now=now):
+                return None
+            available = (await wallet.available(connection, [key])).get(key, 0)
+        return not_covered(estimate, available)
+
+    async def _kind(self, organization_id: str, env: str, template_id: str | None, *, byo: bool) -> str:
+        template = None if template_id is None else await self._templates.get((organization_id, env, template_id))
+        return chatapp_kind(None if template is None else template.category, byo=byo)
