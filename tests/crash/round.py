@@ -94,7 +94,9 @@ class Round:
                 await asyncio.to_thread(stage.credit)
                 async with Api(stage.service.url, key) as api:
                     await stage.subscribe(api)
-                    senders = [await stage.sender(api, index, pace) for index, pace in enumerate(PACES)]
+                    senders = await asyncio.gather(
+                        *(stage.sender(api, index, pace) for index, pace in enumerate(PACES))
+                    )
                     traffic = Traffic(api, senders, rate=RATE, seed=self._seed)
                     evidence = await self._sent_through(api, traffic, senders, crashes)
             postgres_log = self._folder / "postgres.log"
@@ -114,7 +116,7 @@ class Round:
         traffic.start()
         try:
             for crash in crashes:
-                await self._more(self._random.randint(150, 500))
+                await self._more(self._random.randint(100, 350))
                 self._tell(f"{crash}: {self._stage.received()} requests so far")
                 await self._crash(crash)
             await self._more(200)
