@@ -34,14 +34,13 @@ from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
+from recado.http.routes.billing import billing_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.templates import template_routes
-from recado.http.routes.wallet import wallet_routes
-from recado.http.routes.wallet_credits import wallet_credit_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
@@ -187,7 +186,7 @@ async def database(shared_server: dict[str, Any]) -> AsyncIterator[Database]:
     try:
         tables = await db.fetchval(
             "select string_agg(format('delete from %I', tablename), ';') from pg_tables "
-            "where schemaname = 'public' and tablename not in ('schema_migrations', 'dispatchers') "
+            "where schemaname = 'public' and tablename not in ('schema_migrations', 'dispatchers', 'prices') "
             "and tablename !~ '^messages_'"
         )
         await db.execute(tables)
@@ -233,8 +232,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *number_usage_routes(database=database, organizations=directories.organizations),
         *template_routes(**providing, sync=sync),
         *sandbox_record_routes(**resources),
-        *wallet_routes(**resources, cursors=Cursors(CursorSigner(b"c" * 32))),
-        *wallet_credit_routes(**resources),
+        *billing_routes(**resources, cursors=Cursors(CursorSigner(b"c" * 32)), prices=directories.prices),
         *webhook_routes(**resources, keys=key_ring, guard=guard, actors=webhooks, random_bytes=os.urandom),
         *webhook_delivery_routes(**resources, keys=key_ring, cursors=Cursors(CursorSigner(b"c" * 32))),
     )

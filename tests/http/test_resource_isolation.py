@@ -38,6 +38,7 @@ OPERATIONS = [
     ("GET", "/v2/wallet"),
     ("PATCH", "/v2/wallet"),
     ("GET", "/v2/wallet/ledger"),
+    ("GET", "/v2/wallet/prices"),
     ("GET", "/v2/wallet/top-ups"),
     ("POST", "/v2/wallet/top-ups"),
     ("GET", "/v2/wallet/top-ups/{id}"),
