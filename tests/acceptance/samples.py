@@ -41,7 +41,7 @@ def new(word: str) -> str:
 @sample(
     "getHealth", "getReadiness", "getOpenApiDocument", "getDocs",
     "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
-    "getWallet", "listLedger", "listTopUps",
+    "getWallet", "getPrices", "listLedger", "listTopUps",
 )  # fmt: skip
 async def nothing(api: Api, tenant: Tenant) -> Request:
     return Request()

@@ -24,7 +24,7 @@ SCOPES = {
     "apikeys:read": "listApiKeys getApiKey",
     "apikeys:write": "createApiKey updateApiKey rotateApiKey revokeApiKey",
     "audit:read": "listAudit",
-    "wallet:read": "getWallet listLedger listTopUps getTopUp",
+    "wallet:read": "getWallet getPrices listLedger listTopUps getTopUp",
     "wallet:write": "updateWallet createTopUp",
     "webhooks:read": "listWebhooks getWebhook listWebhookDeliveries getWebhookDelivery",
     "webhooks:write": "createWebhook updateWebhook deleteWebhook rotateWebhook testWebhook "
