@@ -61,6 +61,7 @@ class Message:
     failed_at: datetime | None
     archived_at: datetime | None
     updated_at: datetime
+    price_coins: int | None
 
     @property
     def created_at(self) -> datetime:

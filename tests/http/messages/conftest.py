@@ -15,6 +15,7 @@ from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
+from recado.actors.wallet import Wallet
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.domain.ids import TEMPLATE
@@ -28,7 +29,7 @@ from recado.http.routes.messages import message_routes
 from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.server import HttpServer
-from recado.storage import templates
+from recado.storage import ledger, templates
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.templates import Template
@@ -117,6 +118,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         callbacks.append((channel, adapter, body))
 
     consequences = Consequences(
+        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
         Totals(database, clock=clock, emptied=lambda keys: None),
         Campaigns(),
         Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
@@ -139,7 +141,21 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         ids=ids,
         clock=clock,
         sends_in={"test", "live"},
+        prices=directories.prices,
     )
+    async with database.transaction() as connection:
+        for made in api.organizations:
+            await ledger.credit(
+                connection,
+                ids,
+                organization_id=made.organization.id,
+                env="live",
+                kind=ledger.TOP_UP,
+                coins=1_000_000_000,
+                description="for tests",
+                reference=None,
+                now=clock.now(),
+            )
     bridge = Bridge(
         url="http://127.0.0.1:1",
         token="token",

@@ -129,9 +129,16 @@ class MessageDetail(MessageModel):
     waiting: Waiting | None = None
 
 
+class Billing(ApiModel):
+    """What the message costs: held now, charged when it is sent (C25.2)."""
+
+    coins: int
+
+
 class CreatedMessage(MessageModel):
     """`replayed`: the Idempotency-Key had made this message before (C6.2)."""
 
+    billing: Billing | None = None
     replayed: bool
 
 

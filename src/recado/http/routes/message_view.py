@@ -80,6 +80,15 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
     return view
 
 
+def created_view(message: Message, *, replayed: bool, unmasked: bool) -> dict[str, Any]:
+    """The answer to the request that made the message, or would have: its price is in it (C25.2)."""
+    view = message_view(message, unmasked=unmasked)
+    if message.price_coins is not None:
+        view["billing"] = {"coins": message.price_coins}
+    view["replayed"] = replayed
+    return view
+
+
 def masked(view: dict[str, Any]) -> dict[str, Any]:
     """An unmasked view as a caller without `pii:full` sees it."""
     return {**view, "to": _MASKS[view["channel"]](view["to"])}
@@ -128,5 +137,7 @@ class AcceptedView:
             view["templateVars"] = orjson.Fragment(new.template_vars)
         if new.scheduled_at is not None:
             view["scheduledAt"] = format_timestamp(new.scheduled_at)
+        if new.coins is not None:
+            view["billing"] = {"coins": new.coins}
         view["replayed"] = False
         return orjson.dumps(view)

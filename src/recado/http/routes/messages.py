@@ -21,7 +21,7 @@ from recado.http.routes.message_models import (
     MessageModel,
     MessageQuery,
 )
-from recado.http.routes.message_view import AcceptedView, masked, message_view
+from recado.http.routes.message_view import AcceptedView, created_view, masked, message_view
 from recado.storage import message_moves, message_reads
 from recado.storage.message_reads import GENERIC_CHANNELS, Message, MessageFilter
 from recado.storage.moves import Effects
@@ -71,8 +71,8 @@ class MessageOperations:
         unmasked = call.can(PII)
         if isinstance(outcome, Accepted):
             return Reply(201, self._accepted.render(outcome.message, unmasked=unmasked))
-        view = message_view(outcome.message, unmasked=unmasked)
-        return Reply(201, {**view, "replayed": True}, headers=REPLAYED)
+        view = created_view(outcome.message, replayed=True, unmasked=unmasked)
+        return Reply(201, view, headers=REPLAYED)
 
     async def list(self, call: Call) -> Reply:
         query: MessageQuery = call.query
@@ -186,6 +186,7 @@ def message_routes(
             summary="Send a message",
             description=(
                 "The message is stored before the answer: 201 means that it will leave, at the pace of its number. "
+                "Its price is held until it is sent; 402 when the wallet does not cover it. "
                 "A repeat with the same `Idempotency-Key` answers the message as it is now, with `replayed: true`."
             ),
             tag="Messages",
@@ -193,7 +194,7 @@ def message_routes(
             rate_class="send",
             body=CreateMessage,
             responses={201: CreatedMessage},
-            errors=(412, 422, 502, 503),
+            errors=(402, 412, 422, 502, 503),
             idempotency=Idempotency.BOUND,
             creates=True,
         ),

@@ -11,7 +11,7 @@ from recado.http.models import ApiModel
 from recado.http.reply import NO_HEADERS, Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.message_models import CreatedMessage
-from recado.http.routes.message_view import message_view
+from recado.http.routes.message_view import created_view
 from recado.http.routes.messages import PII, REPLAYED
 from recado.storage import message_reads
 from recado.storage.message_reads import Message
@@ -41,8 +41,9 @@ class ReprocessOperation:
         outcome = await self._acceptance.accept(draft)
         replayed = isinstance(outcome, Replayed)
         # Read back: beside what the draft says, it belongs to the batch and the contact of the old one.
-        view = message_view(await self._get(call, outcome.message.id), unmasked=call.can(PII))
-        return Reply(201, {**view, "replayed": replayed}, headers=REPLAYED if replayed else NO_HEADERS)
+        message = await self._get(call, outcome.message.id)
+        view = created_view(message, replayed=replayed, unmasked=call.can(PII))
+        return Reply(201, view, headers=REPLAYED if replayed else NO_HEADERS)
 
     async def find(self, call: Call) -> Message:
         """The message of the path; 404."""
@@ -77,7 +78,7 @@ def reprocess_routes(*, database: Database, acceptance: Acceptance) -> tuple[Rou
             body=Reprocess,
             body_optional=True,
             responses={201: CreatedMessage},
-            errors=(404, 409, 422, 502, 503),
+            errors=(402, 404, 409, 422, 502, 503),
             idempotency=Idempotency.BOUND,
             path_ids={"id": MESSAGE},
             load=operation.find,
