@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.acceptance.caller import Request
 from tests.acceptance.served import BRIDGE_SECRET
-from tests.acceptance.tenants import CUSTOMER, Tenant, later, template, webhook
+from tests.acceptance.tenants import CAMPAIGN, CUSTOMER, Tenant, later, template, webhook
 from tests.program import Api
 
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
-from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
+from recado.domain.ids import API_KEY, BATCH, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
 
 Sample = Callable[[Api, Tenant], Awaitable[Request]]
 
@@ -41,6 +41,7 @@ def new(word: str) -> str:
 @sample(
     "getHealth", "getReadiness", "getOpenApiDocument", "getDocs",
     "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
+    "listCampaigns", "listBatches",
     "getWallet", "getPrices", "listLedger", "listTopUps",
 )  # fmt: skip
 async def nothing(api: Api, tenant: Tenant) -> Request:
@@ -87,6 +88,42 @@ async def archived_message(api: Api, tenant: Tenant) -> Request:
     request = await held_message(api, tenant)
     await api.call("POST", f"/messages/{request.path['id']}/archive")
     return request
+
+
+# Batches ------------------------------------------------------------------------------------------------------------
+
+
+def batch(number_id: str) -> dict[str, Any]:
+    """A batch whose one message stays queued."""
+    shared = {name: value for name, value in later(number_id).items() if name != "to"}
+    return {**shared, "name": new("batch "), "recipients": [{"to": CUSTOMER, "metadata": {"order": 1}}]}
+
+
+@sample("createBatch")
+async def new_batch(api: Api, tenant: Tenant) -> Request:
+    return Request(body=batch(tenant.ids[NUMBER]))
+
+
+@sample("getBatch")
+async def one_batch(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[BATCH]})
+
+
+@sample("pauseBatch", "cancelBatch")
+async def running_batch(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await api.call("POST", "/messages/bulk", batch(tenant.ids[NUMBER])))["id"]})
+
+
+@sample("resumeBatch")
+async def paused_batch(api: Api, tenant: Tenant) -> Request:
+    request = await running_batch(api, tenant)
+    await api.call("POST", f"/v2/batches/{request.path['id']}/pause")
+    return request
+
+
+@sample("getCampaign")
+async def one_campaign(api: Api, tenant: Tenant) -> Request:
+    return Request({"campaignId": tenant.ids[CAMPAIGN]})
 
 
 @sample("simulateInbound")

@@ -8,8 +8,9 @@ from typing import Any
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.ids import API_KEY, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
+from recado.domain.ids import API_KEY, BATCH, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
 
+CAMPAIGN = "campaign"  # the callers' own tag: no id of the service, and so without a prefix
 CUSTOMER = "+5511987650000"
 """The sandbox delivers to this phone, and reads."""
 
@@ -42,12 +43,20 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         await api.call(
             "POST", "/v2/sandbox/inbound", {"numberId": number["id"], "from": CUSTOMER, "text": "good morning"}
         )
-        messages = [await api.call("POST", "/messages", text(number["id"])) for _ in range(2)]
+        campaigns = [f"campaign {n} of {name}" for n in range(2)]
+        messages = [
+            await api.call("POST", "/messages", {**text(number["id"]), "campaignId": campaign})
+            for campaign in campaigns
+        ]
         hooks = [await api.call("POST", "/webhooks", webhook(f"of {name}")) for _ in range(2)]
         deliveries = [await api.call("POST", f"/webhooks/{hooks[0]['id']}/test") for _ in range(2)]
         for hook in hooks:  # or their deliveries would go on changing the database while the walk compares it
             await api.call("PATCH", f"/webhooks/{hook['id']}", {"status": "paused"})
         top_ups = [await api.call("POST", "/v2/wallet/top-ups", {"coins": 1_000}) for _ in range(2)]
+        content = {name: value for name, value in later(number["id"]).items() if name != "to"}
+        batches = [
+            await api.call("POST", "/messages/bulk", {**content, "recipients": [{"to": CUSTOMER}]}) for _ in range(2)
+        ]
         held = await api.call("POST", "/messages", later(number["id"]))
 
         async def all_read() -> bool:
@@ -56,6 +65,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
 
         await until(all_read, 30, "the first messages are read")
     ids = {
+        CAMPAIGN: campaigns[0],
+        BATCH: batches[0]["id"],
         ORGANIZATION: made["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],

@@ -12,8 +12,10 @@ from recado.domain.scopes import KEY_SCOPES, implied
 from recado.http.route import Access
 
 SCOPES = {
-    "messages:read": "listMessages getMessage",
-    "messages:send": "createMessage archiveMessage simulateInbound",
+    "messages:read": "listMessages getMessage listBatches getBatch",
+    "campaigns:read": "listCampaigns getCampaign",
+    "messages:send": "createMessage reprocessMessage archiveMessage simulateInbound "
+    "createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",
     "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries",
     "numbers:write": "createNumber updateNumber deleteNumber connectNumber disconnectNumber simulateNumber",

@@ -128,7 +128,7 @@ async def everything(walk: Walk, route: Route, token: str, ids: Mapping[str, str
     size = 1
     while True:
         page = (await walk.call(route, request, token, query={**query, "limit": size})).body
-        found += [item["id"] for item in page["items"]]
+        found += [item["id"] if "id" in item else item["campaignId"] for item in page["items"]]
         assert len(page["items"]) <= size
         if "cursor" in walk.parameters(route):
             if "nextCursor" not in page:

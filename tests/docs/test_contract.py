@@ -17,6 +17,7 @@ from recado.http.routes.api_key_models import ApiKeyOut
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.callbacks import callback_routes
+from recado.http.routes.campaigns import CampaignOut, campaign_routes
 from recado.http.routes.message_models import MessageModel
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthOut, number_health_routes
@@ -73,6 +74,7 @@ def routes() -> tuple[Route, ...]:
         *message_routes(
             database=nothing, ids=nothing, acceptance=nothing, explainer=nothing, forced=nothing, cursors=nothing
         ),
+        *campaign_routes(database=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),
         *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),
         *number_health_routes(health=nothing),
@@ -179,6 +181,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C14.1", NumberOut),
         ("C14.3", HealthOut),
         ("C15.1", MessageModel),
+        ("C15.6", CampaignOut),
         ("C23.1", WebhookOut),
         ("C23.3", DeliveryDetail),
         ("C24.1", OrganizationOut),
