@@ -4,6 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from recado.domain.batch import BATCH_MACHINE
 from recado.domain.campaign import CAMPAIGN_MACHINE
 from recado.domain.machine import Machine, mermaid
 from recado.domain.message import MESSAGE_MACHINE
@@ -16,7 +17,7 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a number, a template, a webhook subscription and a campaign can be, and what moves them. The \
+What a message, a batch, a number, a template, a webhook subscription and a campaign can be, and what moves them. The \
 diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
@@ -28,6 +29,11 @@ failure by `outcome_unknown`: a report that comes after the day of waiting is be
 
 SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
     ("Message", MESSAGE, MESSAGE_MACHINE),
+    (
+        "Batch",
+        "Messages of a `paused` one wait; the last one that leaves or ends completes it.",
+        BATCH_MACHINE,
+    ),
     (
         "Number",
         "Only a `connected` number sends everything; a `flagged` one sends critical messages and replies.",

@@ -32,7 +32,7 @@ SCOPES = {
     "webhooks:write": "createWebhook updateWebhook deleteWebhook rotateWebhook testWebhook "
     "replayWebhook replayWebhookDelivery",
 }
-CLASSES = {"createMessage": "send", "replayWebhook": "bulk", "replayWebhookDelivery": "bulk"}
+CLASSES = {"createBatch": "bulk", "createMessage": "send", "replayWebhook": "bulk", "replayWebhookDelivery": "bulk"}
 
 # A request that nobody gets past the steps before parsing with (C2.6): not one of its parts is right.
 RUBBISH = {"query": {"limit": "x", "from": "x"}, "body": None, "raw": b"{", "headers": {"If-Match": '"0"'}}

@@ -16,6 +16,10 @@ from recado.http.route import Access, Idempotency, Route
 from recado.http.routes.api_key_models import ApiKeyOut
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
+from recado.http.routes.batches import batch_routes
+from recado.http.routes.bulk import bulk_routes
+from recado.http.routes.bulk_models import BatchOut
+from recado.http.routes.billing import billing_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import CampaignOut, campaign_routes
 from recado.http.routes.message_models import MessageModel
@@ -32,6 +36,8 @@ from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
 from recado.http.routes.template_models import TemplateOut
 from recado.http.routes.templates import template_routes
+from recado.http.routes.wallet_models import CreditOut, LedgerEntryOut, TopUpOut, WalletOut
+from recado.http.routes.wallet_prices import PriceOut, PricesOut
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhook_views import DeliveryDetail, WebhookOut
 from recado.http.routes.webhooks import webhook_routes
@@ -74,6 +80,8 @@ def routes() -> tuple[Route, ...]:
         *message_routes(
             database=nothing, ids=nothing, acceptance=nothing, explainer=nothing, forced=nothing, cursors=nothing
         ),
+        *bulk_routes(acceptance=nothing),
+        *batch_routes(database=nothing, movers=nothing),
         *campaign_routes(database=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),
         *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),
@@ -97,6 +105,7 @@ def routes() -> tuple[Route, ...]:
         ),
         *webhook_delivery_routes(database=nothing, ids=nothing, keys=nothing, cursors=nothing, changed=nothing),
         *audit_routes(database=nothing, cursors=nothing),
+        *billing_routes(database=nothing, ids=nothing, cursors=nothing, prices=nothing, changed=nothing),
         *callback_routes(providers={}, take=nothing, verify_token="t"),
     )
     return (*resources, *service_routes(resources, ready=nothing, base_url="http://here", version="0"))
@@ -181,10 +190,17 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C14.1", NumberOut),
         ("C14.3", HealthOut),
         ("C15.1", MessageModel),
+        ("C15.5", BatchOut),
         ("C15.6", CampaignOut),
         ("C23.1", WebhookOut),
         ("C23.3", DeliveryDetail),
         ("C24.1", OrganizationOut),
+        ("C24.1", CreditOut),
+        ("C25.1", LedgerEntryOut),
+        ("C25.1", PriceOut),
+        ("C25.1", PricesOut),
+        ("C25.1", TopUpOut),
+        ("C25.1", WalletOut),
         ("C24.4", ApiKeyOut),
     ],
 )

@@ -17,7 +17,7 @@ from recado.domain.batch import BLOCK, NO_BALANCE, BatchEvent, BatchStatus
 from recado.domain.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage import batches
-from recado.storage.batches import Batch, BatchKey
+from recado.storage.batches import Batch, BatchKey, OpenBatch
 from recado.storage.postgres import Database
 from recado.storage.totals import BATCH, TotalsKey
 
@@ -82,7 +82,7 @@ class Batches:
         if held_ms is None:
             return False
         self._owners.resumed(batch.id, held_ms)
-        self._tell((batch.organization_id, batch.env, batch.number_id), OwnerMoved(batch.id))
+        await self._owner_moved(batch)
         self._emptied.add(key)  # its last message may have left while it was paused
         self._worker.hint()
         return True
@@ -95,7 +95,7 @@ class Batches:
         self._owners.canceled(batch.id)
         await self._withdraw(key)
         self._emptied.add(key)
-        self._worker.hint()
+        await self._close()
         return True
 
     async def _pause(self, key: BatchKey, event: BatchEvent, reason: str | None = None) -> bool:
@@ -167,4 +167,8 @@ class Batches:
                 case BatchStatus.RUNNING | BatchStatus.BUILDING:
                     self._emptied.add(batch.key)
                     if batch.held_ms:
-                        self._tell((batch.organization_id, batch.env, batch.number_id), OwnerMoved(batch.id))
+                        await self._owner_moved(batch)
+
+    async def _owner_moved(self, batch: Batch | OpenBatch) -> None:
+        for number_id in await batches.numbers_of(self._db, batch):
+            self._tell((batch.organization_id, batch.env, number_id), OwnerMoved(batch.id))
