@@ -76,8 +76,7 @@ class Channel:
         try:
             self._lines = static_lines(headers_of(subscription, desk.keys))
             self._keys = [signing_key(_secret(subscription, subscription.secret_cipher, desk.keys))]
-            previous = subscription.previous_secret_cipher
-            self._previous = None if previous is None else signing_key(_secret(subscription, previous, desk.keys))
+            self._previous = _former_key(subscription, desk)
         except Tampered:
             self._keys = []
 
@@ -103,6 +102,14 @@ class Channel:
     def close(self) -> None:
         """Close its connections."""
         self._endpoint.close()
+
+
+def _former_key(subscription: Subscription, desk: WebhookDesk) -> bytes | None:
+    """The key of the former secret during its grace. After it nobody needs it, also not to be readable."""
+    cipher, until = subscription.previous_secret_cipher, subscription.previous_secret_until
+    if cipher is None or until is None or until <= desk.clock.now():
+        return None
+    return signing_key(_secret(subscription, cipher, desk.keys))
 
 
 def open_channel(subscription: Subscription, desk: WebhookDesk) -> Channel | None:

@@ -167,7 +167,10 @@ class WebhookSubscriptionActor(Actor):
             self._errands.tell(Wake())
             return
         due_at = self._health.probe_at
-        if not self._probing and not self._refilling and not self._in_flight and (due_at is None or due_at <= now):
+        due = due_at is None or due_at <= now
+        # Only when something may be there: the poller says so while the queue holds anything.
+        if due and self._look and not self._probing and not self._refilling and not self._in_flight:
+            self._look = False
             self._probing = self._refilling = True
             self._errands.begin(self._refill(ANY_TIME, 1, probe=True))
 
