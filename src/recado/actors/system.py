@@ -17,6 +17,7 @@ from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.desk import Desk
 from recado.actors.due_poller import DuePoller
+from recado.actors.ledger_check import LedgerCheck
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
 from recado.actors.number_refresh import NumberRefresh
@@ -159,6 +160,8 @@ class ActorSystem:
         self.root.add_service("campaigns", CampaignCompletion(db, clock=clock, ids=ids, changed=self.changed))
         webhooks.join(self.root)
         self.root.add_service("upkeep", Upkeep(db, clock=clock, callbacks=self.callbacks, webhooks=webhooks))
+        if prices is not None:
+            self.root.add_service("ledger check", LedgerCheck(db, clock=clock, ids=ids))
         self._lost: asyncio.Future[BaseException] | None = None
 
     async def start(self) -> None:

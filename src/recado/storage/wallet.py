@@ -14,7 +14,7 @@ from recado.domain.ids import LEDGER_ENTRY, IdSource
 from recado.domain.wallet import WalletStatus, status_of
 from recado.storage.ledger import WalletRecord, read_wallet, tell_crossing
 from recado.storage.prices import Captured
-from recado.storage.rows import Executor, columns, pack, pack_numbers
+from recado.storage.rows import Executor, columns, pack, pack_numbers, reader
 from recado.storage.sql import load
 from recado.storage.webhooks import SubscriptionKey
 
@@ -23,6 +23,8 @@ log = structlog.get_logger(__name__)
 
 WalletKey = tuple[str, str]
 """Organization and environment."""
+
+BLOCK = 1_000
 
 
 @dataclass(slots=True)
@@ -185,3 +187,39 @@ async def _write(
         *columns([(*key, number) for key, number in units.items()], 4),
     )
     return tuple(Captured(row["organization_id"], row["family"], row["month"], row["units"]) for row in found)
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """A balance, and what the ledger says: `since` the last verified entry; `settled`, by those that are old."""
+
+    id: str
+    balance_coins: int
+    verified_id: str | None
+    verified_coins: int
+    since: int
+    settled: int
+    last_id: str | None
+
+    @property
+    def total(self) -> int:
+        return self.verified_coins + self.since
+
+
+_read_sums = reader(Sums)
+
+
+async def next_wallets(executor: Executor, after: WalletKey) -> list[WalletKey]:
+    """One block of wallets, in the order of their keys."""
+    return [(row["organization_id"], row["env"]) for row in await executor.fetch(SQL.to_verify, *after, BLOCK)]
+
+
+async def sums(executor: Executor, key: WalletKey, old: str) -> Sums:
+    """The wallet and its ledger at one moment; entries with an id below `old` are old."""
+    return _read_sums(await executor.fetchrow(SQL.sums, *key, old))
+
+
+async def verified(executor: Executor, key: WalletKey, found: Sums) -> None:
+    """The old entries sum up: they are not read again."""
+    if found.last_id is not None:
+        await executor.execute(SQL.verified, *key, found.last_id, found.settled, found.verified_id)
