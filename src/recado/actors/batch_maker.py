@@ -4,12 +4,11 @@ What a commit made is told to the number's dispatcher at once, so that a batch s
 """
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Protocol
 
+from recado.actors.batch_arrivals import arrivals
 from recado.actors.consequences import Consequences
-from recado.actors.lane import WINDOW
-from recado.actors.row import Row
 from recado.actors.sending import Arrived, Tell
 from recado.actors.totals import Totals
 from recado.domain.batch import BLOCK
@@ -18,14 +17,13 @@ from recado.domain.errors import Problem
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus
 from recado.storage import batches, replacements, totals
+from recado.storage.audit import append
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.batches import BatchKey, NewBatch, PendingBlock
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.postgres import Database
 from recado.storage.replacements import Replacement
 from recado.storage.rows import Executor
-
-MILLISECOND = timedelta(milliseconds=1)
 
 _FAILED = (MessageStatus.FAILED.value,)
 
@@ -140,6 +138,9 @@ class BatchMaker:
                 batch.recipients = locked.recipients
         if batch.id in await batches.insert(connection, [batch], hold=False):
             return None
+        await self._replace(connection, batch, locked)
+        if batch.entry is not None:
+            await append(connection, batch.entry)
         after = await self._follow(connection, batch, locked, batch.accepted_at, estimate=batch.estimate)
 
         def committed() -> None:
@@ -164,6 +165,7 @@ class BatchMaker:
             async with self._db.hot.transaction() as connection:
                 block = await self._lock(connection, pending, block)
                 await batches.add(connection, pending, block, now)
+                await self._replace(connection, pending, block)
                 after = await self._follow(connection, pending, block, now)
                 gone = len(pending.recipients) - len(block.ids)
                 blocks_left = await batches.block_made(connection, pending, now, gone)
@@ -187,17 +189,12 @@ class BatchMaker:
         return Block(recipients, [new(MESSAGE) for _ in range(count)], [None] * count, [None] * count)
 
     async def _lock(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> Block:
-        """Without the recipients whose old message has a replacement already; the others are marked as replaced."""
+        """Without the recipients whose old message has a replacement already; the others are locked."""
         old_ids = block.recipients.replaces
-        if old_ids is None:
+        if not old_ids:
             return block
-        wanted = [
-            Replacement(batch.organization_id, batch.env, batch.channel, old_id, new_id, include_uncertain=True)
-            for old_id, new_id in zip(old_ids, block.ids, strict=True)
-        ]
-        free = await replacements.lock(connection, wanted, _FAILED)
-        await replacements.replace(connection, [one for one in wanted if one.old_id in free], self._clock.now())
-        if len(free) == len(wanted):
+        free = await replacements.lock(connection, _replacements(batch, block), _FAILED)
+        if len(free) == len(old_ids):
             return block
         places = [place for place, old_id in enumerate(old_ids) if old_id in free]
         return Block(
@@ -206,6 +203,11 @@ class BatchMaker:
             [block.coins[place] for place in places],
             [block.price_kinds[place] for place in places],
         )
+
+    async def _replace(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> None:
+        """The old messages, locked before, point to those that were made now."""
+        if block.recipients.replaces:
+            await replacements.replace(connection, _replacements(batch, block), self._clock.now())
 
     async def _follow(
         self,
@@ -229,7 +231,8 @@ class BatchMaker:
         if estimate is None:
             delta = [len(block.ids), len(block.ids), 0, 0, 0, 0, 0, held, 0]
             await totals.add(connection, {(organization_id, env, totals.BATCH, batch.id): delta}, now)
-        if batch.campaign_id is None or not block.ids:
+        own = block.recipients.campaign_ids
+        if (batch.campaign_id is None and own is None) or not block.ids:
             return _nothing
         return await self._consequences.write(
             connection,
@@ -242,54 +245,27 @@ class BatchMaker:
                     None,
                     MessageStatus.QUEUED.value,
                     coins or 0,
-                    campaign_id=batch.campaign_id,
+                    campaign_id=batch.campaign_id if own is None else own[place],
                 )
-                for message_id, coins in zip(block.ids, block.coins, strict=True)
+                for place, (message_id, coins) in enumerate(zip(block.ids, block.coins, strict=True))
             ],
         )
 
     def _arrived(self, batch: NewBatch | PendingBlock, block: Block, due_at: datetime, now: datetime) -> None:
         if due_at > now or not block.ids:
             return
-        # One more than fits tells the lane that there are more in the table.
-        rows = tuple(_rows(batch, block, due_at, WINDOW + 1))
-        self._tell((batch.organization_id, batch.env, batch.number_id), Arrived(rows))
+        for number_id, rows in arrivals(batch, block, due_at).items():
+            self._tell((batch.organization_id, batch.env, number_id), Arrived(tuple(rows)))
 
 
 class _MovedMeanwhile(Exception):
     """The batch was paused or canceled while its block was made: the block is undone."""
 
 
-def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit: int) -> list[Row]:
-    recipients = block.recipients
-    count = min(limit, len(block.ids))
-    types = recipients.types or [batch.type] * count
-    templates = recipients.template_ids or [None] * count
-    payloads = recipients.payloads or [None] * count
-    expires_at = due_at + batch.ttl_ms * MILLISECOND
+def _replacements(batch: NewBatch | PendingBlock, block: Block) -> list[Replacement]:
     return [
-        Row(
-            batch.organization_id,
-            batch.env,
-            batch.channel,
-            block.ids[place],
-            batch.number_id,
-            batch.klass,
-            batch.id,
-            due_at,
-            batch.ttl_ms,
-            expires_at,
-            batch.held_base_ms,
-            0,
-            False,
-            recipients.phones[place],
-            recipients.hashes[place],
-            types[place],
-            templates[place] or batch.template_id,
-            payloads[place] or batch.payload,
-            recipients.template_vars[place],
-        )
-        for place in range(count)
+        Replacement(batch.organization_id, batch.env, batch.channel, old_id, new_id, include_uncertain=True)
+        for old_id, new_id in zip(block.recipients.replaces or (), block.ids, strict=True)
     ]
 
 

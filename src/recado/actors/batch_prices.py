@@ -30,16 +30,15 @@ class WalletTariff:
     async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
         """Give each message of the block its price. Raises `Problem` when such a message has none."""
         organization_id, env, _ = batch.key
-        number = await self._numbers.get((organization_id, env, batch.number_id))
-        byo = number is not None and number.byo
-        own = block.recipients.template_ids
-        kinds: dict[str | None, str] = {}
+        own, numbers = block.recipients.template_ids, block.recipients.number_ids
+        kinds: dict[tuple[str | None, str | None], str] = {}
         found: dict[tuple[str, str], Price] = {}
         for place, phone in enumerate(block.recipients.phones):
             template_id = batch.template_id if own is None else own[place] or batch.template_id
-            kind = kinds.get(template_id)
+            number_id = batch.number_id if numbers is None else numbers[place]
+            kind = kinds.get((template_id, number_id))
             if kind is None:
-                kind = kinds[template_id] = await self._kind(organization_id, env, template_id, byo=byo)
+                kind = kinds[template_id, number_id] = await self._kind(organization_id, env, template_id, number_id)
             unit = (kind, region_of(phone))
             price = found.get(unit)
             if price is None:
@@ -61,6 +60,8 @@ class WalletTariff:
             available = (await wallet.available(connection, [key])).get(key, 0)
         return not_covered(estimate, available)
 
-    async def _kind(self, organization_id: str, env: str, template_id: str | None, *, byo: bool) -> str:
+    async def _kind(self, organization_id: str, env: str, template_id: str | None, number_id: str | None) -> str:
+        number = None if number_id is None else await self._numbers.get((organization_id, env, number_id))
+        byo = number is not None and number.byo
         template = None if template_id is None else await self._templates.get((organization_id, env, template_id))
         return chatapp_kind(None if template is None else template.category, byo=byo)

@@ -12,7 +12,7 @@ class Recipients:
     """Parallel lists, one place a recipient. `template_vars`, `metadata` and `payloads` are JSON texts.
 
     What may be absent as a whole is None: then all have what their batch has. `replaces`: ids of the messages whose
-    place these take (C15.4).
+    place these take (C15.4). `held_bases`: of their numbers, as in `dispatch`.
     """
 
     phones: list[str]
@@ -23,6 +23,9 @@ class Recipients:
     template_ids: list[str | None] | None = None
     payloads: list[str | None] | None = None
     replaces: list[str] | None = None
+    number_ids: list[str] | None = None
+    campaign_ids: list[str | None] | None = None
+    held_bases: list[int] | None = None
 
     def __len__(self) -> int:
         return len(self.phones)

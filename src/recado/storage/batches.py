@@ -14,6 +14,7 @@ import orjson
 from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
 from recado.domain.ids import created_at
 from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.storage.audit import AuditEntry
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.messages import HoldsRefused
 from recado.storage.moves import Moved, left
@@ -55,7 +56,7 @@ class NewBatch:
     env: str
     id: str
     channel: str
-    number_id: str
+    number_id: str | None
     type: str
     klass: int
     ttl_ms: int
@@ -75,6 +76,7 @@ class NewBatch:
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
     estimate: int = 0
+    entry: AuditEntry | None = None
     first: Block | None = None
     rest: list[str] = field(default_factory=list)
 
@@ -114,7 +116,7 @@ class Batch:
     id: str
     name: str | None
     channel: str
-    number_id: str
+    number_id: str | None
     template_id: str | None
     campaign_id: str | None
     status: str
@@ -148,7 +150,7 @@ class OpenBatch:
     organization_id: str
     env: str
     id: str
-    number_id: str
+    number_id: str | None
     status: str
     held_ms: int
     paused_at: datetime | None
@@ -166,7 +168,7 @@ class PendingBlock:
     env: str
     id: str
     channel: str
-    number_id: str
+    number_id: str | None
     type: str
     template_id: str | None
     payload: str | None
@@ -252,7 +254,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
         "0",
         None,
         pending.channel,
-        pending.number_id,
+        pack([pending.number_id]),
         pending.type,
         pack([pending.template_id]),
         pack([pending.payload]),
@@ -282,7 +284,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
     )
 
 
-def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[str]:
+def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[Any]:
     def join(columns: Sequence[Sequence[Any]]) -> list[Any]:
         return list(columns[0]) if len(columns) == 1 else [value for column in columns for value in column]
 
@@ -301,6 +303,9 @@ def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[str]:
         pack(own("types")),
         pack(own("template_ids")),
         pack(own("payloads")),
+        pack(own("number_ids")),
+        array(own("campaign_ids")),
+        pack([None if held is None else str(held) for held in own("held_bases")]),
     ]
 
 
@@ -323,6 +328,13 @@ async def block_made(executor: Executor, pending: PendingBlock, now: datetime, s
 async def building(executor: Executor, limit: int = 100) -> list[BatchKey]:
     """Batches with rows to be made, the oldest first."""
     return [(row["organization_id"], row["env"], row["id"]) for row in await executor.fetch(SQL.building, limit)]
+
+
+async def numbers_of(executor: Executor, batch: Batch | OpenBatch) -> list[str]:
+    """The numbers that its messages wait for."""
+    if batch.number_id is not None:
+        return [batch.number_id]
+    return [row["number_id"] for row in await executor.fetch(SQL.numbers_of, batch.organization_id, batch.id)]
 
 
 async def open_batches(executor: Executor) -> list[OpenBatch]:

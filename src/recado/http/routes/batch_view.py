@@ -10,6 +10,7 @@ from recado.storage.batches import Batch, NewBatch
 
 _OPTIONAL = (
     ("name", "name"),
+    ("number_id", "numberId"),
     ("template_id", "templateId"),
     ("campaign_id", "campaignId"),
     ("pause_reason", "pauseReason"),
@@ -24,7 +25,6 @@ def batch_view(batch: Batch) -> dict[str, Any]:
         "organizationId": batch.organization_id,
         "env": batch.env,
         "channel": batch.channel,
-        "numberId": batch.number_id,
         "status": batch.status,
         "totals": {
             "requested": batch.requested,
@@ -62,7 +62,6 @@ def new_batch_view(new: NewBatch) -> dict[str, Any]:
         "organizationId": new.organization_id,
         "env": new.env,
         "channel": new.channel,
-        "numberId": new.number_id,
         "status": new.status,
         "totals": {
             "requested": new.requested,

@@ -14,6 +14,9 @@ create table campaigns (
 create index campaigns_running on campaigns (organization_id, env, campaign_id) where status = 'running';
 create index campaigns_newest on campaigns (organization_id, env, first_message_at, campaign_id);
 
+-- Null: its messages leave from several numbers (a resend, C15.4).
+alter table batches alter column number_id drop not null;
+
 -- What batches add to the totals of their campaign: recipients that were asked for, and those that were left out.
 create index batches_of_campaign on batches (organization_id, env, campaign_id) where campaign_id is not null;
 

@@ -3,7 +3,7 @@
 -- name: make
 -- Batches with the first messages of each, or (`fresh` 0) the next messages of batches that exist: each with its place in
 -- the queue. A batch whose idempotency key is taken is left out; so is one that an earlier run of the same statement
--- committed. With $43 their prices are held, all of them, or the statement is refused (RC402): see messages.sql. Answers
+-- committed. With $46 their prices are held, all of them, or the statement is refused (RC402): see messages.sql. Answers
 -- the batches that this run left out: usually none.
 with heads as materialized (
     select
@@ -25,12 +25,14 @@ with heads as materialized (
 ),
 rows as (
     select
-        batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload
+        batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
+        number_id, campaign_id, held_base_ms
     from unnest(
         unpack($28), unpack($29), unpack($30), unpack($31)::bigint[], unpack($32), unpack($33), unpack($34)::bigint[],
-        unpack($35), unpack($36), unpack($37), unpack($38)
+        unpack($35), unpack($36), unpack($37), unpack($38), unpack($39), $40::text[], unpack($41)::bigint[]
     ) as g (
-        batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload
+        batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
+        number_id, campaign_id, held_base_ms
     )
 ),
 bound as (
@@ -65,7 +67,7 @@ live as (
 kept as (
     insert into batch_blocks (organization_id, batch_id, number, recipients)
     select g.organization_id, g.batch_id, g.number, g.recipients::json
-    from unnest($39::text[], $40::text[], $41::integer[], $42::text[]) as g (organization_id, batch_id, number, recipients)
+    from unnest($42::text[], $43::text[], $44::integer[], $45::text[]) as g (organization_id, batch_id, number, recipients)
     where (g.batch_id in (select id from made)) is true
     on conflict do nothing
 ),
@@ -85,9 +87,9 @@ stored as (
         updated_at
     )
     select
-        h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type), h.number_id, r.recipient,
-        r.recipient_hash, h.class, false, coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json,
-        r.template_vars::json, r.metadata::json, h.campaign_id, h.id, h.scheduled_at, r.coins, r.price_kind, h.made_at
+        h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type),
+        coalesce(r.number_id, h.number_id), r.recipient, r.recipient_hash, h.class, false, coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json,
+        r.template_vars::json, r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, h.scheduled_at, r.coins, r.price_kind, h.made_at
     from heads h
     join rows r on r.batch_id = h.id
     where (h.id in (select id from live)) is true
@@ -99,10 +101,11 @@ queued as (
         held_base_ms, force, template_id, coins, price_kind, campaign_id
     )
     select
-        h.organization_id, r.id, h.env, h.channel, h.number_id, h.class, h.id, h.due_at,
+        h.organization_id, r.id, h.env, h.channel, coalesce(r.number_id, h.number_id), h.class, h.id, h.due_at,
         case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
-        h.ttl_ms, h.due_at + h.ttl_ms * interval '1 millisecond', h.held_base_ms, false,
-        coalesce(r.template_id, h.template_id), coalesce(r.coins, 0), r.price_kind, h.campaign_id
+        h.ttl_ms, h.due_at + h.ttl_ms * interval '1 millisecond',
+        coalesce(r.held_base_ms, h.held_base_ms), false, coalesce(r.template_id, h.template_id), coalesce(r.coins, 0),
+        r.price_kind, coalesce(r.campaign_id, h.campaign_id)
     from heads h
     join rows r on r.batch_id = h.id
     where (h.id in (select id from live)) is true
@@ -112,7 +115,7 @@ queued as (
 needed as (
     select organization_id, env, sum(coins)::bigint as coins
     from queued
-    where coins > 0 and $43::boolean
+    where coins > 0 and $46::boolean
     group by 1, 2
 ),
 locked as (
@@ -134,6 +137,10 @@ held as (
 select h.id from heads h where (h.id in (select id from live)) is not true
 union all
 select null where case when (select count(*) from needed) <> (select count(*) from held) then refuse_holds() end;
+
+-- name: numbers_of
+-- The numbers that messages of a batch wait for.
+select distinct number_id from dispatch where organization_id = $1 and owner = $2 and owner <> 'single';
 
 -- name: windows
 -- Which of these recipients wrote to the number after $4: a free-form message reaches them (C15.2.2).
