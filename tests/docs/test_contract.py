@@ -17,9 +17,9 @@ from recado.http.routes.api_key_models import ApiKeyOut
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.batches import batch_routes
+from recado.http.routes.billing import billing_routes
 from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.bulk_models import BatchOut
-from recado.http.routes.billing import billing_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import CampaignOut, campaign_routes
 from recado.http.routes.message_models import MessageModel
@@ -78,7 +78,13 @@ def routes() -> tuple[Route, ...]:
     nothing: Any = Mock()
     resources = (
         *message_routes(
-            database=nothing, ids=nothing, acceptance=nothing, explainer=nothing, forced=nothing, cursors=nothing
+            database=nothing,
+            ids=nothing,
+            acceptance=nothing,
+            explainer=nothing,
+            forced=nothing,
+            effects=nothing,
+            cursors=nothing,
         ),
         *bulk_routes(acceptance=nothing),
         *batch_routes(database=nothing, movers=nothing),
