@@ -11,6 +11,7 @@ from typing import Any, cast
 
 LONGEST_READ = 64 * 1024  # bytes, of a head and of a body
 KEPT = 1024  # bytes
+MOST_INTERIM = 16  # answers before the answer; more would only keep us busy
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,16})[ \t]*(?:;[^\r\n]*)?")
@@ -47,6 +48,7 @@ class GuardedConnection(asyncio.Protocol):
 
     def _reset(self) -> None:
         self._buffer = bytearray()
+        self._interim = 0
         self._status = 0
         self._retry_after: str | None = None
         self._length: int | None = None  # of the body; None: until the end of the connection
@@ -116,8 +118,9 @@ class GuardedConnection(asyncio.Protocol):
             del self._buffer[: end + 4]
             if status >= 200:
                 break
-            if status == 101:
-                self._break("the answer is not HTTP/1.1")
+            self._interim += 1
+            if status == 101 or self._interim > MOST_INTERIM:
+                self._break("the answer is not HTTP/1.1" if status == 101 else "the answer has no end to its head")
                 return False
         self._status = status
         if match[1] == b"0":

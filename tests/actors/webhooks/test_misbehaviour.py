@@ -104,6 +104,9 @@ FAILING: dict[str, tuple[Peer, int | None, str]] = {
         answering(OK + b"Content-Length: 1000\r\n\r\n", forever=b".", pause=0.05), None, "no complete answer",
     ),
     "trickles its head": (answering(OK, forever=b"X: y\r\n", pause=0.05), None, "no complete answer"),
+    "answers for now, without end": (
+        answering(forever=b"HTTP/1.1 102 Wait\r\n\r\n" * 100), None, "no end to its head",
+    ),
     "has a head without end": (answering(OK, forever=b"X: " + b"y" * 8000 + b"\r\n"), None, "no end to its head"),
 }  # fmt: skip
 
