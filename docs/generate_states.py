@@ -18,8 +18,8 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a batch, a number, a template, a webhook subscription, a campaign and a top-up can be, and what moves them. The \
-diagrams and tables are written by `make docs`
+What a message, a batch, a number, a template, a webhook subscription, a campaign and a top-up can be, and what moves \
+them. The diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
