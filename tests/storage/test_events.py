@@ -2,12 +2,13 @@
 
 import random
 import re
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from recado.domain.events import EVENT_NAMES
-from recado.domain.ids import MESSAGE, WEBHOOK, IdSource
+from recado.domain.ids import MESSAGE, WEBHOOK, IdSource, created_at
 from recado.engine.clock import SystemClock
 from recado.storage import deliveries, events
 from recado.storage.postgres import Database
@@ -70,27 +71,44 @@ def emission_of(takers: Any, type: str, message_id: str = "msg_1") -> Any:  # no
     )
 
 
-async def test_a_batch_writes_events_of_the_messages_that_moved_and_of_no_other(
+async def test_a_batch_writes_each_event_once_with_its_deliveries(
     database: Database, directory: SubscriptionDirectory
 ) -> None:
-    """With the fragment as the module documents it."""
     first, second = await subscribe(database, "message.sent"), await subscribe(database, "*")
     takers = await directory.get((ORGANIZATION, "test"))
     messages = [IDS.new(MESSAGE) for _ in range(3)]
     emissions = [emission_of(takers, "message.sent", message) for message in messages]
-    fragment = re.search(r"\n    emitted as \(.*\n    \)\n", events.__doc__ or "", re.DOTALL)
-    assert fragment is not None
-    sql = f"with moved as (select unnest($14::text[]) as id), {fragment[0]} select 1"
     for _ in range(2):  # a batch whose connection was lost runs again
-        await database.hot.execute(sql, *events.columns_of(emissions), messages[:2])
+        told = await events.emit_batch(database.hot, emissions)
     stored = await database.fetch("select * from events order by id")
-    assert [row["message_id"] for row in stored] == messages[:2]
+    assert [row["message_id"] for row in stored] == messages
     assert {(row["type"], row["channel"], row["data"]) for row in stored} == {("message.sent", "chatapp", None)}
     queued = await database.fetch("select * from delivery_queue order by event_id, subscription_id")
     assert [(row["event_id"], row["subscription_id"]) for row in queued] == [
         (row["id"], subscription) for row in stored for subscription in (first, second)
     ]
-    assert events.keys_of(emissions) == {(ORGANIZATION, first), (ORGANIZATION, second)}
+    assert {row["due_at"] for row in queued} == {created_at(row["id"]) for row in queued}
+    mine = [row["id"] for row in queued if row["subscription_id"] == first]
+    assert told[ORGANIZATION, first] == mine
+    assert set(told) == {(ORGANIZATION, first), (ORGANIZATION, second)}
+    assert await events.emit_batch(database, []) == {}
+
+
+async def test_deliveries_are_found_by_their_ids_when_they_are_due(
+    database: Database, directory: SubscriptionDirectory
+) -> None:
+    subscription = await subscribe(database, "*")
+    takers = await directory.get((ORGANIZATION, "test"))
+    emissions = [emission_of(takers, "message.sent", IDS.new(MESSAGE)) for _ in range(3)]
+    key = (ORGANIZATION, subscription)
+    ids = (await events.emit_batch(database, emissions))[key]
+    now = SystemClock().now()
+    found = await deliveries.due_of(database.hot, key, now, [*ids[:2], "dlv_unknown"])
+    assert [(due.id, due.attempts, due.told.event_id) for due in found] == [
+        (delivery_id, 0, each.event_id) for delivery_id, each in zip(ids[:2], emissions[:2], strict=True)
+    ]
+    assert await deliveries.due_of(database.hot, key, now - timedelta(hours=1), ids) == []
+    assert await deliveries.due_of(database.hot, (ORGANIZATION, "wbh_other"), now, ids) == []
 
 
 async def test_results_are_written_once_however_often_the_batch_runs(
@@ -133,3 +151,19 @@ async def test_an_empty_table_misleads_no_plan(database: Database) -> None:
     assert re.search(r"Index Scan using delivery_queue_due", plan)
     assert "Seq Scan" not in plan
     assert "Sort" not in plan
+    for sql in (deliveries.SQL.due_of, deliveries.SQL.settle):
+        plan = await plan_of(database, sql)
+        assert re.search(r"Index Scan using delivery_queue_pkey.*\n\s+Index Cond: .*subscription_id.* AND .*id\)", plan)
+        assert "delivery_queue_due" not in plan
+        assert "Seq Scan" not in plan
+    assert "Index Only Scan using delivery_queue_due" in await plan_of(database, deliveries.SQL.waiting)
+
+
+async def plan_of(database: Database, sql: str) -> str:
+    """The generic plan, as a batch's connection makes it."""
+    arguments = max(map(int, re.findall(r"\$(\d+)", sql)))
+    async with database.hot.transaction() as connection:
+        await connection.execute(f"prepare statement_under_test as {sql}")
+        lines = await connection.fetch(f"explain execute statement_under_test ({', '.join(['null'] * arguments)})")
+        await connection.execute("deallocate statement_under_test")
+    return "\n".join(line[0] for line in lines)

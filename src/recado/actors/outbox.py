@@ -3,7 +3,7 @@
 Where no subscription of the environment takes an event, it costs one look into a cache.
 """
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from recado.domain.ids import IdSource
 from recado.domain.message import MessageStatus
@@ -29,14 +29,14 @@ def event_of(moved: Moved) -> str | None:
 
 
 class Outbox:
-    """`queued` is told, after the commit, whose deliveries were written."""
+    """`queued` is told, after the commit, whose deliveries were written, and which."""
 
     def __init__(
         self,
         subscriptions: SubscriptionDirectory,
         *,
         ids: IdSource,
-        queued: Callable[[Iterable[SubscriptionKey]], None],
+        queued: Callable[[Mapping[SubscriptionKey, Sequence[str]]], None],
     ) -> None:
         self._subscriptions = subscriptions
         self._ids = ids
@@ -70,8 +70,8 @@ class Outbox:
             )
             if found is not None:
                 emissions.append(found)
-        keys = await emit_batch(connection, emissions)
-        return (lambda: self._queued(keys)) if keys else None
+        told = await emit_batch(connection, emissions)
+        return (lambda: self._queued(told)) if told else None
 
     async def _takers(self, environment: tuple[str, str]) -> Takers:
         return self._subscriptions.peek(environment) or await self._read(environment)

@@ -1,7 +1,7 @@
 """The desk of all subscription actors: what they share, and how their results are written, many in one statement."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import orjson
 import structlog
@@ -25,6 +25,7 @@ from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Sub
 log = structlog.get_logger()
 
 MOST_CALLS = 20_000  # in flight, of all subscriptions
+SETTLE_LINGER = 0.025  # seconds that results gather while there are many: nobody waits for them
 ANSWER_FIELD = "webhook_answer"
 _ASKS_TO_WAIT = (429, 503)
 _UNREADABLE = Response(None, "the signing secret cannot be read", b"", None, 0.0)
@@ -39,7 +40,9 @@ class WebhookDesk:
         self.keys = keys
         self.http = http
         self.calls = 0
-        self.results: Batcher[Result, None] = Batcher("deliveries", self._settle, clock=clock, max_queue=50_000)
+        self.results: Batcher[Result, None] = Batcher(
+            "deliveries", self._settle, clock=clock, max_queue=50_000, concurrency=1, linger=SETTLE_LINGER
+        )
         self.healths: Batcher[HealthNote, bool] = Batcher("webhook health", self._note, clock=clock, concurrency=1)
 
     @property
@@ -134,9 +137,19 @@ def headers_of(subscription: Subscription, keys: KeyRing) -> list[tuple[str, str
     return [(header["key"], header["value"]) for header in orjson.loads(text)]
 
 
-def result_of(subscription: Subscription, due: Due, response: Response, chance: float, desk: WebhookDesk) -> Result:
-    """What an attempt comes to: delivered, tried again, or dropped after the last one or at its age (C23.3.3)."""
-    now = desk.clock.now()
+def result_of(
+    subscription: Subscription,
+    status: SubscriptionStatus,
+    due: Due,
+    response: Response,
+    now: datetime,
+    chance: float,
+    desk: WebhookDesk,
+) -> Result:
+    """What an attempt comes to: delivered, tried again, or dropped after the last one or at its age (C23.3.3).
+
+    `status`: that of the subscription now, which its row may not have yet; `chance` in [0, 1) spreads the retries.
+    """
     attempts = due.attempts + 1
     outcome, due_at = None, None
     if response.ok:
@@ -144,14 +157,8 @@ def result_of(subscription: Subscription, due: Due, response: Response, chance: 
     else:
         asked = retry_after(response.retry_after, now) if response.status in _ASKS_TO_WAIT else None
         due_at = now + timedelta(seconds=retry_delay(attempts, subscription.backoff_seconds, chance, asked))
-        if (
-            attempts >= subscription.max_attempts
-            or due_at - created_at(due.id) > MAX_AGE
-            or (
-                response.status == GONE
-                and subscription.status in (SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING)
-            )
-        ):
+        gone = response.status == GONE and status in (SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING)
+        if attempts >= subscription.max_attempts or due_at - created_at(due.id) > MAX_AGE or gone:
             outcome, due_at = DROPPED, None
     return Result(
         subscription.key,
@@ -161,7 +168,7 @@ def result_of(subscription: Subscription, due: Due, response: Response, chance: 
         now,
         response.status,
         None if response.ok else error_of(response),
-        orjson.dumps(attempt_view(subscription, due.id, attempts, response, desk)).decode(),
+        orjson.dumps(attempt_view(subscription, due.id, attempts, response, now, desk)).decode(),
         due_at,
     )
 
@@ -172,12 +179,12 @@ def error_of(response: Response) -> str:
 
 
 def attempt_view(
-    subscription: Subscription, delivery_id: str, attempt: int, response: Response, desk: WebhookDesk
+    subscription: Subscription, delivery_id: str, attempt: int, response: Response, now: datetime, desk: WebhookDesk
 ) -> dict[str, object]:
     """An attempt as its delivery's history keeps it. Of a failure, up to 1 KiB of the answer is kept."""
     view: dict[str, object] = {
         "attempt": attempt,
-        "at": format_timestamp(desk.clock.now()),
+        "at": format_timestamp(now),
         "durationMs": round(response.seconds * 1000),
     }
     if response.status is not None:

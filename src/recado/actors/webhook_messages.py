@@ -13,6 +13,13 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class Arrived:
+    """These deliveries were just committed."""
+
+    delivery_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """The subscription was changed."""
 
@@ -22,7 +29,7 @@ class Wake:
     """Time has passed."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Answered:
     """An attempt has ended."""
 
@@ -33,9 +40,7 @@ class Answered:
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """The result of an attempt is written, or will not be."""
-
-    delivery_id: str
+    """Results of attempts are written, or will not be."""
 
 
 @dataclass(frozen=True, slots=True)

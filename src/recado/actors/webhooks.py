@@ -3,13 +3,13 @@
 A thousand idle subscriptions are a thousand rows: an actor is in memory only while it has something to deliver.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import structlog
 
 from recado.actors.webhook_desk import Channel, WebhookDesk, attempt_view, error_of
-from recado.actors.webhook_messages import Changed, Look
+from recado.actors.webhook_messages import Arrived, Changed, Look
 from recado.actors.webhook_payload import envelope
 from recado.actors.webhook_samples import sample_of
 from recado.actors.webhook_subscription import WebhookSubscriptionActor
@@ -62,9 +62,11 @@ class Webhooks:
     # Hints ------------------------------------------------------------------------------------------------------------
 
     def queued(self, subscriptions: Iterable[SubscriptionKey]) -> None:
-        """Deliveries of these were committed. A hint that is lost is made up for by the poller, within a second."""
+        """Deliveries of these were committed; a mapping says which. A lost hint is made up for within a second."""
+        ids = subscriptions if isinstance(subscriptions, Mapping) else {}
         for key in subscriptions:
-            self._tell(key, Look())
+            named = ids.get(key)
+            self._tell(key, Arrived(tuple(named)) if named else Look())
 
     def changed(self, subscription: SubscriptionKey) -> None:
         """The subscription was changed, and the change is committed."""
@@ -128,7 +130,7 @@ class Webhooks:
             "",
             None,
         )
-        history = [attempt_view(subscription, delivery_id, 1, response, self.desk)]
+        history = [attempt_view(subscription, delivery_id, 1, response, self._clock.now(), self.desk)]
         await deliveries.insert_settled(self._db, subscription.key, told, result, history)
 
     # Upkeep -----------------------------------------------------------------------------------------------------------

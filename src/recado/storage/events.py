@@ -1,32 +1,11 @@
 """The outbox: what happened, and a queued delivery for each subscription that takes it, in the change's commit (C23.3).
 
-`emit` writes one event inside a caller's transaction. The batched statements of the send path write theirs themselves.
-For each message that may move, the caller asks `emission(…)` (no wait, nothing of the database) and gives the answers
-to `columns_of`, whose 13 arrays go to the statement, which ends with (numbers of the parameters as they fall there):
-
-    emitted as (
-        insert into events (organization_id, id, env, type, channel, message_id)
-        select organization_id, id, env, type, channel, message_id
-        from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
-            as e (organization_id, id, env, type, channel, message_id)
-        where (message_id in (select id from moved)) is true
-        on conflict do nothing
-    ),
-    told as (
-        insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
-        select organization_id, subscription_id, id, event_id, event, due_at
-        from unnest($7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::timestamptz[])
-            as q (organization_id, subscription_id, id, event_id, event, message_id, due_at)
-        where (message_id in (select id from moved)) is true
-        on conflict do nothing
-    )
-
-`moved` names the messages that moved: of the others nothing is written. The same batch run twice has the same ids. An
-event of a message stores no content; deliveries read it from the message. After the commit, `keys_of` tells whom to
-hint.
+`emit` writes one event inside a caller's transaction. For messages, `emission` says without a wait what would be
+written if one moves, and `emit_batch` writes many. An event of a message stores no content; deliveries read it from the
+message. Both answer whom to hint after the commit.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -35,7 +14,7 @@ import orjson
 
 from recado.domain.ids import DELIVERY, EVENT, IdSource, created_at, lowest_id
 from recado.domain.timestamps import format_timestamp
-from recado.storage.rows import Executor, columns
+from recado.storage.rows import Executor, columns, pack, pack_moments
 from recado.storage.sql import load
 from recado.storage.webhooks import SQL as WEBHOOKS
 from recado.storage.webhooks import Subscription, SubscriptionKey, Takers, takers_of
@@ -80,28 +59,30 @@ def emission(
     return Emission(organization_id, env, event_id, type, channel, message_id, deliveries)
 
 
-def columns_of(emissions: Iterable[Emission]) -> list[list[Any]]:
-    """The 13 arrays that the statement takes: six of the events, seven of their deliveries."""
-    emissions = list(emissions)
-    events = [(e.organization_id, e.event_id, e.env, e.type, e.channel, e.message_id) for e in emissions]
-    queued = [
-        (e.organization_id, subscription_id, delivery_id, e.event_id, e.type, e.message_id, created_at(delivery_id))
-        for e in emissions
-        for subscription_id, delivery_id in e.deliveries
-    ]
-    return [*columns(events, 6), *columns(queued, 7)]
-
-
-def keys_of(emissions: Iterable[Emission]) -> set[SubscriptionKey]:
-    """The subscriptions that have something to deliver after the commit."""
-    return {(e.organization_id, subscription_id) for e in emissions for subscription_id, _ in e.deliveries}
-
-
-async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> set[SubscriptionKey]:
-    """Write the events of many messages; answers whom to hint after the commit."""
-    if emissions:
-        await executor.execute(SQL.emit_batch, *columns_of(emissions))
-    return keys_of(emissions)
+async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[SubscriptionKey, list[str]]:
+    """Write the events of many messages; answers whom to hint after the commit, of which deliveries."""
+    told: dict[SubscriptionKey, list[str]] = {}
+    if not emissions:
+        return told
+    queued = [(e, subscription_id, delivery_id) for e in emissions for subscription_id, delivery_id in e.deliveries]
+    await executor.execute(
+        SQL.emit_batch,
+        pack([e.organization_id for e in emissions]),
+        pack([e.event_id for e in emissions]),
+        pack([e.env for e in emissions]),
+        pack([e.type for e in emissions]),
+        pack([e.channel for e in emissions]),
+        pack([e.message_id for e in emissions]),
+        pack([e.organization_id for e, _, _ in queued]),
+        pack([subscription_id for _, subscription_id, _ in queued]),
+        pack([delivery_id for _, _, delivery_id in queued]),
+        pack([e.event_id for e, _, _ in queued]),
+        pack([e.type for e, _, _ in queued]),
+        pack_moments([created_at(delivery_id) for _, _, delivery_id in queued]),
+    )
+    for e, subscription_id, delivery_id in queued:
+        told.setdefault((e.organization_id, subscription_id), []).append(delivery_id)
+    return told
 
 
 async def emit(

@@ -45,16 +45,18 @@ def page(items: list[T], counted: int) -> Page[T]:
 
 def reader(record: type[T], **convert: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], T]:
     """A function that makes one `record` of one row. `convert`: by column, applied to values that are not null."""
-    names = [field.name for field in fields(record)]  # type: ignore[arg-type]
+    described = fields(record)  # type: ignore[arg-type]
+    names = [field.name for field in described]
     pick = itemgetter(*names)
     positions = [(names.index(name), function) for name, function in convert.items()]
+    by_name = any(field.kw_only for field in described)
 
     def read(row: Mapping[str, Any]) -> T:
         values: list[Any] = list(pick(row))
         for position, function in positions:
             if values[position] is not None:
                 values[position] = function(values[position])
-        return record(**dict(zip(names, values, strict=True)))
+        return record(**dict(zip(names, values, strict=True))) if by_name else record(*values)
 
     return read
 

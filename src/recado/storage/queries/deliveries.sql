@@ -1,12 +1,12 @@
 -- Every row is found through its whole key (`lateral … offset 0`), whatever the planner believed of a table that was still
--- empty: see dispatch.sql.
+-- empty: see dispatch.sql. `attempts >= 0` is true of every row: only queries that name it may use the index by due time.
 
 -- name: due
 -- The next deliveries of a subscription, oldest first, with what they tell. $5: those that are in hand already.
 with due as (
     select id, event_id, event, attempts, replayed
     from delivery_queue
-    where organization_id = $1 and subscription_id = $2 and due_at <= $3
+    where organization_id = $1 and subscription_id = $2 and due_at <= $3 and attempts >= 0
     order by due_at, id
     limit $4
 )
@@ -27,12 +27,42 @@ left join lateral (
 ) m on true
 where (d.id in (select known.id from unnest($5::text[]) as known (id))) is not true;
 
+-- name: due_of
+-- As `due`, of deliveries that are named: what was committed a moment ago is found without a walk through the queue, whose
+-- index still holds everything that was delivered since the last vacuum.
+with due as (
+    select q.id, q.event_id, q.event, q.attempts
+    from unnest(unpack($4)) as g (id)
+    cross join lateral (
+        select id, event_id, event, attempts
+        from delivery_queue
+        where organization_id = $1 and subscription_id = $2 and id = g.id and due_at <= $3
+        offset 0
+    ) q
+)
+select
+    d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
+    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,
+    m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
+    m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
+    case when e.type like '%.received' then m.payload end as payload
+from due d
+cross join lateral (
+    select env, type, channel, message_id, data, test from events where organization_id = $1 and id = d.event_id offset 0
+) e
+left join lateral (
+    select * from messages
+    where organization_id = $1 and env = e.env and channel = e.channel and id = e.message_id
+    offset 0
+) m on true;
+
 -- name: waiting
 -- The subscriptions that have something to do, found by skipping from one to the next.
 with recursive found as (
     (
         select organization_id, subscription_id, due_at
         from delivery_queue
+        where attempts >= 0
         order by organization_id, subscription_id, due_at
         limit 1
     )
@@ -42,7 +72,7 @@ with recursive found as (
     cross join lateral (
         select q.organization_id, q.subscription_id, q.due_at
         from delivery_queue q
-        where (q.organization_id, q.subscription_id) > (f.organization_id, f.subscription_id)
+        where (q.organization_id, q.subscription_id) > (f.organization_id, f.subscription_id) and q.attempts >= 0
         order by q.organization_id, q.subscription_id, q.due_at
         limit 1
     ) next
@@ -56,14 +86,16 @@ where
     or (w.status = 'failing' and (w.probe_at <= $1 or w.failing_since <= $2));
 
 -- name: settle
--- The results of attempts. `outcome` null: tried again at due_at. $11 guards against being run twice.
+-- The results of attempts. `outcome` null: tried again at due_at. $10, the attempts made before, guards against being run twice.
 with given as (
-    select *
+    select
+        organization_id, subscription_id, id, outcome, moment(at_us) as at, last_status, last_error, attempt,
+        moment(due_us) as due_at, attempts
     from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::smallint[], $7::text[], $8::text[],
-        $9::timestamptz[], $10::smallint[]
+        unpack($1), unpack($2), unpack($3), unpack($4), unpack($5)::bigint[], unpack($6)::smallint[], $7::text[],
+        unpack($8), unpack($9)::bigint[], unpack($10)::smallint[]
     ) as g (
-        organization_id, subscription_id, id, outcome, at, last_status, last_error, attempt, due_at, attempts
+        organization_id, subscription_id, id, outcome, at_us, last_status, last_error, attempt, due_us, attempts
     )
 ),
 gone as (

@@ -9,18 +9,18 @@ from unnest($4::text[], $5::text[], $6::text[], $7::text[]) as g (subscription_i
 on conflict do nothing;
 
 -- name: emit_batch
--- The events of many messages at once, for tests and callers with no statement of their own; see events.py.
+-- The events of many messages at once, with their deliveries. The same batch run twice has the same ids.
 with emitted as (
     insert into events (organization_id, id, env, type, channel, message_id)
     select organization_id, id, env, type, channel, message_id
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[])
+    from unnest(unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6))
         as e (organization_id, id, env, type, channel, message_id)
     on conflict do nothing
 )
 insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
-select organization_id, subscription_id, id, event_id, event, due_at
-from unnest($7::text[], $8::text[], $9::text[], $10::text[], $11::text[], $12::text[], $13::timestamptz[])
-    as q (organization_id, subscription_id, id, event_id, event, message_id, due_at)
+select organization_id, subscription_id, id, event_id, event, moment(due_us)
+from unnest(unpack($7), unpack($8), unpack($9), unpack($10), unpack($11), unpack($12)::bigint[])
+    as q (organization_id, subscription_id, id, event_id, event, due_us)
 on conflict do nothing;
 
 -- name: missed

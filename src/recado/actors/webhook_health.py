@@ -1,0 +1,82 @@
+"""How a subscription's endpoint fares, as its actor knows it, beside what its row says."""
+
+from dataclasses import replace
+from datetime import datetime
+
+from recado.domain.webhook import Health, SubscriptionStatus
+from recado.storage.webhooks import HealthNote, SubscriptionKey
+
+EVERY = 1.0  # seconds between writes of counters; a status is written at once
+
+
+class HealthBook:
+    """`stored`: the status that the row is believed to have."""
+
+    __slots__ = ("_health", "_noted", "_noted_at", "_noting", "_succeeded_at", "stored")
+
+    def __init__(self) -> None:
+        self.stored = SubscriptionStatus.ACTIVE
+        self._health = Health(self.stored)
+        self._noted: Health | None = None
+        self._noted_at = float("-inf")
+        self._noting = False
+        self._succeeded_at: datetime | None = None  # not in the health yet: thousands a second come
+
+    @property
+    def health(self) -> Health:
+        """As it is now."""
+        if self._succeeded_at is not None:
+            self._health, self._succeeded_at = self._health.succeeded(self._succeeded_at), None
+        return self._health
+
+    @property
+    def status(self) -> SubscriptionStatus:
+        return self._health.status
+
+    @property
+    def written(self) -> bool:
+        """Nothing is left to be written."""
+        return not self._noting and self._succeeded_at is None and self._health == self._noted
+
+    def read(self, found: Health, *, first: bool) -> bool:
+        """What the row says; its own findings stand unless somebody moved the status. Answers whether they fell."""
+        fell = first or (found.status is not self.stored and not self._noting)
+        if fell:
+            self._health = self._noted = found
+            self.stored = found.status
+        return fell
+
+    def succeeded(self, at: datetime) -> None:
+        self._succeeded_at = at
+        if self._health.status is not SubscriptionStatus.ACTIVE:
+            self._health = self.health
+
+    def failed(self, at: datetime, *, gone: bool, probe: bool) -> None:
+        self._health = self.health.failed(at, gone=gone, probe=probe)
+
+    def aged(self, now: datetime) -> bool:
+        """Whether it has been failing for so long that it is given up now."""
+        before = self.health
+        self._health = before.aged(now)
+        return self._health is not before
+
+    # Writing ----------------------------------------------------------------------------------------------------------
+
+    def pause(self, monotonic: float) -> float | None:
+        """Seconds until something is to be written, None when nothing is."""
+        if self._noting or (self._succeeded_at is None and self._health == self._noted):
+            return None
+        return self._noted_at + EVERY - monotonic if self._health.status is self.stored else 0.0
+
+    def begin(self, key: SubscriptionKey, monotonic: float) -> HealthNote:
+        """What to write; it is being written from then on."""
+        self._noting, self._noted_at = True, monotonic
+        return HealthNote(key, self.stored, self.health)
+
+    def ended(self, note: HealthNote, stood: bool | None) -> None:
+        """It is written; `stood` False: somebody moved the status, whose word stands; None: it is not written."""
+        self._noting = False
+        if stood:
+            self.stored, self._noted = note.health.status, note.health
+        elif stood is False:
+            self._noted = self._health = replace(self.health, status=note.expected)
