@@ -17,6 +17,7 @@ async def test_an_accepted_message_is_shown_as_it_is_stored(mail: Any) -> None:
     assert sent.pop("replayed") is False
     read = (await mail.api.get(f"/messages/{sent['id']}")).body
     assert read.pop("waiting") == {"reason": "rate"}
+    assert sent.pop("billing") == {"coins": 600}
     assert sent == read
     assert sent["metadata"] == {"order": "x1", "n": 1.5, "paid": True}
     assert (sent["status"], sent["priority"], sent["direction"], sent["force"]) == (

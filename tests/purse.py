@@ -1,0 +1,162 @@
+"""An organization with a wallet, and the steps of a message's life that touch it, each with what follows of it."""
+
+import os
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from recado.actors.admission import Admission
+from recado.actors.consequences import Consequences
+from recado.actors.outbox import Outbox
+from recado.actors.wallet import Wallet
+from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.message import FailureCode, last_error
+from recado.engine.clock import VirtualClock
+from recado.storage import audit, ledger, message_moves, organizations, receipts, settlements
+from recado.storage.directories import Directories
+from recado.storage.ledger import WalletRecord
+from recado.storage.messages import NewMessage
+from recado.storage.postgres import Database
+from recado.storage.receipts import ReportRow
+from recado.storage.settlements import Departed, Failed
+
+ENV = "live"
+
+
+class Purse:
+    """`organization_id`: whose live wallet it is, empty at first."""
+
+    def __init__(self, database: Database, clock: VirtualClock, ids: IdSource) -> None:
+        self.database = database
+        self.clock = clock
+        self.ids = ids
+        self.hinted: list[Any] = []
+        self.directories = Directories(database, clock=clock)
+        self.consequences = Consequences(
+            Wallet(self.directories.prices, clock=clock, ids=ids, queued=self.hinted.extend),
+            Outbox(self.directories.subscriptions, ids=ids, queued=self.hinted.extend),
+        )
+        self.admission = Admission(database, clock=clock, ids=ids, consequences=self.consequences)
+        self.organization_id = ""
+
+    async def open(self) -> "Purse":
+        async with self.database.transaction() as connection:
+            made = await organizations.create_organization(
+                connection, self.ids, name="Acme", now=self.clock.now(), random_bytes=os.urandom
+            )
+        self.organization_id = made.organization.id
+        return self
+
+    async def credit(self, coins: int) -> None:
+        async with self.database.transaction() as connection:
+            await ledger.credit(
+                connection, self.ids, organization_id=self.organization_id, env=ENV, kind=ledger.ADJUSTMENT,
+                coins=coins, description=None, reference=None, now=self.clock.now(),
+            )  # fmt: skip
+
+    async def wallet(self) -> WalletRecord:
+        found = await ledger.get(self.database, self.organization_id, ENV)
+        assert found is not None
+        return found
+
+    async def standing(self) -> tuple[int, int]:
+        """The balance, and what is held of it."""
+        wallet = await self.wallet()
+        return wallet.balance_coins, wallet.held_coins
+
+    def message(self, coins: int | None, **changes: Any) -> NewMessage:
+        now = self.clock.now()
+        fields: dict[str, Any] = {
+            "organization_id": self.organization_id, "env": ENV, "channel": "chatapp", "id": self.ids.new(MESSAGE),
+            "number_id": "num_" + "0" * 21, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1,
+            "klass": 1, "force": False, "template_id": None, "payload": None, "template_vars": None, "metadata": None,
+            "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": timedelta(hours=1), "held_base_ms": 0,
+            "accepted_at": now, "coins": coins, "price_kind": "chatapp_utility",
+        }  # fmt: skip
+        return NewMessage(**{**fields, **changes})
+
+    async def store(self, *batch: NewMessage) -> Sequence[Any]:
+        return await self.admission.store(batch)
+
+    async def claim(self, message: NewMessage) -> None:
+        await self.database.execute(
+            "update dispatch set claimed_epoch = 1, claimed_at = $2 where id = $1", message.id, self.clock.now()
+        )
+        await self.database.execute(
+            "update messages set status = 'sending' where organization_id = $1 and id = $2 and status = 'queued'",
+            self.organization_id,
+            message.id,
+        )
+
+    async def depart(self, *batch: NewMessage) -> None:
+        now = self.clock.now()
+        rows = [
+            Departed(
+                m.organization_id, m.env, m.channel, m.id, m.number_id, m.id, now, "utility", needs_lookup=False,
+                settled_at=now,
+            )
+            for m in batch
+        ]  # fmt: skip
+        async with self.database.hot.transaction() as connection:
+            committed = await self.consequences.write(connection, await settlements.departed(connection, rows))
+        committed()
+
+    async def fail(self, message: NewMessage, code: FailureCode, *, queued: bool) -> None:
+        error = last_error(code, "as the test wants it")
+        row = Failed(message.organization_id, message.env, message.channel, message.id, error, self.clock.now(), queued)
+        async with self.database.hot.transaction() as connection:
+            committed = await self.consequences.write(connection, await settlements.failed(connection, [row]))
+        committed()
+
+    async def report(self, message: NewMessage, status: str) -> None:
+        error = "outcome_unknown: says the provider" if status == "failed" else None
+        row = ReportRow(
+            message.organization_id, message.env, message.channel, message.id, status, self.clock.now(), error, None
+        )
+        async with self.database.hot.transaction() as connection:
+            found = await receipts.apply(connection, [row], self.clock.now())
+            moved = [move for moves in found.values() for move in moves]
+            committed = await self.consequences.write(connection, moved)
+        committed()
+
+    async def archive(self, message: NewMessage) -> bool:
+        return await message_moves.archive(
+            self.database, self.ids, audit.SYSTEM, message.organization_id, message.env, message.id,
+            self.clock.now(), self.consequences,
+        )  # fmt: skip
+
+    async def status(self, message: NewMessage) -> str | None:
+        found: str | None = await self.database.fetchval(
+            "select status from messages where organization_id = $1 and id = $2", self.organization_id, message.id
+        )
+        return found
+
+    async def charges(self) -> dict[str, int]:
+        """What each message was charged, by id."""
+        rows = await self.database.fetch(
+            "select message_id, count(*), sum(coins) from ledger "
+            "where organization_id = $1 and kind = 'charge' group by 1",
+            self.organization_id,
+        )
+        assert all(row["count"] == 1 for row in rows)
+        return {row["message_id"]: -int(row["sum"]) for row in rows}
+
+    async def check(self) -> None:
+        """What always holds: the ledger sums up, what is held is what the queue holds, balances run."""
+        wallet = await self.wallet()
+        entries = await self.database.fetch(
+            "select coins, balance_after from ledger where organization_id = $1 and env = $2 order by id",
+            self.organization_id,
+            ENV,
+        )
+        assert sum(entry["coins"] for entry in entries) == wallet.balance_coins
+        balance = 0
+        for entry in entries:
+            balance += entry["coins"]
+            assert entry["balance_after"] == balance
+        held = await self.database.fetchval(
+            "select coalesce(sum(coins), 0)::bigint from dispatch where organization_id = $1 and env = $2",
+            self.organization_id,
+            ENV,
+        )
+        assert wallet.held_coins == held
