@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.crash.endpoint import Arrival
 from tests.crash.rows import Rows
-from tests.crash.traffic import Letter, Sender
+from tests.crash.traffic import Letter, Mailing, Sender
 
 from recado.cli.simulator.record import Request
 
@@ -39,6 +39,7 @@ class Evidence:
     provider_kills: Sequence[datetime] = ()
     rows: Rows = field(default_factory=Rows)
     arrivals: Sequence[Arrival] = ()
+    mailings: Sequence[Mailing] = ()
 
     def in_doubt(self) -> set[str]:
         """The messages whose call was under way when either side of it died."""

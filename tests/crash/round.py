@@ -16,6 +16,7 @@ from tests.crash.rows import claimed_by_the_dead, read_rows
 from tests.crash.stage import Protocol, Stage
 from tests.crash.traffic import Sender, Traffic
 from tests.crash.verdict import violations, wrong_ends
+from tests.crash.verdict_batches import batch_violations
 from tests.crash.verdict_events import untold
 from tests.program import Api
 from tests.waiting import until
@@ -24,7 +25,8 @@ from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
 
 PACES = (30, 60, 90, 120)  # messages a second, one number each
-RATE = 285.0
+SHORT = 3  # crashes
+RATE = 170.0  # requests; a batch among them is many messages
 ROUND_LIMIT = 180.0  # seconds; a round takes 25 to 40 on a machine that has little else to do
 FLOW_LIMIT = 60.0  # seconds until messages flow again after a crash
 DRAIN_LIMIT = 60.0  # a hanging call ends after 15 s, a parked report is tried again for minutes
@@ -97,7 +99,7 @@ class Round:
                     senders = await asyncio.gather(
                         *(stage.sender(api, index, pace) for index, pace in enumerate(PACES))
                     )
-                    traffic = Traffic(api, senders, rate=RATE, seed=self._seed)
+                    traffic = Traffic(api, senders, rate=RATE, seed=self._seed, large=len(crashes) > SHORT)
                     evidence = await self._sent_through(api, traffic, senders, crashes)
             postgres_log = self._folder / "postgres.log"
             postgres_log.write_bytes(stage.service.cluster().log.read_bytes())  # the original is wiped
@@ -123,9 +125,9 @@ class Round:
             self._tell("the last crash is over")
             await traffic.finish(FLOW_LIMIT)
         except BaseException:
-            await traffic.abandon()
+            self.story += (await traffic.abandon())[:10]
             raise
-        self._tell(f"{len(traffic.letters)} messages were accepted")
+        self._tell(f"{len(traffic.letters)} messages and {len(traffic.mailings)} batches were accepted")
         evidence = await self._drained(api, traffic, senders)
         self._tell("the end")
         return evidence
@@ -201,8 +203,9 @@ class Round:
                 provider_kills=self._provider_kills,
                 rows=await read_rows(stage.service.cluster().connect_arguments),
                 arrivals=stage.arrivals(),
+                mailings=traffic.mailings,
             )
-            return not any(wrong_ends(evidence)) and not any(untold(evidence))
+            return not any((*wrong_ends(evidence), *untold(evidence), *batch_violations(evidence)))
 
         await until(empty, DRAIN_LIMIT, "the queue is empty", every=0.2)
         self._tell("the queue is empty")

@@ -9,6 +9,10 @@ import asyncpg
 from tests.waiting import until
 
 CHARGE = "charge"
+TOTALS = """
+    select key, accepted, queued, sent, delivered, read, failed, archived, held_coins, charged_coins from totals
+    where env = 'live'
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +51,26 @@ class Wallet:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """What is counted of a batch or a campaign; the fields are those of the table `totals`."""
+
+    accepted: int = 0
+    queued: int = 0
+    sent: int = 0
+    delivered: int = 0
+    read: int = 0
+    failed: int = 0
+    archived: int = 0
+    held_coins: int = 0
+    charged_coins: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
     """`claimed`: the messages still claimed, with the moment of their claim. `untold`: deliveries not made yet.
 
-    `dropped`: deliveries given up. `wallet`: None where nothing is billed.
+    `dropped`: deliveries given up. `wallet`: None where nothing is billed. `batches`: their status, by id;
+    `totals`: by batch and campaign.
     """
 
     events: tuple[Event, ...] = ()
@@ -58,6 +78,8 @@ class Rows:
     untold: int = 0
     dropped: int = 0
     wallet: Wallet | None = None
+    batches: Mapping[str, str] = field(default_factory=dict)
+    totals: Mapping[str, Counts] = field(default_factory=dict)
 
 
 async def read_rows(arguments: Mapping[str, Any]) -> Rows:
@@ -73,6 +95,8 @@ async def read_rows(arguments: Mapping[str, Any]) -> Rows:
                 await connection.fetchval("select count(*) from delivery_queue"),
                 await connection.fetchval("select count(*) from deliveries where status <> 'delivered'"),
                 await _wallet(connection),
+                {row["id"]: row["status"] for row in await connection.fetch("select id, status from batches")},
+                {row["key"]: Counts(*row[1:]) for row in await connection.fetch(TOTALS)},
             )
     finally:
         await connection.close()

@@ -41,6 +41,10 @@ def check(outcome: Outcome) -> None:
     wrong = report(outcome)
     assert not wrong, "\n".join(wrong)
     assert len(evidence.messages) >= 500
+    assert any(mailing.ids for mailing in evidence.mailings)
     assert repeated > 10
     personal = [text for letter in evidence.letters for text in (letter.recipient[1:], letter.marker, letter.key)]
+    personal += [
+        text for mailing in evidence.mailings for to in mailing.recipients.items() for text in (to[0][1:], to[1])
+    ]
     assert found_in_logs(outcome.logs, [*outcome.secrets, *personal]) == []

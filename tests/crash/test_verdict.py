@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.crash.endpoint import Arrival
 from tests.crash.evidence import Evidence, Kill
-from tests.crash.rows import CHARGE, Entry, Event, Rows, Wallet
-from tests.crash.traffic import Letter, Sender
+from tests.crash.rows import CHARGE, Counts, Entry, Event, Rows, Wallet
+from tests.crash.traffic import Letter, Mailing, Sender
 from tests.crash.verdict import tightest, violations
 
 from recado.cli.simulator.behaviour import Given
@@ -90,6 +90,33 @@ def uncharged(index: int, **held: int) -> Callable[[Evidence], Evidence]:
         )
 
     return changed
+
+
+def batch(*indices: int, status: str = "completed", **counts: int) -> Callable[[Evidence], Evidence]:
+    """As if these messages had been one batch of a campaign. `counts`: what its totals say instead of the truth."""
+
+    def changed(it: Evidence) -> Evidence:
+        letters = [one for one in it.letters if one.ids[0] not in {f"msg_{index}" for index in indices}]
+        people = {letter(index).recipient: letter(index).marker for index in indices}
+        mailing = Mailing("mailing", people, SENDER, "spring", ["btc_1"], 1)
+        tagged = {
+            name: {**each, "batchId": "btc_1", "campaignId": "spring"}
+            for name, each in it.messages.items()
+            if name in {f"msg_{index}" for index in indices}
+        }
+        true = Counts(accepted=len(indices), read=len(indices), charged_coins=6 * len(indices))
+        rows = replace(it.rows, batches={"btc_1": status}, totals={"btc_1": replace(true, **counts), "spring": true})
+        return replace(it, letters=letters, mailings=[mailing], messages={**it.messages, **tagged}, rows=rows)
+
+    return changed
+
+
+def without_message(index: int) -> Callable[[Evidence], Evidence]:
+    return lambda it: replace(it, messages={name: each for name, each in it.messages.items() if name != f"msg_{index}"})
+
+
+def unasked(it: Evidence) -> Evidence:
+    return replace(it, mailings=[])
 
 
 def with_events(index: int, *names: str) -> Callable[[Evidence], Evidence]:
@@ -215,6 +242,18 @@ FAULTS |= {
     "31 units count for the tier, and 30 were charged": (with_wallet(units=31),),
 }
 
+FAULTS |= {
+    "1 of 2 messages of btc_1 are missing": (batch(3, 4), without_message(3)),
+    "1 messages of btc_1 were not asked for": (
+        batch(3, 4),
+        with_message(5, batchId="btc_1"),
+    ),
+    "no answer named btc_1": (batch(3, 4), unasked),
+    "btc_1 is running, and none of its messages": (batch(3, 4, status="running"),),
+    "the totals of btc_1 say": (batch(3, 4, delivered=1),),
+    "the totals of spring say": (batch(3, 4), with_message(5, campaignId="spring")),
+}
+
 
 def test_a_sound_record_holds_no_fault() -> None:
     assert violations(sound()) == []
@@ -278,6 +317,7 @@ ALLOWED: dict[str, tuple[Callable[[Evidence], Evidence], ...]] = {
         of_third(lambda it: []),
         provider_died(0.3, msg_3=0.29),
     ),
+    "sent in a batch": (batch(3, 4),),
     "told twice": (with_arrivals(lambda it: [*it, it[0]]),),
 }
 

@@ -12,6 +12,9 @@ from tests.program import Api, Refused
 CLIENTS = 48
 REQUEST_LIMIT = 5.0  # seconds without an answer until the request is repeated
 REPEATED_SHARE = 0.03  # of the answered requests, once more: the answer must be the same message
+CAMPAIGNS = ("spring", None, None, None)
+MAILING_EVERY, MAILING = 100, 40  # one batch among so many single messages, to so many recipients
+LARGE_MAILING_AT, LARGE_MAILING = 200, 1_010  # one that is made in two blocks
 PRIORITIES = ("critical", "normal", "normal", "normal", "bulk")
 
 
@@ -36,22 +39,38 @@ class Letter:
     priority: str
     ids: list[str] = field(default_factory=list)  # every message id that a 201 named, in order, each once
     tries: int = 0
+    campaign: str | None = None
+
+
+@dataclass(slots=True)
+class Mailing:
+    """One batch as the client means it. `recipients`: each with its marker."""
+
+    key: str
+    recipients: dict[str, str]
+    sender: Sender
+    campaign: str | None = None
+    ids: list[str] = field(default_factory=list)  # every batch id that a 202 named
+    tries: int = 0
 
 
 class Traffic:
     """A stream of messages, spread over senders by their pace."""
 
-    def __init__(self, api: Api, senders: Sequence[Sender], *, rate: float, seed: int) -> None:
-        """`rate`: requests a second while everything answers."""
+    def __init__(self, api: Api, senders: Sequence[Sender], *, rate: float, seed: int, large: bool) -> None:
+        """`rate`: requests a second while everything answers. `large`: with a batch that is made in several blocks."""
         self._api = api
         self._senders = senders
         self._rate = rate
         self._seed = seed
+        self._large_at = LARGE_MAILING_AT if large else -1
         self._random = random.Random(seed)
         self._ending = asyncio.Event()
         self._next_at = 0.0
         self._clients: list[asyncio.Task[None]] = []
+        self._written = 0
         self.letters: list[Letter] = []
+        self.mailings: list[Mailing] = []
         self.unexpected: list[str] = []  # answers that no client should get
 
     def start(self) -> None:
@@ -64,10 +83,12 @@ class Traffic:
         async with asyncio.timeout(limit):
             await asyncio.gather(*self._clients)
 
-    async def abandon(self) -> None:
+    async def abandon(self) -> list[str]:
+        """End at once; answers what had gone wrong until then."""
         for client in self._clients:
             client.cancel()
-        await asyncio.gather(*self._clients, return_exceptions=True)
+        ends = await asyncio.gather(*self._clients, return_exceptions=True)
+        return [*self.unexpected, *(repr(end) for end in ends if isinstance(end, Exception))]
 
     async def _client(self) -> None:
         loop = asyncio.get_running_loop()
@@ -75,53 +96,76 @@ class Traffic:
             at = max(self._next_at, loop.time() - 0.5)  # what could not be offered during an outage is not made up for
             self._next_at = at + 1 / self._rate
             await asyncio.sleep(at - loop.time())
-            letter = self._written()
-            await self._sent(letter)
+            mail = self._next()
+            await self._sent(mail)
             if self._random.random() < REPEATED_SHARE:
-                await self._sent(letter)
+                await self._sent(mail)
 
-    def _written(self) -> Letter:
+    def _next(self) -> Letter | Mailing:
         draw = self._random
         sender = draw.choices(self._senders, [sender.per_second for sender in self._senders])[0]
-        index = len(self.letters)
-        name = f"{self._seed % 1_000:03}-{index:06}"
+        campaign = draw.choice(CAMPAIGNS)
+        count = len(self.letters) + len(self.mailings)
+        if count % MAILING_EVERY == MAILING_EVERY - 1:
+            size = LARGE_MAILING if count == self._large_at - 1 else MAILING
+            recipients = dict(self._person() for _ in range(size))
+            mailing = Mailing(f"mailing-{self._seed}-{count:06}", recipients, sender, campaign)
+            self.mailings.append(mailing)
+            return mailing
+        recipient, marker = self._person()
         letter = Letter(
-            f"letter-{name}",
-            f"+55119{self._seed % 100:02}{index:06}",
-            f"marker-{name}",
-            sender,
-            draw.choice(PRIORITIES),
+            f"letter-{self._seed}-{count:06}", recipient, marker, sender, draw.choice(PRIORITIES), campaign=campaign
         )
         self.letters.append(letter)
         return letter
 
-    async def _sent(self, letter: Letter) -> None:
-        body = {
-            "numberId": letter.sender.number_id,
-            "to": letter.recipient,
-            "type": "template",
-            "templateId": letter.sender.template_id,
-            "templateVars": [letter.marker],
-            "priority": letter.priority,
-            "metadata": {"marker": letter.marker},
-        }
+    def _person(self) -> tuple[str, str]:
+        """A phone and a marker that are nobody else's."""
+        self._written += 1
+        return f"+55119{self._seed % 100:02}{self._written:06}", f"marker-{self._seed % 1_000:03}-{self._written:06}"
+
+    async def _sent(self, mail: Letter | Mailing) -> None:
+        path, body = ("/messages", _letter(mail)) if isinstance(mail, Letter) else ("/messages/bulk", _mailing(mail))
         while True:
-            letter.tries += 1
+            mail.tries += 1
             try:
-                answer = await self._api.call("POST", "/messages", body, key=letter.key, timeout=REQUEST_LIMIT)
+                answer = await self._api.call("POST", path, body, key=mail.key, timeout=REQUEST_LIMIT)
             except Refused as refusal:
                 if refusal.status not in (409, 503):
                     self.unexpected.append(str(refusal))
                     return
             except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-                pass  # no answer, or half of one: nobody knows whether the message was accepted
+                pass  # no answer, or half of one: nobody knows whether it was accepted
             else:
-                self._note(letter, answer)
+                self._note(mail, answer)
                 return
             await asyncio.sleep(self._random.uniform(0.05, 0.2))
 
-    def _note(self, letter: Letter, answer: Any) -> None:
-        if answer["id"] not in letter.ids:
-            if letter.ids and answer["replayed"]:
-                self.unexpected.append(f"{answer['id']} was answered as the replay of {letter.ids[-1]}")
-            letter.ids.append(answer["id"])
+    def _note(self, mail: Letter | Mailing, answer: Any) -> None:
+        if answer["id"] not in mail.ids:
+            if mail.ids and answer.get("replayed", True):
+                self.unexpected.append(f"{answer['id']} was answered as the replay of {mail.ids[-1]}")
+            mail.ids.append(answer["id"])
+
+
+def _letter(letter: Letter) -> dict[str, Any]:
+    return {
+        "numberId": letter.sender.number_id,
+        "to": letter.recipient,
+        "type": "template",
+        "templateId": letter.sender.template_id,
+        "templateVars": [letter.marker],
+        "priority": letter.priority,
+        "metadata": {"marker": letter.marker},
+        "campaignId": letter.campaign,
+    }
+
+
+def _mailing(mailing: Mailing) -> dict[str, Any]:
+    return {
+        "numberId": mailing.sender.number_id,
+        "type": "template",
+        "templateId": mailing.sender.template_id,
+        "recipients": [{"to": to, "templateVars": [marker]} for to, marker in mailing.recipients.items()],
+        "campaignId": mailing.campaign,
+    }

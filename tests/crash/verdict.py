@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from tests.crash.evidence import Evidence, by_message, is_uncertain
+from tests.crash.verdict_batches import batch_violations
 from tests.crash.verdict_events import event_violations
 from tests.crash.verdict_wallet import wallet_violations
 
@@ -28,6 +29,7 @@ def violations(evidence: Evidence) -> list[str]:
         *_too_fast(evidence),
         *event_violations(evidence),
         *wallet_violations(evidence),
+        *batch_violations(evidence),
     ]
 
 
@@ -36,9 +38,8 @@ def violations(evidence: Evidence) -> list[str]:
 
 def _lost(evidence: Evidence) -> Iterable[str]:
     """Every message that was answered with 201 exists, and is the one that was meant."""
+    yield from (f"{mail.key} was never answered" for mail in (*evidence.letters, *evidence.mailings) if not mail.ids)
     for letter in evidence.letters:
-        if not letter.ids:
-            yield f"{letter.key} was never answered"
         for message_id in letter.ids:
             message = evidence.messages.get(message_id)
             if message is None:
@@ -56,6 +57,7 @@ def _twice(evidence: Evidence) -> Iterable[str]:
             seen[name(request)] += 1
         yield from (f"the {what} {key} was sent {count} times" for key, count in seen.items() if count > 1)
     known = {message_id for letter in evidence.letters for message_id in letter.ids}
+    known |= {message_id for message_id, message in evidence.messages.items() if message.get("batchId")}
     # A repeat makes a new message only after a definite refusal of the first (C6.2).
     made = defaultdict(list)
     for message_id, message in evidence.messages.items():
