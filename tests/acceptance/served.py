@@ -26,6 +26,7 @@ T = TypeVar("T")
 
 ADMIN_TOKEN = "the administrator of these tests"
 BRIDGE_SECRET = "what the bridge signs with"
+PAYMENTS_SECRET = "what the bank signs with"
 _PATIENCE = 120.0  # seconds
 _PLENTY = RequestLimit(100_000.0, 1_000_000)
 
@@ -33,26 +34,29 @@ _PLENTY = RequestLimit(100_000.0, 1_000_000)
 class Served:
     """A running application. `database`: the connect arguments of its embedded PostgreSQL."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **changed: Any) -> None:
+        """`changed`: settings that are other than here."""
         self._data_dir = folder / "data"
-        settings = Settings(
-            _env_file=None,
-            database_url=None,
-            base_url=None,
-            data_dir=self._data_dir,
-            listen=f"127.0.0.1:{free_port()}",
-            admin_token=SecretStr(ADMIN_TOKEN),
-            sandbox_time_scale=0,
+        usual: dict[str, Any] = {
+            "_env_file": None,
+            "database_url": None,
+            "base_url": None,
+            "data_dir": self._data_dir,
+            "listen": f"127.0.0.1:{free_port()}",
+            "admin_token": SecretStr(ADMIN_TOKEN),
+            "sandbox_time_scale": 0,
             # Live has a provider that sends callbacks, and that nobody answers for.
-            adapter_chatapp="bridge",
-            bridge_chatapp_url=f"http://127.0.0.1:{free_port()}",
-            bridge_chatapp_token=SecretStr("a token"),
-            bridge_chatapp_secret=SecretStr(BRIDGE_SECRET),
+            "adapter_chatapp": "bridge",
+            "bridge_chatapp_url": f"http://127.0.0.1:{free_port()}",
+            "bridge_chatapp_token": SecretStr("a token"),
+            "bridge_chatapp_secret": SecretStr(BRIDGE_SECRET),
+            "adapter_payments": "bridge",
+            "bridge_payments_secret": SecretStr(PAYMENTS_SECRET),
             # Webhooks lead to this machine.
-            ssrf_allow_cidrs="127.0.0.0/8",
-            request_limits=dict.fromkeys(DEFAULT_LIMITS, _PLENTY),
-        )
-        self._application = Application(settings)
+            "ssrf_allow_cidrs": "127.0.0.0/8",
+            "request_limits": dict.fromkeys(DEFAULT_LIMITS, _PLENTY),
+        }
+        self._application = Application(Settings(**usual | changed))
         self._postgres = EmbeddedPostgres(self._data_dir, clock=SystemClock())
         self._loop: asyncio.AbstractEventLoop
         self._end_of_loop: asyncio.Event
