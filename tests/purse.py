@@ -9,9 +9,9 @@ from recado.actors.admission import Admission
 from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
 from recado.actors.wallet import Wallet
+from recado.domain.clock import Clock
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import FailureCode, last_error
-from recado.engine.clock import VirtualClock
 from recado.storage import audit, ledger, message_moves, organizations, receipts, settlements
 from recado.storage.directories import Directories
 from recado.storage.ledger import WalletRecord
@@ -26,7 +26,7 @@ ENV = "live"
 class Purse:
     """`organization_id`: whose live wallet it is, empty at first."""
 
-    def __init__(self, database: Database, clock: VirtualClock, ids: IdSource) -> None:
+    def __init__(self, database: Database, clock: Clock, ids: IdSource) -> None:
         self.database = database
         self.clock = clock
         self.ids = ids

@@ -1,7 +1,7 @@
 """Holds, captures and releases in the commits of a message's moves (C15.4, C25.2)."""
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -12,15 +12,17 @@ from tests.purse import Purse
 from recado.domain.errors import Problem
 from recado.domain.ids import IdSource
 from recado.domain.message import FailureCode
-from recado.engine.clock import VirtualClock
+from recado.engine.clock import SystemClock
 from recado.storage.messages import STORED
 from recado.storage.postgres import Database
+
+CLOCK = SystemClock()
+IDS = IdSource(CLOCK, random.Random(8))
 
 
 @pytest.fixture
 async def purse(database: Database) -> Purse:
-    clock = VirtualClock(datetime.now(UTC).replace(microsecond=0))
-    return await Purse(database, clock, IdSource(clock, random.Random(8))).open()
+    return await Purse(database, CLOCK, IDS).open()
 
 
 async def test_a_message_holds_its_price_until_it_is_sent_and_is_charged_then(purse: Purse) -> None:
@@ -170,12 +172,10 @@ STEPS = st.one_of(
 async def test_whatever_happens_the_ledger_sums_up_nothing_is_charged_twice_and_no_hold_is_lost(
     database: Database, steps: list[tuple[str, Any]]
 ) -> None:
-    clock = VirtualClock(datetime.now(UTC).replace(microsecond=0))
-    purse = await Purse(database, clock, IdSource(clock, random.Random(repr(steps)))).open()
+    purse = await Purse(database, CLOCK, IDS).open()
     messages: list[Any] = []
     late = 0
     for step, how in steps:
-        await clock.advance(0.002)
         if step == "credit":
             if how > 0 or (await purse.wallet()).available_coins >= -how:
                 await purse.credit(how)
