@@ -15,7 +15,8 @@ from recado.domain.message import CLASS_OF, Priority, default_ttl
 from recado.domain.number import NumberStatus
 from recado.domain.phones import recipient_hash
 from recado.domain.prices import Price
-from recado.domain.template import TemplateCategory, TemplateStatus, header_takes_text, variable_count
+from recado.domain.template import TemplateCategory, TemplateStatus
+from recado.domain.template_content import header_takes_text, variable_count
 from recado.storage.audit import Actor
 from recado.storage.message_reads import Message
 from recado.storage.messages import NewMessage

@@ -8,7 +8,7 @@ from typing import Any
 from recado.cli.errors import CommandError
 from recado.cli.loadtest.api import Api
 from recado.cli.loadtest.workload import Sender
-from recado.domain.template import variable_count
+from recado.domain.template_content import variable_count
 
 TEMPLATE_NAME = "load_test"
 _PER_DAY = 10_000_000

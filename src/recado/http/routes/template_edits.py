@@ -6,7 +6,8 @@ from typing import Any
 from recado.actors.template_review import submitted, without_step
 from recado.domain.errors import Problem, conflict
 from recado.domain.ids import IdSource
-from recado.domain.template import CATEGORY_EDITABLE, TEMPLATE_MACHINE, TemplateEvent, submission_errors
+from recado.domain.template import CATEGORY_EDITABLE, TEMPLATE_MACHINE, TemplateEvent
+from recado.domain.template_content import submission_errors
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.reply import Reply

@@ -1,0 +1,197 @@
+"""What is done with API keys (C24.4): issued, changed, rotated, revoked. None grants what its maker does not hold."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from recado.actors.record_events import announce, key_created, key_rotated
+from recado.domain.changes import OnChange
+from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
+from recado.domain.ids import IdSource
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.reply import Reply
+from recado.http.routes.api_key_models import key_view
+from recado.http.routes.lists import listed
+from recado.storage import api_keys, audit
+from recado.storage.api_keys import ApiKey
+from recado.storage.key_directory import KeyDirectory
+from recado.storage.postgres import Connection, Database
+
+PII = "pii:full"
+
+
+class ApiKeyOperations:
+    """The handlers."""
+
+    def __init__(
+        self,
+        database: Database,
+        ids: IdSource,
+        keys: KeyDirectory,
+        random_bytes: Callable[[int], bytes],
+        changed: OnChange,
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._keys = keys
+        self._random_bytes = random_bytes
+        self._changed = changed
+
+    async def find(self, call: Call) -> ApiKey:
+        principal = call.principal
+        key = await api_keys.get(self._database, principal.organization_id, principal.env, call.path["id"])
+        if key is None:
+            raise not_found()
+        return key
+
+    async def list(self, call: Call) -> Reply:
+        principal, query = call.principal, call.query
+        page = await api_keys.list_page(
+            self._database, principal.organization_id, principal.env, limit=query.limit, skip=query.skip
+        )
+        return listed(page, lambda key: key_view(key, call.now))
+
+    async def read(self, call: Call) -> Reply:
+        return Reply(200, key_view(call.resource, call.now))
+
+    async def create(self, call: Call) -> Reply:
+        principal, body = call.principal, call.body
+        _refuse_escalation(call, body.scopes)
+        _refuse_past(call, body.expires_at)
+        limits = body.rate_limits
+        async with self._database.transaction() as connection:
+            await api_keys.refuse_beyond_limit(connection, principal.organization_id, principal.env, call.now)
+            key, token = await api_keys.issue_key(
+                connection,
+                self._ids,
+                organization_id=principal.organization_id,
+                env=principal.env,
+                name=body.name,
+                scopes=set(body.scopes),
+                random_bytes=self._random_bytes,
+                expires_at=body.expires_at,
+                allowed_ips=body.allowed_ips or (),
+                rate_limits={name: limit.model_dump(by_alias=True) for name, limit in limits.items()}
+                if limits
+                else None,
+                created_by_id=principal.actor_id,
+            )
+            await self._record(connection, call, key, "api_key.create", {"scopes": sorted(key.scopes)})
+            await self._record_pii(connection, call, key, PII in key.scopes)
+            queued = await key_created(connection, self._ids, key)
+        announce(self._changed, queued)
+        return _issued(call, key, token, 201)
+
+    async def patch(self, call: Call) -> Reply:
+        changes = call.body.changes()
+        _refuse_past(call, changes.get("expires_at"))
+        async with self._database.transaction() as connection:
+            before = await self._changeable(connection, call)
+            after = _changed(before, changes)
+            added = after.scopes - before.scopes
+            _refuse_escalation(call, added)
+            if before.status(call.now) != "active" and after.status(call.now) == "active":
+                await api_keys.refuse_beyond_limit(connection, before.organization_id, before.env, call.now)
+            if after != before:
+                saved = await api_keys.save(connection, after)
+                if saved is None:
+                    raise _revoked()
+                after = saved
+                details = {"fields": sorted(changes), "scopesAdded": sorted(added)}
+                await self._record(connection, call, after, "api_key.update", details)
+                await self._record_pii(connection, call, after, PII in added)
+        self._keys.forget_key(after.id)
+        return Reply(200, key_view(after, call.now))
+
+    async def rotate(self, call: Call) -> Reply:
+        grace = timedelta(seconds=call.body.grace_seconds)
+        async with self._database.transaction() as connection:
+            before = await self._changeable(connection, call)
+            if before.status(call.now) == "expired":
+                raise conflict("INVALID_STATE", "The key has expired.", status="expired")
+            # The answer holds a token of that key: whoever lacks one of its scopes would gain it.
+            _refuse_escalation(call, before.scopes)
+            rotated = await api_keys.rotate(
+                connection, before, grace=grace, now=call.now, random_bytes=self._random_bytes
+            )
+            if rotated is None:
+                raise _revoked()
+            key, token = rotated
+            details = {"graceSeconds": call.body.grace_seconds}
+            await self._record(connection, call, key, "api_key.rotate", details)
+            queued = await key_rotated(connection, self._ids, key)
+        self._keys.forget_key(key.id)
+        announce(self._changed, queued)
+        return _issued(call, key, token, 200)
+
+    async def revoke(self, call: Call) -> Reply:
+        key: ApiKey = call.resource
+        async with self._database.transaction() as connection:
+            revoked = await api_keys.revoke(connection, key.organization_id, key.env, key.id, call.now)
+            if revoked is not None:
+                await self._record(connection, call, revoked, "api_key.revoke", {})
+        self._keys.forget_key(key.id)
+        return Reply(204)
+
+    async def _changeable(self, connection: Connection, call: Call) -> ApiKey:
+        found: ApiKey = call.resource
+        key = await api_keys.get_locked(connection, found.organization_id, found.env, found.id)
+        if key is None:
+            raise not_found()
+        if key.revoked_at is not None:
+            raise _revoked()
+        return key
+
+    async def _record(
+        self, connection: Connection, call: Call, key: ApiKey, action: str, details: dict[str, Any]
+    ) -> None:
+        await audit.write(
+            connection,
+            self._ids,
+            actor_of(call),
+            action,
+            organization_id=key.organization_id,
+            env=key.env,
+            target_id=key.id,
+            details=details,
+        )
+
+    async def _record_pii(self, connection: Connection, call: Call, key: ApiKey, granted: bool) -> None:
+        """Whoever may read phones in the clear can be found in the audit by one action (C24.5)."""
+        if granted:
+            await self._record(connection, call, key, "pii_full.grant", {})
+
+
+def _changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
+    fields = dict(changes)
+    if "scopes" in fields:
+        fields["scopes"] = frozenset(fields["scopes"])
+    if "allowed_ips" in fields:
+        fields["allowed_ips"] = tuple(fields["allowed_ips"] or ())
+    return replace(key, **fields)
+
+
+def _refuse_escalation(call: Call, scopes: Iterable[str]) -> None:
+    beyond = sorted(set(scopes) - call.principal.scopes)
+    if beyond:
+        raise Problem(
+            "SCOPE_ESCALATION",
+            f"This credential does not hold what it would grant: {', '.join(beyond)}.",
+            meta={"scopes": beyond},
+        )
+
+
+def _refuse_past(call: Call, expires_at: Any) -> None:
+    if expires_at is not None and expires_at <= call.now:
+        raise validation_error([FieldError("/expiresAt", "NOT_ALLOWED", "must lie in the future")])
+
+
+def _revoked() -> Problem:
+    return conflict("INVALID_STATE", "The key was revoked.", status="revoked")
+
+
+def _issued(call: Call, key: ApiKey, token: str, status: int) -> Reply:
+    view = key_view(key, call.now)
+    return Reply(status, {**view, "token": token}, stored=view)
