@@ -4,6 +4,8 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from recado.storage.receipts import ReportRow
 from recado.storage.settlements import Departed
 
 ANY_ID = IdSource(CLOCK, random.Random(6)).new(MESSAGE)
+LEFT_AT = NOW + timedelta(milliseconds=40)
 Settling = Callable[[Any, str], Awaitable[Any]]
 
 
@@ -33,9 +36,9 @@ def report(message_id: str, status: str) -> ReportRow:
     return ReportRow(ORGANIZATION, "test", "chatapp", message_id, status, NOW, None, "provider-1")
 
 
-async def departs(connection: Any, message_id: str) -> list[Moved]:
+async def departs(connection: Any, message_id: str, at: datetime = NOW) -> list[Moved]:
     departed = Departed(
-        ORGANIZATION, "test", "chatapp", message_id, NUMBER, "provider-1", NOW, "utility", False, NOW
+        ORGANIZATION, "test", "chatapp", message_id, NUMBER, "provider-1", at, "utility", False, NOW
     )  # fmt: skip
     return await settlements.departed(connection, [departed])
 
@@ -92,6 +95,19 @@ async def test_a_report_that_meets_the_settlement_of_its_call_moves_the_message_
     assert await database.fetchval("select status from messages where id = $1", message_id) == "read"
     later = await receipts.apply(database, [report(message_id, "delivered")], NOW)
     assert later == {message_id: []}
+
+
+@pytest.mark.parametrize("status", ["delivered", "read", "failed"])
+async def test_a_report_before_the_answer_leaves_the_departure_to_the_answer(database: Database, status: str) -> None:
+    message_id = await sending(database)
+    early = replace(report(message_id, status), last_error="provider_error: no" if status == "failed" else None)
+    await receipts.apply(database, [early], NOW)
+
+    assert await departs(database, message_id, LEFT_AT) == []
+
+    row = await database.fetchrow("select status, sent_at from messages where id = $1", message_id)
+    assert row is not None
+    assert (row["status"], row["sent_at"]) == (status, LEFT_AT)
 
 
 async def test_a_report_of_a_message_that_is_not_there_is_not_answered(database: Database) -> None:

@@ -18,8 +18,14 @@ from recado.storage.sql import load
 SQL = load("dispatch")
 
 _RETURNABLE = list(MESSAGE_MACHINE.sources(MessageEvent.RETURN_TO_QUEUE))
-# A report may have been faster than the answer to the call: the departure is recorded then too.
-_DEPARTED = [MessageStatus.SENDING, MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ]
+# A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
+_DEPARTED = [
+    MessageStatus.SENDING,
+    MessageStatus.SENT,
+    MessageStatus.DELIVERED,
+    MessageStatus.READ,
+    MessageStatus.FAILED,
+]
 _FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]
 
 Ended = TypeVar("Ended", "Departed", "Failed")
