@@ -104,7 +104,9 @@ class Round:
             postgres_log = self._folder / "postgres.log"
             postgres_log.write_bytes(stage.service.cluster().log.read_bytes())  # the original is wiped
             logs = [stage.service.log, postgres_log]
-            return Outcome(evidence, traffic.unexpected, logs, stage.secrets, self.story)
+            outcome = Outcome(evidence, traffic.unexpected, logs, stage.secrets, self.story)
+            (self._folder / "report.txt").write_text("\n".join(report(outcome) or self.story))
+            return outcome
         except BaseException as error:
             error.add_note("\n".join(self.story))
             raise

@@ -135,7 +135,11 @@ def _too_fast(evidence: Evidence) -> Iterable[str]:
                 continue
             message = evidence.messages.get(request.id, {})
             known = request.outcome is Given.ACCEPTED and request.id not in in_doubt
-            if known and message.get("sentAt"):
+            # A report told that it had left before the answer could say when, and the service died in between.
+            told_by_report = any(
+                request.at <= kill.at <= (request.answered_at or request.at) + SETTLED_WITHIN for kill in evidence.kills
+            )
+            if known and message.get("sentAt") and not told_by_report:
                 departed = datetime.fromisoformat(message["sentAt"])
                 exact.append(departed)
                 if not -SECOND < request.at - departed < 30 * SECOND:
