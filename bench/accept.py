@@ -24,7 +24,7 @@ async def run(say: Say) -> list[Figure]:
     async with (
         scratch() as folder,
         running(plain(folder), "/ready") as beside,
-        running(recado(folder), READY) as service,
+        running(recado(folder, RECADO_BILLING_ENABLED="false"), READY) as service,
         Api(service) as api,
     ):
         tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -92,8 +92,17 @@ def body(number_id: str, template_id: str, **more: str) -> dict[str, Any]:
     }
 
 
-def write_bodies(path: Path, senders: list[Sender], **more: str) -> Path:
+def bulk_body(number_id: str, template_id: str) -> dict[str, Any]:
+    """The same message to a hundred recipients, for whom PHONES stands."""
+    shared = {name: value for name, value in body(number_id, template_id).items() if name != "to"}
+    return {**shared, "recipients": "PHONES"}
+
+
+def write_bodies(path: Path, senders: list[Sender], *, bulk: bool = False, **more: str) -> Path:
     """The bodies of a load, one a line."""
-    lines = [orjson.dumps(body(sender.number_id, sender.template_id, **more)).decode() for sender in senders]
-    path.write_text("\n".join(lines) + "\n")
+    bodies = [
+        bulk_body(sender.number_id, sender.template_id) if bulk else body(sender.number_id, sender.template_id, **more)
+        for sender in senders
+    ]
+    path.write_text("\n".join(orjson.dumps(each).decode() for each in bodies) + "\n")
     return path
