@@ -12,6 +12,7 @@ from recado.actors.batch_acceptance import BatchAcceptance
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
 from recado.actors.payments import Payments
+from recado.actors.resend import Resends
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
@@ -46,6 +47,7 @@ from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.reprocess import reprocess_routes
+from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
@@ -202,6 +204,16 @@ class Application:
             sends_in=providers,
             unfinished=system.batches.hint,
         )
+        resends = Resends(
+            db,
+            numbers=directories.numbers,
+            organizations=directories.organizations,
+            templates=directories.templates,
+            acceptance=batch_acceptance,
+            maker=system.batch_maker,
+            ids=ids,
+            sends_in=providers,
+        )
         cursors = Cursors(CursorSigner(installation.keys.cursor))
         routes = (
             *message_routes(
@@ -215,6 +227,7 @@ class Application:
             ),
             *bulk_routes(acceptance=batch_acceptance),
             *batch_routes(database=db, movers=system.batches),
+            *resend_routes(resends=resends),
             *campaign_routes(database=db),
             *reprocess_routes(database=db, acceptance=acceptance),
             *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),

@@ -31,6 +31,7 @@ from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.organization_models import OrganizationOut
 from recado.http.routes.reprocess import reprocess_routes
+from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
@@ -88,6 +89,7 @@ def routes() -> tuple[Route, ...]:
         ),
         *bulk_routes(acceptance=nothing),
         *batch_routes(database=nothing, movers=nothing),
+        *resend_routes(resends=nothing),
         *campaign_routes(database=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),
         *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),

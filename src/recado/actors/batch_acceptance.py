@@ -6,6 +6,7 @@ Batches that come at the same time share a commit.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import orjson
 
@@ -43,6 +44,22 @@ IN_A_COMMIT = 8  # batches
 COMMITS_IN_FLIGHT = 3
 MOST_WAITING = 200  # batches: each may hold ten thousand recipients in memory
 _REBINDS = 3
+
+
+class Keyed(Protocol):
+    """A request that may have an idempotency key."""
+
+    @property
+    def organization_id(self) -> str: ...
+
+    @property
+    def env(self) -> str: ...
+
+    @property
+    def key_hash(self) -> bytes | None: ...
+
+    @property
+    def fingerprint(self) -> bytes | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +139,7 @@ class BatchAcceptance:
             return await self.store(new)
         except Problem as refusal:
             # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
-            replayed = None if isinstance(refusal, Unavailable) else await self._replay(draft)
+            replayed = None if isinstance(refusal, Unavailable) else await self.replay(draft)
             if replayed is None:
                 raise refusal from None
             return replayed
@@ -244,19 +261,20 @@ class BatchAcceptance:
 
     # Repeats --------------------------------------------------------------------------------------------------------
 
-    async def _bound(self, new: NewBatch | BatchDraft) -> Bound | None:
+    async def _bound(self, new: Keyed) -> Bound | None:
         if new.key_hash is None:
             return None
         return await messages.binding(self._db, new.organization_id, new.env, new.key_hash)
 
-    async def _replay(self, draft: BatchDraft) -> ReplayedBatch | None:
+    async def replay(self, draft: Keyed) -> ReplayedBatch | None:
+        """What the key of a request had made before; None when it is free, or there is none."""
         bound = await self._bound(draft)
         if bound is None or self._clock.now() - bound.created_at >= RETENTION:
             return None
         found = await self._made_by(draft, bound)
         return None if found is None else ReplayedBatch(found)
 
-    async def _made_by(self, new: NewBatch | BatchDraft, bound: Bound | None) -> Batch | None:
+    async def _made_by(self, new: Keyed, bound: Bound | None) -> Batch | None:
         """The batch that holds the key; None when the key is free."""
         if bound is None:
             # Without a key, only an earlier run of the same commit can have left it out.

@@ -95,6 +95,11 @@ class BatchMaker:
         self._consequences = consequences
         self._tariff = tariff
 
+    @property
+    def charges(self) -> bool:
+        """Whether messages cost anything here."""
+        return self._tariff.charges
+
     def is_plain(self, batch: NewBatch) -> bool:
         """Whether one statement is all that its commit takes: no campaign, nothing that it replaces, one block."""
         return batch.campaign_id is None and batch.recipients.replaces is None and not batch.rest

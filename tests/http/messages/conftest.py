@@ -9,10 +9,15 @@ from tests.http.contract import Contract
 
 from recado.actors.acceptance import Acceptance
 from recado.actors.admission import Admission
+from recado.actors.batch_acceptance import BatchAcceptance
+from recado.actors.batch_maker import BatchMaker
+from recado.actors.batch_prices import WalletTariff
 from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
+from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
+from recado.actors.resend import Resends
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
@@ -23,10 +28,12 @@ from recado.domain.page import CursorSigner
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
+from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import campaign_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.reprocess import reprocess_routes
+from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.server import HttpServer
 from recado.storage import ledger, templates
@@ -37,7 +44,7 @@ from recado.storage.templates import Template
 PHONE = "+5511987654321"
 MASKED = "+55*******4321"
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
-LIMITS = dict.fromkeys(("read", "write", "send", "failed"), (100_000.0, 100_000))
+LIMITS = dict.fromkeys(("read", "write", "send", "bulk", "failed"), (100_000.0, 100_000))
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
 CALLBACK = "/v2/callbacks/chatapp/bridge"
 VERIFY_TOKEN = "verify-me-7f"
@@ -54,6 +61,7 @@ class Mail:
     waiting: dict[str, Any]
     sending: Sending
     completion: CampaignCompletion
+    maker: BatchMaker
 
     @property
     def organization_id(self) -> str:
@@ -117,9 +125,10 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     async def take(channel: str, adapter: str, body: bytes) -> None:
         callbacks.append((channel, adapter, body))
 
+    totals = Totals(database, clock=clock, emptied=lambda keys: None)
     consequences = Consequences(
         Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
-        Totals(database, clock=clock, emptied=lambda keys: None),
+        totals,
         Campaigns(),
         Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
     )
@@ -156,6 +165,33 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
                 reference=None,
                 now=clock.now(),
             )
+    records = Records(
+        database,
+        directories.numbers,
+        directories.organizations,
+        directories.templates,
+        api.key_ring,
+        api.providers.get,
+        clock,
+    )
+    maker = BatchMaker(
+        database,
+        clock=clock,
+        ids=ids,
+        tell=lambda number, message: None,
+        totals=totals,
+        consequences=consequences,
+        tariff=WalletTariff(records, prices=directories.prices, ids=ids),
+    )
+    known: dict[str, Any] = {
+        "numbers": directories.numbers,
+        "organizations": directories.organizations,
+        "templates": directories.templates,
+        "maker": maker,
+        "ids": ids,
+        "sends_in": {"test", "live"},
+    }
+    batch_acceptance = BatchAcceptance(database, clock=clock, unfinished=lambda: None, **known)
     bridge = Bridge(
         url="http://127.0.0.1:1",
         token="token",
@@ -175,6 +211,8 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             cursors=Cursors(CursorSigner(b"c" * 32)),
         ),
         *campaign_routes(database=database),
+        *bulk_routes(acceptance=batch_acceptance),
+        *resend_routes(resends=Resends(database, acceptance=batch_acceptance, **known)),
         *reprocess_routes(database=database, acceptance=acceptance),
         *sandbox_inbound_routes(
             database=database,
@@ -211,12 +249,12 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
                 updated_at=clock.now(),
             ),
         )
-    for service in (sending, windows, server):
+    for service in (sending, windows, batch_acceptance, server):
         await service.start()
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
-        yield Mail(there, template, forced, callbacks, waiting, sending, completion)
+        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker)
     finally:
-        for service in (server, windows, sending):
+        for service in (server, batch_acceptance, windows, sending):
             await service.stop()

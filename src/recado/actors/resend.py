@@ -1,0 +1,267 @@
+"""Sending many failed messages again by one request: a batch whose messages are copies of others (C15.4, C15.5).
+
+Each old message is locked and marked in the commit that makes its copy, so that however many ask at once, each is
+replaced once.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import orjson
+
+from recado.actors.acceptance_rules import CHATAPP, TEMPLATE, check_state, held_ms
+from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance, ReplayedBatch
+from recado.actors.batch_maker import BatchMaker
+from recado.actors.resend_rules import NOT_FOUND, Skipped, Surroundings, common, free_form, reason_to_skip
+from recado.domain.batch import MAX_RECIPIENTS
+from recado.domain.errors import Problem, Unavailable, conflict, reference_not_found
+from recado.domain.ids import BATCH, IdSource, created_at
+from recado.domain.message import CLASS_OF, Priority, default_ttl
+from recado.domain.template import TemplateCategory
+from recado.storage import batches, resends
+from recado.storage.audit import Actor, entry_of
+from recado.storage.batch_rows import Recipients
+from recado.storage.batches import NewBatch
+from recado.storage.chat_windows import WINDOW
+from recado.storage.numbers import Number, NumberDirectory
+from recado.storage.organizations import Organization, OrganizationDirectory
+from recado.storage.postgres import Database
+from recado.storage.resends import FailedFilter, Old
+from recado.storage.templates import Template, TemplateDirectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resend:
+    """What a caller wants sent again: these messages, or what failed of a batch or a campaign.
+
+    `number_id`: the number that sends them now, in place of their own.
+    """
+
+    organization_id: str
+    env: str
+    by: Actor
+    message_ids: Sequence[str] | None = None
+    wanted: FailedFilter | None = None
+    number_id: str | None = None
+    include_uncertain: bool = False
+    key_hash: bytes | None = None
+    fingerprint: bytes | None = None
+
+
+class Resends:
+    """`sends_in`: the environments that have a chat-app provider."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        numbers: NumberDirectory,
+        organizations: OrganizationDirectory,
+        templates: TemplateDirectory,
+        acceptance: BatchAcceptance,
+        maker: BatchMaker,
+        ids: IdSource,
+        sends_in: Collection[str],
+    ) -> None:
+        self._db = db
+        self._numbers = numbers
+        self._organizations = organizations
+        self._templates = templates
+        self._acceptance = acceptance
+        self._maker = maker
+        self._ids = ids
+        self._sends_in = frozenset(sends_in)
+
+    @property
+    def charges(self) -> bool:
+        """Whether a resend costs anything here."""
+        return self._maker.charges
+
+    async def send(self, resend: Resend) -> AcceptedBatch | ReplayedBatch:
+        """Send again what can be. Raises `Problem` for what forbids it as a whole, as that there is nothing to send."""
+        replayed = await self._acceptance.replay(resend)
+        if replayed is not None:
+            return replayed
+        new = await self._plan(resend)
+        if not new.requested:
+            raise Problem("EMPTY_AUDIENCE", "Nothing of that failed.")
+        if resend.env not in self._sends_in:
+            raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
+        return await self._acceptance.store(new)
+
+    async def estimate(self, resend: Resend) -> NewBatch:
+        """The batch that `send` would make, with its price; nothing is stored."""
+        new = await self._plan(resend)
+        await self._maker.prepare(new)
+        return new
+
+    # The plan -------------------------------------------------------------------------------------------------------
+
+    async def _plan(self, resend: Resend) -> NewBatch:
+        organization = await self._organizations.get(resend.organization_id)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        target = await self._target(resend)
+        skipped = Skipped()
+        olds, paths = await self._found(resend, skipped)
+        around = await self._surroundings(resend, target, olds)
+        batch_id = self._ids.new(BATCH)
+        now = created_at(batch_id)
+        chosen: list[Old] = []
+        windows = await self._windows(resend, olds, around, now)
+        for old in olds:
+            reason = reason_to_skip(old, around)
+            if reason is None and free_form(old) and not _in_window(old, around, windows):
+                reason = "WINDOW_CLOSED"
+            if reason is None:
+                chosen.append(old)
+            else:
+                skipped.add(paths[old.id], reason, old.id)
+        return self._batch(resend, organization, around, chosen, skipped, batch_id=batch_id, now=now)
+
+    async def _target(self, resend: Resend) -> Number | None:
+        if resend.number_id is None:
+            return None
+        number = await self._numbers.get((resend.organization_id, resend.env, resend.number_id))
+        if number is None:
+            raise reference_not_found("numberId")
+        check_state(number, None)
+        return number
+
+    async def _found(self, resend: Resend, skipped: Skipped) -> tuple[list[Old], Mapping[str, str]]:
+        """The messages, and where in the body each stands; what does not exist is skipped."""
+        where = (self._db, resend.organization_id, resend.env)
+        if resend.message_ids is not None:
+            paths = {message_id: f"/messageIds/{place}" for place, message_id in enumerate(resend.message_ids)}
+            olds = await resends.by_ids(*where, list(paths))
+            known = {old.id for old in olds}
+            for message_id, path in paths.items():
+                if message_id not in known:
+                    skipped.add(path, NOT_FOUND, message_id)
+            return olds, paths
+        assert resend.wanted is not None  # noqa: S101 - the body has one of the two
+        await self._check_filter(resend, resend.wanted)
+        olds = await resends.failed(*where, resend.wanted, MAX_RECIPIENTS + 1)
+        if len(olds) > MAX_RECIPIENTS:
+            raise conflict(
+                "LIMIT_REACHED",
+                f"More than {MAX_RECIPIENTS:,} messages failed: narrow the filter by a period, a number or a batch.",
+                limit=MAX_RECIPIENTS,
+            )
+        return olds, {old.id: "/filter" for old in olds}
+
+    async def _check_filter(self, resend: Resend, wanted: FailedFilter) -> None:
+        key = (resend.organization_id, resend.env)
+        if wanted.batch_id is not None and await batches.get(self._db, (*key, wanted.batch_id)) is None:
+            raise reference_not_found("filter.batchId")
+        if wanted.number_id is not None and await self._numbers.get((*key, wanted.number_id)) is None:
+            raise reference_not_found("filter.numberId")
+
+    async def _surroundings(self, resend: Resend, target: Number | None, olds: Sequence[Old]) -> Surroundings:
+        key = (resend.organization_id, resend.env)
+        numbers: dict[str, Number] = {}
+        if target is None:
+            for number_id in {old.number_id for old in olds if old.number_id is not None}:
+                number = await self._numbers.get((*key, number_id))
+                if number is not None:
+                    numbers[number_id] = number
+        named = {old.template_id for old in olds if old.template_id is not None}
+        by: Mapping[str, str] = {template_id: template_id for template_id in named}
+        if target is not None and named:
+            by = await resends.counterparts(self._db, *key, named, target.id)
+        templates: dict[str, Template] = {}
+        for template_id, sent_as in by.items():
+            template = await self._templates.get((*key, sent_as))
+            if template is not None:
+                templates[template_id] = template
+        return Surroundings(numbers, templates, target, resend.include_uncertain)
+
+    async def _windows(
+        self, resend: Resend, olds: Sequence[Old], around: Surroundings, now: datetime
+    ) -> dict[str, set[int]]:
+        """By number: whose window is open."""
+        asked: dict[str, list[int]] = {}
+        for old in olds:
+            number = around.number_of(old)
+            if free_form(old) and number is not None:
+                asked.setdefault(number.id, []).append(old.recipient_hash)
+        return {
+            number_id: await batches.with_open_window(
+                self._db.hot, resend.organization_id, number_id, hashes, now - WINDOW
+            )
+            for number_id, hashes in asked.items()
+        }
+
+    def _batch(
+        self,
+        resend: Resend,
+        organization: Organization,
+        around: Surroundings,
+        chosen: Sequence[Old],
+        skipped: Skipped,
+        *,
+        batch_id: str,
+        now: datetime,
+    ) -> NewBatch:
+        senders = [number for old in chosen if (number := around.number_of(old)) is not None]
+        templates = [around.template_of(old) for old in chosen]
+        kind, kinds = common([old.type for old in chosen])
+        number_id, number_ids = common([number.id for number in senders])
+        template_id, template_ids = common([template and template.id for template in templates])
+        campaign_id, campaign_ids = common([old.campaign_id for old in chosen])
+        held = {number.id: held_ms(number, organization, now) for number in senders}
+        category = common([template and template.category for template in templates])[0]
+        return NewBatch(
+            organization_id=resend.organization_id,
+            env=resend.env,
+            id=batch_id,
+            channel=CHATAPP,
+            number_id=number_id if chosen else resend.number_id,
+            type=kind or TEMPLATE,
+            template_id=template_id,
+            klass=CLASS_OF[Priority.BULK],
+            campaign_id=campaign_id,
+            ttl_ms=_ttl_ms(category),
+            held_base_ms=0 if number_id is None else held[number_id],
+            accepted_at=now,
+            requested=len(chosen) + skipped.count,
+            recipients=Recipients(
+                [old.recipient for old in chosen],
+                [old.recipient_hash for old in chosen],
+                [old.template_vars for old in chosen],
+                [old.metadata for old in chosen],
+                kinds,
+                template_ids,
+                [old.payload for old in chosen],
+                [old.id for old in chosen],
+                number_ids,
+                campaign_ids,
+                None if number_ids is None else [held[number.id] for number in senders],
+            ),
+            skipped=skipped.count,
+            skipped_reasons=orjson.dumps(skipped.reasons).decode(),
+            errors=orjson.dumps(skipped.errors).decode(),
+            created_by_id=resend.by.id,
+            key_hash=resend.key_hash,
+            fingerprint=resend.fingerprint,
+            entry=entry_of(
+                self._ids,
+                resend.by,
+                "message.resend",
+                organization_id=resend.organization_id,
+                env=resend.env,
+                target_id=batch_id,
+                details={"requested": len(chosen) + skipped.count, "includeUncertain": resend.include_uncertain},
+            ),
+        )
+
+
+def _in_window(old: Old, around: Surroundings, windows: Mapping[str, set[int]]) -> bool:
+    number = around.number_of(old)
+    return number is not None and old.recipient_hash in windows.get(number.id, ())
+
+
+def _ttl_ms(category: TemplateCategory | None) -> int:
+    """Of bulk messages; of codes only when there is nothing else among them."""
+    return int(default_ttl(category, Priority.BULK).total_seconds() * 1000)

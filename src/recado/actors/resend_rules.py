@@ -1,0 +1,102 @@
+"""Which of many failed messages can be sent again, and why the others cannot (C15.4)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from recado.actors.acceptance_rules import TEMPLATE, TemplateShapes, check_state
+from recado.domain.batch import MAX_ERRORS
+from recado.domain.errors import Problem
+from recado.domain.message import MessageStatus
+from recado.storage.numbers import Number
+from recado.storage.resends import Old
+from recado.storage.templates import Template
+
+NOT_FOUND: Final = "NOT_FOUND"
+UNCERTAIN: Final = "OUTCOME_UNKNOWN"
+
+_TEXTS: Final = {
+    NOT_FOUND: "There is no such chat-app message.",
+    "INVALID_STATE": "Only an outbound message that failed is sent again.",
+    "ALREADY_REPLACED": "The message has been replaced by another.",
+    UNCERTAIN: "The message may have left: its outcome is unknown.",
+    "REFERENCE_NOT_FOUND": "Its number or its template does not exist any more, or not on that number.",
+    "NUMBER_UNAVAILABLE": "Its number is neither connected nor flagged.",
+    "TEMPLATE_NOT_APPROVED": "Its template is not approved.",
+    "TEMPLATE_VARS_MISMATCH": "Its template takes other variables by now.",
+    "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours.",
+}
+
+
+@dataclass(slots=True)
+class Surroundings:
+    """What the messages need, by the ids that they name: the number that would send, and the template it would send."""
+
+    numbers: Mapping[str, Number]
+    templates: Mapping[str, Template]
+    target: Number | None  # the new number of all of them
+    include_uncertain: bool
+    shapes: TemplateShapes = field(default_factory=TemplateShapes)
+
+    def number_of(self, old: Old) -> Number | None:
+        if self.target is not None:
+            return self.target
+        return None if old.number_id is None else self.numbers.get(old.number_id)
+
+    def template_of(self, old: Old) -> Template | None:
+        return None if old.template_id is None else self.templates.get(old.template_id)
+
+
+@dataclass(slots=True)
+class Skipped:
+    """Messages that are not sent again: how many for which reason, and the first 100 of them."""
+
+    count: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    errors: list[dict[str, str]] = field(default_factory=list)
+
+    def add(self, path: str, code: str, message_id: str) -> None:
+        self.count += 1
+        self.reasons[code] = self.reasons.get(code, 0) + 1
+        if len(self.errors) < MAX_ERRORS:
+            self.errors.append({"path": path, "code": code, "message": f"{message_id}: {_TEXTS[code]}"})
+
+
+def reason_to_skip(old: Old, around: Surroundings) -> str | None:
+    """Why `old` is not sent again; None when it can be, but for the window of a free-form message."""
+    if old.direction != "outbound" or old.status != MessageStatus.FAILED:
+        return "INVALID_STATE"
+    if old.replaced_by is not None:
+        return "ALREADY_REPLACED"
+    if old.uncertain and not around.include_uncertain:
+        return UNCERTAIN
+    number, template = around.number_of(old), around.template_of(old)
+    if number is None or (template is None and old.template_id is not None):
+        return "REFERENCE_NOT_FOUND"
+    try:
+        check_state(number, template)
+    except Problem as problem:
+        return problem.code
+    if template is not None and not _fits(old, template, around.shapes):
+        return "TEMPLATE_VARS_MISMATCH"
+    return None
+
+
+def free_form(old: Old) -> bool:
+    """Whether it needs an open window (C15.2.2)."""
+    return old.type != TEMPLATE
+
+
+def common(values: Sequence[Any]) -> tuple[Any, list[Any] | None]:
+    """One value for all, or None and each its own."""
+    first = values[0] if values else None
+    return (first, None) if all(value == first for value in values) else (None, list(values))
+
+
+def _fits(old: Old, template: Template, shapes: TemplateShapes) -> bool:
+    count, header = shapes.of(template)
+    given = 0 if old.template_vars is None else len(orjson.loads(old.template_vars))
+    payload = {} if old.payload is None else orjson.loads(old.payload)
+    return given == count and header == ("text" in (payload.get("header") or ()))

@@ -1,0 +1,41 @@
+-- name: by_ids
+-- The messages with these ids, in the order in which they were asked for.
+select
+    m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
+    m.metadata, m.campaign_id, m.last_error, m.original_error, m.replaced_by
+from unnest($3::text[]) with ordinality as g (id, place)
+join messages m on m.organization_id = $1 and m.env = $2 and m.channel = 'chatapp' and m.id = g.id
+order by g.place;
+
+-- name: failed
+-- Failed messages of a batch or a campaign, the oldest first. The channel is compared so that the key cannot serve: see
+-- message_reads.sql.
+select
+    m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
+    m.metadata, m.campaign_id, m.last_error, m.original_error, m.replaced_by
+from messages m
+where
+    m.organization_id = :organization_id and m.env = :env and m.id >= :first_id and m.id < :before_id
+    and m.channel || '' = 'chatapp' and m.direction = 'outbound' and m.status = 'failed' and m.failed_at is not null
+    {conditions}
+order by m.id
+limit :limit;
+
+-- name: if_batch
+and m.batch_id = :batch_id
+
+-- name: if_campaign
+and m.campaign_id = :campaign_id
+
+-- name: if_number
+and m.number_id = :number_id
+
+-- name: counterparts
+-- The templates of number $4 with the name and the language of these.
+select old.id, new.id as counterpart
+from unnest($3::text[]) as g (id)
+join templates old on old.organization_id = $1 and old.env = $2 and old.id = g.id
+join templates new
+    on
+        new.organization_id = $1 and new.env = $2 and new.number_id = $4
+        and new.name = old.name and new.language = old.language and new.deleted_at is null;

@@ -1,0 +1,95 @@
+"""The messages that a resend is about, as they failed (C15.4)."""
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from recado.domain.errors import Unavailable
+from recado.domain.ids import MESSAGE, lowest_id
+from recado.domain.message import is_uncertain
+from recado.storage.compose import compose
+from recado.storage.message_reads import AFTER_ALL_IDS, READ_LIMIT
+from recado.storage.rows import Executor, reader
+from recado.storage.sql import load
+
+SQL = load("resends")
+
+
+@dataclass(frozen=True, slots=True)
+class Old:
+    """A message that somebody wants sent again. `payload`, `template_vars` and `metadata` are JSON texts."""
+
+    id: str
+    direction: str
+    status: str
+    type: str
+    number_id: str | None
+    recipient: str
+    recipient_hash: int
+    template_id: str | None
+    payload: str | None
+    template_vars: str | None
+    metadata: str | None
+    campaign_id: str | None
+    last_error: str | None
+    original_error: str | None
+    replaced_by: str | None
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether it may have left."""
+        return is_uncertain(self.last_error, self.original_error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailedFilter:
+    """Failed messages of a batch or a campaign; a period holds those created in [start, end)."""
+
+    batch_id: str | None = None
+    campaign_id: str | None = None
+    number_id: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+read = reader(Old)
+
+
+async def by_ids(executor: Executor, organization_id: str, env: str, ids: Sequence[str]) -> list[Old]:
+    """Those of the messages that exist here."""
+    return [read(row) for row in await executor.fetch(SQL.by_ids, organization_id, env, list(ids))]
+
+
+async def failed(executor: Executor, organization_id: str, env: str, wanted: FailedFilter, limit: int) -> list[Old]:
+    """What the filter finds, up to `limit`. Raises `Unavailable` when the database does not find it in five seconds."""
+    values = {
+        "organization_id": organization_id,
+        "env": env,
+        "first_id": MESSAGE if wanted.start is None else lowest_id(MESSAGE, wanted.start),
+        "before_id": AFTER_ALL_IDS if wanted.end is None else lowest_id(MESSAGE, wanted.end),
+        "batch_id": wanted.batch_id,
+        "campaign_id": wanted.campaign_id,
+        "number_id": wanted.number_id,
+        "limit": limit,
+    }
+    given = [
+        (wanted.batch_id, SQL.if_batch),
+        (wanted.campaign_id, SQL.if_campaign),
+        (wanted.number_id, SQL.if_number),
+    ]
+    conditions = "\n".join(condition for value, condition in given if value is not None)
+    statement, arguments = compose(SQL.failed.replace("{conditions}", conditions), values)
+    try:
+        async with asyncio.timeout(READ_LIMIT):
+            return [read(row) for row in await executor.fetch(statement, *arguments)]
+    except TimeoutError:
+        raise Unavailable("The messages take too long to find; narrow the filter by a period.") from None
+
+
+async def counterparts(
+    executor: Executor, organization_id: str, env: str, template_ids: Collection[str], number_id: str
+) -> Mapping[str, str]:
+    """By template: the one of another number that has its name and language."""
+    rows = await executor.fetch(SQL.counterparts, organization_id, env, sorted(template_ids), number_id)
+    return {row["id"]: row["counterpart"] for row in rows}
