@@ -238,8 +238,14 @@ class NumberActor(Actor):
         self._errands.wake_in(READ_AGAIN_AFTER)
 
     async def _release(self, reason: WaitReason, template_id: str | None = None, owner: str | None = None) -> None:
-        while await self._holding.release(reason, template_id, owner):
-            self._errands.tell(Look())
+        while True:
+            try:
+                if not await self._holding.release(reason, template_id, owner):
+                    return
+            except Unavailable:  # nobody else lets them go before the rescuer looks
+                await self._clock.sleep(READ_AGAIN_AFTER)
+            else:
+                self._errands.tell(Look())
 
     async def _read_again(self) -> None:
         """The number or its organization was changed: what waited for that may go on."""

@@ -1,6 +1,7 @@
-"""What time settles: claims of a dead process become uncertain, uncertain ones fail after a day, and lives run out.
+"""What time settles: claims of a dead process become uncertain, uncertain ones fail after a day, lives run out.
 
-It also watches the ownership of the numbers: a process that lost it can claim nothing and must end (C14.5).
+What was held for a reason that is gone goes on, though nobody released it. And it watches the ownership of the
+numbers: a process that lost it can claim nothing and must end (C14.5).
 """
 
 import asyncio
@@ -25,6 +26,7 @@ log = structlog.get_logger()
 
 LOOK_EVERY = 2.0  # seconds
 SETTLE_EVERY = 60.0  # seconds (C32)
+OVERTAKEN_EVERY = 600.0  # seconds: reads whatever is held without end
 LAST_CLAIMS = 90.0
 """Seconds after a takeover in which a claim of the process before may still commit: longer than any statement takes."""
 ABANDONED_AFTER = timedelta(seconds=120)
@@ -47,6 +49,9 @@ class Rescuer:
         self._lost = lost
         self._watch = Periodic("ownership", LOOK_EVERY, self.watch, records.clock)
         self._settling = Periodic("expiry", SETTLE_EVERY, self.settle, records.clock)
+        self._overtaken = Periodic(
+            "overtaken holds", OVERTAKEN_EVERY, self.release_overtaken, records.clock, at_once=True
+        )
         self._taken_over_at = 0.0
 
     async def start(self) -> None:
@@ -55,8 +60,10 @@ class Rescuer:
         await self._rescue()
         await self._watch.start()
         await self._settling.start()
+        await self._overtaken.start()
 
     async def stop(self) -> None:
+        await self._overtaken.stop()
         await self._settling.stop()
         await self._watch.stop()
 
@@ -78,6 +85,14 @@ class Rescuer:
         await self._rescue()
         await self._give_up()
         await self._expire()
+
+    async def release_overtaken(self) -> None:
+        """Make ready what waits for a change that has come; the poller finds it."""
+        count = 0
+        while released := len(await dispatch.release_overtaken(self._records.db)):
+            count += released
+        if count:
+            log.info("holds_overtaken", count=count)
 
     async def _give_up(self) -> None:
         now = self._records.clock.now()
@@ -106,8 +121,7 @@ class Rescuer:
                     now,
                     due_at=row["due_at"],
                     ttl=timedelta(
-                        milliseconds=row["ttl_ms"]
-                        + self._records.owners.held_ms(row["owner"], row["due_at"], now)
+                        milliseconds=row["ttl_ms"] + self._records.owners.held_ms(row["owner"], row["due_at"], now)
                     ),
                     held_base_ms=row["held_base_ms"],
                     obeys_quiet_hours=marketing or row["class"] == BULK,

@@ -64,6 +64,8 @@ class TemplateFacts:
 
 _NOT_SENDING = frozenset({NumberStatus.PENDING, NumberStatus.AVAILABLE, NumberStatus.DISCONNECTED})
 _TEMPLATE_GONE = frozenset({TemplateStatus.REJECTED, TemplateStatus.DISABLED})
+TEMPLATE_WAITS = frozenset(TemplateStatus) - _TEMPLATE_GONE - {TemplateStatus.APPROVED}
+"""States of a template in which its messages wait."""
 
 
 def number_hold(standing: Standing) -> Hold | None:

@@ -5,6 +5,8 @@
 -- rows of `dispatch` one by one through the key (`lateral … offset 0`) and then touches them by their place: no plan can scan
 -- the queue instead. A row that another changed at the same moment has a new place, and is left alone: claims and settlements
 -- answer the rows that they left, and settlements run once more for those.
+-- A block that is chosen with `limit … for update skip locked` is chosen once, as an array or a materialized list: as a plain
+-- subquery it may be joined from inside, and is then chosen anew, and its rows locked again, for each row of the table.
 
 -- name: take_epoch
 -- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
@@ -404,14 +406,14 @@ update dispatch d
 set not_before = 'infinity', reason = 'template_state'
 where
     d.organization_id = $1
-    and d.id in (
+    and d.id = any(array(
         select q.id from dispatch q
         where
             q.organization_id = $1 and q.number_id = $2 and q.template_id = $3
             and q.not_before is null and q.claimed_epoch is null
         limit $4
         for update skip locked
-    )
+    ))
 returning d.id;
 
 -- name: release
@@ -420,7 +422,7 @@ update dispatch d
 set not_before = null, reason = null, detail = null
 where
     d.organization_id = $1
-    and d.id in (
+    and d.id = any(array(
         select q.id from dispatch q
         where
             q.organization_id = $1 and q.number_id = $2 and q.reason = $3
@@ -429,20 +431,57 @@ where
         order by q.id
         limit $5
         for update skip locked
-    )
+    ))
 returning d.id;
+
+-- name: release_overtaken
+-- Rows without a moment whose reason is gone: the process died, or the database was away, between the change and the
+-- release. $1: the states in which a template is waited for.
+with overtaken as materialized (
+    select d.organization_id, d.id
+    from dispatch d
+    where
+        d.not_before = 'infinity' and d.claimed_epoch is null
+        and case d.reason
+            when 'number_state' then exists (
+                select from numbers n
+                where
+                    n.organization_id = d.organization_id and n.id = d.number_id
+                    and (n.status = 'connected' or (n.status = 'flagged' and d.class = 0))
+            )
+            when 'template_state' then not exists (
+                select from templates t
+                where
+                    t.organization_id = d.organization_id and t.id = d.template_id and t.deleted_at is null
+                    and t.status = any($1::text[])
+            )
+            when 'owner_paused' then not exists (
+                select from batches b
+                where b.organization_id = d.organization_id and b.env = d.env and b.id = d.owner and b.status = 'paused'
+            )
+            else false
+        end
+    limit $2
+    for update of d skip locked
+)
+update dispatch d
+set not_before = null, reason = null, detail = null
+from overtaken o
+where d.organization_id = o.organization_id and d.id = o.id
+returning d.organization_id, d.env, d.number_id;
 
 -- name: release_due
 -- Rows whose moment has come.
-update dispatch d
-set not_before = null, reason = null, detail = null
-from (
+with due as materialized (
     select organization_id, id from dispatch
     where not_before <= $1 and claimed_epoch is null
     order by not_before
     limit $2
     for update skip locked
-) due
+)
+update dispatch d
+set not_before = null, reason = null, detail = null
+from due
 where d.organization_id = due.organization_id and d.id = due.id
 returning d.organization_id, d.env, d.number_id;
 

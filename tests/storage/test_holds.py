@@ -1,0 +1,120 @@
+"""Holds without a moment of their own: let go in blocks, and found when their reason is gone."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recado.domain.ids import BATCH, MESSAGE, NUMBER, TEMPLATE, IdSource
+from recado.engine.clock import SystemClock, VirtualClock
+from recado.storage import dispatch, messages
+from recado.storage.messages import NewMessage
+from recado.storage.postgres import Database
+
+CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
+IDS = IdSource(CLOCK, random.Random(6))
+NOW = CLOCK.now()
+ORGANIZATION, ENV = "org_" + "0" * 21, "test"
+
+ADD_NUMBER = """
+insert into numbers (organization_id, id, env, phone_number_id, business_account_id, display_phone, status,
+    quality_rating, messaging_tier, per_second, per_day, byo, profile, revision, updated_at)
+values ($1, $2, 'test', 'phone', 'account', '+55119', $3, 'green', 'unlimited', 80, 1000, false, '{}', 1, now())
+"""
+ADD_TEMPLATE = """
+insert into templates (organization_id, id, env, number_id, name, language, category, status, components, version,
+    revision, updated_at)
+values ($1, $2, 'test', $3, 'name', 'pt-BR', 'utility', $4, '[]', 1, 1, now())
+"""
+
+
+async def held(
+    db: Database, reason: str, *, number: str = NUMBER + "0" * 21, klass: int = 1, template: str | None = None
+) -> str:
+    """A message that was held without end, for this reason."""
+    message_id = IDS.new(MESSAGE)
+    fields: dict[str, Any] = {
+        "organization_id": ORGANIZATION, "env": ENV, "channel": "chatapp", "id": message_id, "number_id": number,
+        "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": klass, "force": False,
+        "template_id": template, "payload": None, "template_vars": None, "metadata": None, "campaign_id": None,
+        "scheduled_at": None, "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW,
+    }  # fmt: skip
+    assert await messages.accept(db, [NewMessage(**fields)]) == [messages.STORED]
+    await db.execute("update dispatch set not_before = 'infinity', reason = $2 where id = $1", message_id, reason)
+    return message_id
+
+
+async def ready(db: Database, message_id: str) -> bool:
+    row = await db.fetchrow("select not_before, reason from dispatch where id = $1", message_id)
+    return (row["not_before"], row["reason"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("status", "klass", "goes_on"),
+    [("connected", 1, True), ("flagged", 0, True), ("flagged", 1, False), ("disconnected", 0, False)],
+)
+async def test_what_waits_for_a_number_goes_on_when_it_is_back(
+    database: Database, status: str, klass: int, goes_on: bool
+) -> None:
+    number = IDS.new(NUMBER)
+    await database.execute(ADD_NUMBER, ORGANIZATION, number, status)
+    message = await held(database, "number_state", number=number, klass=klass)
+
+    released = await dispatch.release_overtaken(database)
+
+    assert released == ([(ORGANIZATION, ENV, number)] if goes_on else [])
+    assert await ready(database, message) is goes_on
+
+
+@pytest.mark.parametrize(
+    ("status", "goes_on"),
+    [("approved", True), ("rejected", True), ("disabled", True), ("paused", False), ("draft", False), (None, True)],
+)
+async def test_what_waits_for_a_template_goes_on_when_it_can_be_sent_or_never_will(
+    database: Database, status: str | None, goes_on: bool
+) -> None:
+    template = IDS.new(TEMPLATE)
+    if status is not None:
+        await database.execute(ADD_TEMPLATE, ORGANIZATION, template, IDS.new(NUMBER), status)
+    message = await held(database, "template_state", template=template)
+
+    await dispatch.release_overtaken(database)
+
+    assert await ready(database, message) is goes_on
+
+
+async def test_what_waits_for_a_batch_that_is_not_paused_goes_on(database: Database) -> None:
+    message = await held(database, "owner_paused")
+    await database.execute("update dispatch set owner = $2 where id = $1", message, IDS.new(BATCH))
+
+    await dispatch.release_overtaken(database)
+
+    assert await ready(database, message)
+
+
+async def test_what_is_uncertain_stays_so(database: Database) -> None:
+    message = await held(database, "uncertain")
+    await database.execute("update dispatch set claimed_epoch = 1, claimed_at = $2 where id = $1", message, NOW)
+
+    assert await dispatch.release_overtaken(database) == []
+    assert not await ready(database, message)
+
+
+async def test_a_block_is_chosen_once_however_the_statement_is_joined(database: Database) -> None:
+    """Chosen from inside a join, it would be chosen anew for each row of the table."""
+    for name in ("release", "release_due", "hold_template", "release_overtaken"):
+        types = {
+            "release": "(text, text, text, text, integer, text)", "release_due": "(timestamptz, integer)",
+            "hold_template": "(text, text, text, integer)", "release_overtaken": "(text[], integer)",
+        }[name]  # fmt: skip
+        nulls = ", ".join(["null"] * (types.count(",") + 1))
+        async with database.acquire() as connection:
+            await connection.execute(f"prepare one{types} as {getattr(dispatch.SQL, name)}")
+            for way in ("enable_hashjoin", "enable_mergejoin", "enable_material"):
+                await connection.execute(f"set {way} = off")
+            await connection.execute("set plan_cache_mode = force_generic_plan")
+            plan = "\n".join(row[0] for row in await connection.fetch(f"explain execute one({nulls})"))
+            await connection.execute("deallocate one")
+            await connection.execute("reset all")
+        assert "InitPlan" in plan or "CTE Scan" in plan, f"{name}:\n{plan}"
