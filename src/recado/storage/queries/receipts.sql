@@ -174,21 +174,22 @@ from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
 -- name: take_parked
 -- Reports whose message may be known by now. They are gone when the transaction commits.
 delete from parked_reports
-where id in (
+where id = any(array(
     select id from parked_reports where retry_at <= $1 order by retry_at limit $2 for update skip locked
-)
+))
 returning id, organization_id, number_id, event, give_up_at;
 
 -- name: take_sandbox
 -- Sandbox reports that are due. They are gone when the transaction commits.
-delete from sandbox_reports s
-using (
+with due as materialized (
     select organization_id, message_id, step from sandbox_reports
     where due_at <= $1
     order by due_at
     limit $2
     for update skip locked
-) due
+)
+delete from sandbox_reports s
+using due
 where s.organization_id = due.organization_id and s.message_id = due.message_id and s.step = due.step
 returning s.organization_id, s.message_id, s.step, s.due_at, s.number_id, s.event;
 
