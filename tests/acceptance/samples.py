@@ -121,6 +121,12 @@ async def paused_batch(api: Api, tenant: Tenant) -> Request:
     return request
 
 
+@sample("resendMessages")
+async def nothing_that_failed(api: Api, tenant: Tenant) -> Request:
+    """Only a message that waits: it is skipped, and the batch has nobody to send to."""
+    return Request(body={"messageIds": [tenant.ids[MESSAGE]], "includeUncertain": False})
+
+
 @sample("getCampaign")
 async def one_campaign(api: Api, tenant: Tenant) -> Request:
     return Request({"campaignId": tenant.ids[CAMPAIGN]})

@@ -177,7 +177,7 @@ class Place:
 async def place(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Place]:
     port = free_port()
     side = request.param(port)
-    service = Service(tmp_path, LOG_LEVEL="debug", **side.settings)
+    service = Service(tmp_path, LOG_LEVEL="debug", BILLING_ENABLED="false", **side.settings)
     simulator = Program(
         tmp_path,
         "simulator",

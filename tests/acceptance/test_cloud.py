@@ -92,6 +92,7 @@ async def line(tmp_path: Path) -> AsyncIterator[Line]:
     try:
         await until(lambda: re.search("listens on", simulator.output.read_text()), PATIENCE, "the simulator listens")
         async with running(service), Api(service.url, service.key("live")) as api:
+            service.command("wallet", "credit", "--env", "live", "--coins", "100000", "--reference", "1", "--json")
             yield Line(service, f"http://127.0.0.1:{port}", api)
     finally:
         simulator.end(signal.SIGKILL)

@@ -14,7 +14,7 @@ from recado.http.route import Access
 SCOPES = {
     "messages:read": "listMessages getMessage listBatches getBatch",
     "campaigns:read": "listCampaigns getCampaign",
-    "messages:send": "createMessage reprocessMessage archiveMessage simulateInbound "
+    "messages:send": "createMessage reprocessMessage resendMessages archiveMessage simulateInbound "
     "createBatch pauseBatch resumeBatch cancelBatch",
     "messages:force": "forceMessage",
     "numbers:read": "listNumbers getNumber getNumberHealth getNumberUsage getNumberUsageSeries",
@@ -32,7 +32,13 @@ SCOPES = {
     "webhooks:write": "createWebhook updateWebhook deleteWebhook rotateWebhook testWebhook "
     "replayWebhook replayWebhookDelivery",
 }
-CLASSES = {"createBatch": "bulk", "createMessage": "send", "replayWebhook": "bulk", "replayWebhookDelivery": "bulk"}
+CLASSES = {
+    "createBatch": "bulk",
+    "createMessage": "send",
+    "replayWebhook": "bulk",
+    "replayWebhookDelivery": "bulk",
+    "resendMessages": "bulk",
+}
 
 # A request that nobody gets past the steps before parsing with (C2.6): not one of its parts is right.
 RUBBISH = {"query": {"limit": "x", "from": "x"}, "body": None, "raw": b"{", "headers": {"If-Match": '"0"'}}

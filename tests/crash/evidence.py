@@ -55,13 +55,13 @@ class Evidence:
         )
 
     def unheard(self, died: datetime) -> set[str]:
-        """What stayed claimed from around the provider's death without a request on its record."""
-        claimed = self.rows.claimed
-        recorded = {request.id for request in self.requests if died - CLAIMED_BEFORE <= request.at <= died}
+        """What stayed claimed from around the provider's death without a request on its record since the claim."""
+        latest = {request.id: request.at for request in self.requests}
         return {
             message_id
-            for message_id, at in claimed.items()
-            if died - CLAIMED_BEFORE <= at <= died + ANSWER_ON_ITS_WAY and message_id not in recorded
+            for message_id, at in self.rows.claimed.items()
+            if died - CLAIMED_BEFORE <= at <= died + ANSWER_ON_ITS_WAY
+            and (message_id not in latest or latest[message_id] < at)
         }
 
 

@@ -92,13 +92,15 @@ def uncharged(index: int, **held: int) -> Callable[[Evidence], Evidence]:
     return changed
 
 
-def batch(*indices: int, status: str = "completed", **counts: int) -> Callable[[Evidence], Evidence]:
+def batch(
+    *indices: int, status: str = "completed", orders: tuple[str, ...] = (), **counts: int
+) -> Callable[[Evidence], Evidence]:
     """As if these messages had been one batch of a campaign. `counts`: what its totals say instead of the truth."""
 
     def changed(it: Evidence) -> Evidence:
         letters = [one for one in it.letters if one.ids[0] not in {f"msg_{index}" for index in indices}]
         people = {letter(index).recipient: letter(index).marker for index in indices}
-        mailing = Mailing("mailing", people, SENDER, "spring", ["btc_1"], 1)
+        mailing = Mailing("mailing", people, SENDER, "spring", ["btc_1"], 1, orders)
         tagged = {
             name: {**each, "batchId": "btc_1", "campaignId": "spring"}
             for name, each in it.messages.items()
@@ -250,6 +252,11 @@ FAULTS |= {
     ),
     "no answer named btc_1": (batch(3, 4), unasked),
     "btc_1 is running, and none of its messages": (batch(3, 4, status="running"),),
+    "btc_1 is canceled, and none of its messages": (batch(3, 4, status="canceled"),),
+    "msg_3 is archived": (
+        batch(3, 4, status="canceled", orders=("cancel",)),
+        with_message(3, status="archived", batchId="btc_1"),
+    ),
     "the totals of btc_1 say": (batch(3, 4, delivered=1),),
     "the totals of spring say": (batch(3, 4), with_message(5, campaignId="spring")),
 }
@@ -318,6 +325,21 @@ ALLOWED: dict[str, tuple[Callable[[Evidence], Evidence], ...]] = {
         provider_died(0.3, msg_3=0.29),
     ),
     "sent in a batch": (batch(3, 4),),
+    "withdrawn with its batch": (
+        batch(3, 4, status="canceled", orders=("cancel",)),
+        with_message(3, status="archived", batchId="btc_1", campaignId="spring", sentAt=None),
+        with_events(3),
+        uncharged(3),
+        of_third(lambda it: []),
+        with_rows(totals={key: Counts(2, read=1, archived=1, charged_coins=6) for key in ("btc_1", "spring")}),
+    ),
+    "slowed down, and not seen again by the provider that died": (
+        with_message(3, **UNCERTAIN),
+        with_events(3),
+        uncharged(3, msg_3=6),
+        of_third(lambda it: [replace(it, outcome=Given.SLOW_DOWN, at=at(0))]),
+        provider_died(0.3, msg_3=0.29),
+    ),
     "told twice": (with_arrivals(lambda it: [*it, it[0]]),),
 }
 

@@ -14,6 +14,7 @@ REQUEST_LIMIT = 5.0  # seconds without an answer until the request is repeated
 REPEATED_SHARE = 0.03  # of the answered requests, once more: the answer must be the same message
 CAMPAIGNS = ("spring", None, None, None)
 MAILING_EVERY, MAILING = 100, 40  # one batch among so many single messages, to so many recipients
+ORDERS = ((), (), ("pause", "resume"), ("cancel",), ("pause", "cancel"))
 LARGE_MAILING_AT, LARGE_MAILING = 200, 1_010  # one that is made in two blocks
 PRIORITIES = ("critical", "normal", "normal", "normal", "bulk")
 
@@ -40,6 +41,7 @@ class Letter:
     ids: list[str] = field(default_factory=list)  # every message id that a 201 named, in order, each once
     tries: int = 0
     campaign: str | None = None
+    in_the_dark: bool = False  # a request since the last answer had none
 
 
 @dataclass(slots=True)
@@ -52,6 +54,8 @@ class Mailing:
     campaign: str | None = None
     ids: list[str] = field(default_factory=list)  # every batch id that a 202 named
     tries: int = 0
+    orders: tuple[str, ...] = ()  # given once it is accepted
+    in_the_dark: bool = False  # as for letters
 
 
 class Traffic:
@@ -98,6 +102,9 @@ class Traffic:
             await asyncio.sleep(at - loop.time())
             mail = self._next()
             await self._sent(mail)
+            if isinstance(mail, Mailing) and mail.ids:
+                for order in mail.orders:
+                    await self._ordered(mail, order)
             if self._random.random() < REPEATED_SHARE:
                 await self._sent(mail)
 
@@ -110,6 +117,7 @@ class Traffic:
             size = LARGE_MAILING if count == self._large_at - 1 else MAILING
             recipients = dict(self._person() for _ in range(size))
             mailing = Mailing(f"mailing-{self._seed}-{count:06}", recipients, sender, campaign)
+            mailing.orders = draw.choice(ORDERS)
             self.mailings.append(mailing)
             return mailing
         recipient, marker = self._person()
@@ -126,26 +134,38 @@ class Traffic:
 
     async def _sent(self, mail: Letter | Mailing) -> None:
         path, body = ("/messages", _letter(mail)) if isinstance(mail, Letter) else ("/messages/bulk", _mailing(mail))
+        answer = await self._answer(mail, path, body, mail.key)
+        if answer is not None:
+            self._note(mail, answer)
+
+    async def _ordered(self, mailing: Mailing, order: str) -> None:
+        """Move the batch; where it is over, or a request without an answer has moved it, there is nothing to do."""
+        await self._answer(mailing, f"/v2/batches/{mailing.ids[0]}/{order}", None, None, done="INVALID_STATE")
+
+    async def _answer(
+        self, mail: Letter | Mailing, path: str, body: Any, key: str | None, done: str | None = None
+    ) -> Any:
+        """What a request is answered at last; None for a refusal, which is expected with the code `done` only."""
         while True:
             mail.tries += 1
             try:
-                answer = await self._api.call("POST", path, body, key=mail.key, timeout=REQUEST_LIMIT)
+                return await self._api.call("POST", path, body, key=key, timeout=REQUEST_LIMIT)
             except Refused as refusal:
+                if done is not None and refusal.body.get("code") == done:
+                    return None
                 if refusal.status not in (409, 503):
                     self.unexpected.append(str(refusal))
-                    return
+                    return None
             except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
-                pass  # no answer, or half of one: nobody knows whether it was accepted
-            else:
-                self._note(mail, answer)
-                return
+                mail.in_the_dark = True  # no answer, or half of one: nobody knows whether it was accepted
             await asyncio.sleep(self._random.uniform(0.05, 0.2))
 
     def _note(self, mail: Letter | Mailing, answer: Any) -> None:
         if answer["id"] not in mail.ids:
-            if mail.ids and answer.get("replayed", True):
+            if mail.ids and answer.get("replayed", True) and not mail.in_the_dark:
                 self.unexpected.append(f"{answer['id']} was answered as the replay of {mail.ids[-1]}")
             mail.ids.append(answer["id"])
+        mail.in_the_dark = False
 
 
 def _letter(letter: Letter) -> dict[str, Any]:

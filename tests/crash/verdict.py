@@ -16,6 +16,7 @@ SECOND = timedelta(seconds=1)
 CLAIM_AHEAD = 0.05  # seconds: rows may be claimed that much before their departure
 ON_THE_WIRE = 0.1  # seconds in which a call that has begun reaches the provider
 SETTLED_WITHIN = timedelta(seconds=3)  # of the answer: the commit of an outcome, on a loaded machine
+PUT_OFF = (Given.SLOW_DOWN, Given.CODED)  # all error codes of these rounds ask for another try
 STAMPED_LATE = timedelta(milliseconds=400)  # the provider's stamp of a request whose departure nobody recorded
 
 
@@ -80,6 +81,8 @@ def wrong_ends(evidence: Evidence) -> Iterable[str]:
         of_this = requests.get(message_id, ())
         end = "uncertain" if is_uncertain(message) else message["status"]
         allowed = _allowed_ends(of_this, message_id in in_doubt)
+        if evidence.rows.batches.get(message.get("batchId", "")) == "canceled" and not _was_taken(of_this):
+            allowed |= {"archived"}
         if end not in allowed:
             history = [(it.outcome.value, it.receipts, f"{it.at:%T.%f}", it.answered_at is not None) for it in of_this]
             why = message.get("waiting") or message.get("lastError")
@@ -90,11 +93,16 @@ def wrong_ends(evidence: Evidence) -> Iterable[str]:
         yield from (f"{message_id} is {end} without {stamp}" for stamp in stamps if not message.get(stamp))
 
 
+def _was_taken(requests: Sequence[Request]) -> bool:
+    """Whether the provider did more than put it off."""
+    return bool(requests) and requests[-1].outcome not in PUT_OFF
+
+
 def _allowed_ends(requests: Sequence[Request], in_doubt: bool) -> set[str]:
     """How a message may end that the provider was asked to send like this. `in_doubt`: under way at a kill."""
-    last = requests[-1] if requests else None
-    if last is None or last.outcome in (Given.SLOW_DOWN, Given.CODED):  # all codes here ask for another try
+    if not _was_taken(requests):
         return {"uncertain"} if in_doubt else set()
+    last = requests[-1]
     if last.outcome is Given.REFUSED:
         return {"failed", "uncertain"} if in_doubt else {"failed"}
     told = {"failed"} if "failed" in last.receipts else {"read"} if last.receipts else set()

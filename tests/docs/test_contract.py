@@ -29,7 +29,7 @@ from recado.http.routes.number_models import NumberOut
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
-from recado.http.routes.organization_models import OrganizationOut
+from recado.http.routes.organization_models import AdministeredOrganizationOut
 from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
@@ -202,7 +202,7 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C15.6", CampaignOut),
         ("C23.1", WebhookOut),
         ("C23.3", DeliveryDetail),
-        ("C24.1", OrganizationOut),
+        ("C24.1", AdministeredOrganizationOut),
         ("C24.1", CreditOut),
         ("C25.1", LedgerEntryOut),
         ("C25.1", PriceOut),

@@ -1,5 +1,6 @@
 """docs/demonstration.md: its three terminals, pasted into three shells as they are."""
 
+import json
 import os
 import re
 import signal
@@ -87,3 +88,5 @@ async def test_the_three_terminals_show_what_the_page_says(
     assert counted is not None, done.stdout
     assert int(counted[1]) > 900
     assert counted[2] == "0"
+    wallet = json.loads(done.stdout[done.stdout.rindex("\n{") :])
+    assert (wallet["balanceCoins"], wallet["heldCoins"]) == (100_000_000 - 600 * int(counted[1]), 0)

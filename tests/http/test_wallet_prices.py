@@ -1,10 +1,14 @@
 """The prices in force over HTTP, with tier and volume (C25.3)."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, date, datetime, timedelta
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
+from recado.http.routes.organization_models import PriceKind
+
+ADMIN = "the administrator of the tests"
 TIERS = {
     ("sms", "premium", "segment"): ([1_000, 900, 800, 700], 3_500),
     ("sms", "otp", "segment"): ([1_200, 1_100, 1_000, 900], 4_200),
@@ -110,3 +114,79 @@ async def test_prices_are_in_force_from_their_day_until_their_end(api: Any) -> N
         assert by_kind(await prices(api))["chatapp", "utility"]["coins"][0] == 444
     finally:
         await api.database.execute("delete from prices where organization_id is not null")
+
+
+async def agree(api: Any, overrides: Any, **how: Any) -> Any:
+    path = f"/v2/admin/organizations/{api.organizations[0].organization.id}"
+    return await api.patch(path, {"priceOverrides": overrides}, token=ADMIN, **how)
+
+
+@pytest.fixture
+async def agreeing(api: Any) -> AsyncIterator[Any]:
+    yield api
+    await api.database.execute("delete from prices where organization_id is not null")
+
+
+async def test_the_administrator_agrees_prices_with_one_organization(agreeing: Any) -> None:
+    api = agreeing
+    await prices(api)  # remembered from here on
+    overrides = {
+        "chatapp_utility": {"coins": [500, 400, 300, 200], "internationalCoins": 1_500},
+        "chatapp_marketing": {"internationalCoins": 8_000},
+        "email": {"coins": [0, 0, 0, 0]},
+    }
+    answer = await agree(api, overrides)
+    assert (answer.status, answer.body["priceOverrides"], answer.etag) == (200, overrides, '"2"')
+    kinds = by_kind(await prices(api))
+    assert kinds["chatapp", "utility"]["coins"] == [500, 400, 300, 200]
+    assert kinds["chatapp", "utility"]["internationalCoins"] == 1_500
+    assert kinds["chatapp", "marketing"]["coins"] == [4_500] * 4
+    assert kinds["chatapp", "marketing"]["internationalCoins"] == 8_000
+    assert kinds["email", "email"]["unitCoins"] == 0
+    assert by_kind(await prices(api, organization=1))["chatapp", "utility"]["coins"] == [600, 550, 500, 450]
+
+    again = await agree(api, overrides)
+    assert again.etag == '"2"'
+    other = await agree(api, {"email": {"coins": [9, 9, 9, 9]}, "social": {}})
+    assert other.body["priceOverrides"] == {"email": {"coins": [9, 9, 9, 9]}}
+    assert by_kind(await prices(api))["chatapp", "utility"]["coins"] == [600, 550, 500, 450]
+    none = await agree(api, None)
+    assert (none.body["priceOverrides"], none.etag) == ({}, '"4"')
+    assert by_kind(await prices(api))["email", "email"]["unitCoins"] == 30
+    audited = (await api.get("/v2/audit?action=organization.update")).body["items"]
+    assert [entry["details"] for entry in audited] == [{"fields": ["price_overrides"]}] * 3
+
+
+async def test_prices_that_were_agreed_before_can_still_be_told(agreeing: Any) -> None:
+    api = agreeing
+    await agree(api, {"email": {"coins": [9, 9, 9, 9]}})
+    await agree(api, {"email": {"coins": [8, 8, 8, 8]}})
+    rows = await api.database.fetch(
+        "select coins, valid_until is null as valid from prices where organization_id is not null and tier = 1"
+    )
+    assert {(row["coins"], row["valid"]) for row in rows} == {(9, False), (8, True)}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        ([], "/priceOverrides"),
+        ({"pigeon": {"coins": [1, 1, 1, 1]}}, "/priceOverrides/pigeon"),
+        ({"email": None}, "/priceOverrides/email"),
+        ({"email": {"coins": [1, 1, 1]}}, "/priceOverrides/email/coins"),
+        ({"email": {"coins": [1, 1, 1, -1]}}, "/priceOverrides/email/coins/3"),
+        ({"email": {"coins": [1, 1, 1, 1.5]}}, "/priceOverrides/email/coins/3"),
+        ({"email": {"internationalCoins": 10**9 + 1}}, "/priceOverrides/email/internationalCoins"),
+        ({"email": {"internationalCoins": "5"}}, "/priceOverrides/email/internationalCoins"),
+    ],
+)
+async def test_prices_of_another_form_are_refused(api: Any, overrides: Any, path: str) -> None:
+    answer = await agree(api, overrides)
+    assert (answer.status, answer.code) == (422, "VALIDATION_ERROR")
+    assert [error["path"] for error in answer.body["errors"]] == [path]
+    assert await api.database.fetchval("select count(*) from prices where organization_id is not null") == 0
+
+
+async def test_a_price_can_be_agreed_for_every_kind_of_the_table(api: Any) -> None:
+    kinds = await api.database.fetch("select distinct kind from prices where organization_id is null")
+    assert {row["kind"] for row in kinds} == set(get_args(PriceKind))

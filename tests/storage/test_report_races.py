@@ -97,6 +97,20 @@ async def test_a_report_that_meets_the_settlement_of_its_call_moves_the_message_
     assert later == {message_id: []}
 
 
+async def is_delivered(connection: Any, message_id: str) -> None:
+    await receipts.apply(connection, [report(message_id, "delivered")], NOW)
+
+
+async def test_reports_at_the_same_moment_move_the_message_one_after_the_other(database: Database) -> None:
+    message_id = await sending(database)
+    await departs(database, message_id)
+
+    async with while_it_settles(database, is_delivered, message_id):
+        found = await receipts.apply(database, [report(message_id, "read")], NOW)
+
+    assert [(move.from_status, move.to_status) for move in found[message_id]] == [("delivered", "read")]
+
+
 @pytest.mark.parametrize("status", ["delivered", "read", "failed"])
 async def test_a_report_before_the_answer_leaves_the_departure_to_the_answer(database: Database, status: str) -> None:
     message_id = await sending(database)

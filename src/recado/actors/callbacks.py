@@ -25,7 +25,7 @@ from recado.storage.receipts import CallbackRow
 log = structlog.get_logger()
 
 ENV = "live"  # the sandbox sends no callbacks
-AT_ONCE = 50
+AT_ONCE, AT_ONCE_BYTES = 50, 512 * 1024  # of callbacks in one transaction: about 1,300 reports
 KEPT = timedelta(days=7)
 
 
@@ -71,7 +71,7 @@ class Callbacks:
 
     async def work(self) -> None:
         """Process what is open."""
-        while rows := await receipts.open_callbacks(self._db, AT_ONCE):
+        while rows := await receipts.open_callbacks(self._db, AT_ONCE, AT_ONCE_BYTES):
             try:
                 await self._process(rows)
             except Exception as error:
@@ -97,6 +97,7 @@ class Callbacks:
             read, failure = self._read(row)
             events += read
             results.append((row["id"], failure))
+            await self._clock.sleep(0)  # a body may hold thousands of reports: others have their turn between two
         for event in events:
             if isinstance(event, NumberStatus):
                 await self._numbers.report(ENV, event)

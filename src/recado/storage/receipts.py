@@ -228,9 +228,9 @@ async def store_callbacks(executor: Executor, rows: Sequence[CallbackRow]) -> No
     await executor.execute(SQL.store_callbacks, *arguments)
 
 
-async def open_callbacks(executor: Executor, limit: int) -> list[Mapping[str, Any]]:
-    """The oldest callbacks that are not processed yet."""
-    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit)
+async def open_callbacks(executor: Executor, limit: int, size: int) -> list[Mapping[str, Any]]:
+    """The oldest callbacks that are not processed yet, of about `size` bytes together, one at least."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit, size)
     return rows
 
 

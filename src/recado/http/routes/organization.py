@@ -13,16 +13,19 @@ from recado.http.reply import Reply
 from recado.http.route import Access, Route
 from recado.http.routes.api_key_models import key_view
 from recado.http.routes.organization_models import (
+    AdministeredOrganizationOut,
     NewOrganizationOut,
     OrganizationAdminPatch,
     OrganizationCreate,
     OrganizationOut,
     OrganizationPatch,
     organization_view,
+    overrides_view,
 )
-from recado.storage import audit, organizations
+from recado.storage import audit, organizations, price_overrides
 from recado.storage.organizations import Organization
-from recado.storage.postgres import Database
+from recado.storage.postgres import Connection, Database
+from recado.storage.price_overrides import Override
 
 
 class OrganizationOperations:
@@ -53,7 +56,9 @@ class OrganizationOperations:
         return organization
 
     async def admin_patch(self, call: Call) -> Reply:
-        return await self._change(call, call.path["id"], call.body.changes(), _with_decisions)
+        reply = await self._change(call, call.path["id"], call.body.changes(), _with_decisions)
+        agreed = await price_overrides.in_force(self._database, call.path["id"], call.now)
+        return Reply(200, {**reply.body, "priceOverrides": overrides_view(agreed)}, revision=reply.revision)
 
     async def admin_create(self, call: Call) -> Reply:
         async with self._database.transaction() as connection:
@@ -90,7 +95,10 @@ class OrganizationOperations:
             if before is None:
                 raise not_found()
             call.check_revision(before.revision)
-            after = await organizations.save(connection, before, apply(before, changes, call), call.now)
+            wanted = apply(before, changes, call)
+            if "price_overrides" in changes and await self._agree(connection, before, changes, call):
+                wanted = replace(wanted, updated_at=call.now)  # the prices stand in a table of their own
+            after = await organizations.save(connection, before, wanted, call.now)
             if after is not before:
                 await audit.write(
                     connection,
@@ -105,6 +113,20 @@ class OrganizationOperations:
         if after is not before:
             self._changed(OrganizationChanged(after.id))
         return _shown(after)
+
+    async def _agree(
+        self, connection: Connection, organization: Organization, changes: dict[str, Any], call: Call
+    ) -> bool:
+        """Write other prices than are in force; False when they are the same."""
+        agreed = {
+            kind: Override(given.coins, given.international_coins)
+            for kind, given in (changes["price_overrides"] or {}).items()
+            if given.coins is not None or given.international_coins is not None
+        }
+        if agreed == await price_overrides.in_force(connection, organization.id, call.now):
+            return False
+        await price_overrides.replace_all(connection, organization.id, agreed, call.now)
+        return True
 
 
 def _shown(organization: Organization) -> Reply:
@@ -186,7 +208,7 @@ def organization_routes(
             tag="Administration",
             access=Access.ADMIN,
             body=OrganizationAdminPatch,
-            responses={200: OrganizationOut},
+            responses={200: AdministeredOrganizationOut},
             errors=(404,),
             versioned=True,
             path_ids={"id": ORGANIZATION},

@@ -1,8 +1,9 @@
 """Bodies of the organization's operations (C24.1)."""
 
+from collections.abc import Mapping
 from datetime import time
 from functools import cache
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.routes.api_key_models import IssuedKey
 from recado.storage.organizations import Organization
+from recado.storage.price_overrides import Override
 
 
 @cache
@@ -31,6 +33,12 @@ Keyword = Annotated[str, Field(min_length=1, max_length=80)]
 Keywords = Annotated[list[Keyword], Field(max_length=30)]
 Text = Annotated[str, Field(min_length=1, max_length=1024)]
 Sender = Annotated[str, Field(min_length=1, max_length=64)]
+Coins = Annotated[int, Field(ge=0, le=1_000_000_000)]
+PriceKind = Literal[
+    "sms_premium", "sms_otp", "sms_la_dedicada", "rcs_text", "rcs_other", "rcs_otp", "chatapp_marketing",
+    "chatapp_utility", "chatapp_authentication", "chatapp_free_form", "chatapp_platform", "email", "push_simple",
+    "push_rich", "push_silent", "social",
+]  # fmt: skip
 
 
 class QuietHours(ApiModel):
@@ -68,11 +76,21 @@ class OrganizationCreate(ApiModel):
     name: Name
 
 
+class PriceOverride(ApiModel):
+    """What one kind of unit costs this organization; where a member is left out, everybody's price holds."""
+
+    coins: Annotated[list[Coins], Field(min_length=4, max_length=4, description="In BR, by tier.")] | None = None
+    international_coins: Coins | None = None
+
+
 class OrganizationAdminPatch(PatchModel):
     """What the installation's administrator decides about an organization."""
 
     status: Annotated[str, Field(pattern="^(active|suspended)$")] = unset()
     dedicated_sender: Sender | None = None
+    price_overrides: Annotated[
+        dict[PriceKind, PriceOverride] | None, Field(description="All of them: what is not named is ended.")
+    ] = None
 
 
 class OrganizationOut(ApiModel):
@@ -93,6 +111,12 @@ class OrganizationOut(ApiModel):
     updated_at: Timestamp
 
 
+class AdministeredOrganizationOut(OrganizationOut):
+    """An organization as the administrator sees it."""
+
+    price_overrides: dict[str, PriceOverride]
+
+
 class FirstKeys(ApiModel):
     """The first key of each environment, with its token, which is shown once."""
 
@@ -104,6 +128,15 @@ class NewOrganizationOut(OrganizationOut):
     """An organization just made."""
 
     keys: FirstKeys
+
+
+def overrides_view(overrides: Mapping[str, Override]) -> dict[str, Any]:
+    """Agreed prices as the administrator sees them."""
+    shown: dict[str, Any] = {}
+    for kind, override in overrides.items():
+        members = {"coins": override.coins, "internationalCoins": override.international_coins}
+        shown[kind] = {name: value for name, value in members.items() if value is not None}
+    return shown
 
 
 def organization_view(organization: Organization) -> dict[str, Any]:

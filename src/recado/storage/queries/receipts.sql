@@ -2,13 +2,28 @@
 -- Delivery reports, at most one for each message. A report on a `sending` message first makes it `sent` (C29.2); what is
 -- late, repeated or backward changes nothing (C15.4). $10: `sending`; $11, $12, $13, $14: the states that a report of
 -- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist, and what moved.
--- A message that is `sending` moves only with its row of the queue, which is its lock: when another is changing that row at
--- the same moment the message is `busy`, and its report is applied once more.
+-- A message moves from the state in which this statement saw it, and from `sending` only with its row of the queue, which is
+-- its lock: when another changes either at the same moment the message is `busy`, and its report is applied once more.
 with given as (
     select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[]
     ) as g (organization_id, env, channel, id, report, at_us, last_error, provider_message_id)
+),
+seen as (
+    select
+        g.*, m.status, m.price_coins, m.price_kind, m.batch_id, m.campaign_id,
+        (g.report = 'sent' and m.status = any($10::text[]))
+        or (g.report = 'delivered' and m.status = any($11::text[]))
+        or (g.report = 'read' and m.status = any($12::text[]))
+        or (g.report = 'failed' and m.status = any($13::text[]))
+        or (
+            g.report <> 'failed' and m.status = any($14::text[])
+            and coalesce(m.original_error, m.last_error) like 'outcome\_unknown:%'
+        ) as may_move
+    from given g
+    join messages m
+        on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
 ),
 released as (
     delete from dispatch d
@@ -44,21 +59,12 @@ moved as (
             (select t.category from templates t where t.organization_id = m.organization_id and t.id = m.template_id)
         ),
         updated_at = $9
-    from given g
+    from seen g
     left join released r on r.id = g.id
     where
         m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-        and (m.status <> all($10::text[]) or r.id is not null)
-        and (
-            (g.report = 'sent' and m.status = any($10::text[]))
-            or (g.report = 'delivered' and m.status = any($11::text[]))
-            or (g.report = 'read' and m.status = any($12::text[]))
-            or (g.report = 'failed' and m.status = any($13::text[]))
-            or (
-                g.report <> 'failed' and m.status = any($14::text[])
-                and coalesce(m.original_error, m.last_error) like 'outcome\_unknown:%'
-            )
-        )
+        and g.may_move and m.status = g.status
+        and (g.status <> all($10::text[]) or r.id is not null)
     returning
         m.organization_id, m.number_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
         r.id is not null as was_sending
@@ -91,11 +97,9 @@ select
     g.id,
     g.id in (select id from moved) as moved,
     g.id in (select id from moved where was_sending) as was_sending,
-    m.status = any($10::text[]) and (g.id in (select id from moved)) is not true as busy,
-    m.status, m.price_coins, m.price_kind, m.batch_id, m.campaign_id -- as before the move
-from given g
-join messages m
-    on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id;
+    g.may_move and (g.id in (select id from moved)) is not true as busy,
+    g.status, g.price_coins, g.price_kind, g.batch_id, g.campaign_id -- as before the move
+from seen g;
 
 -- name: owners_of_accounts
 -- Whose numbers these provider ids are.
@@ -204,8 +208,14 @@ from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[])
 on conflict (sha256) do nothing;
 
 -- name: open_callbacks
--- The oldest callbacks that are not processed yet.
-select id, channel, adapter, body from callbacks where processed_at is null order by id limit $1;
+-- The oldest callbacks that are not processed yet: at most $1, of about $2 bytes together, one at least.
+select id, channel, adapter, body
+from (
+    select id, channel, adapter, body, sum(octet_length(body)) over (order by id) - octet_length(body) as before
+    from (select id, channel, adapter, body from callbacks where processed_at is null order by id limit $1) oldest
+) summed
+where before < $2
+order by id;
 
 -- name: callbacks_processed
 update callbacks c

@@ -1,0 +1,38 @@
+"""Callbacks as rows: which of them are taken together (C29.5)."""
+
+import hashlib
+import re
+from datetime import UTC, datetime
+
+from recado.storage import receipts
+from recado.storage.postgres import Database
+from recado.storage.receipts import CallbackRow
+
+NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
+
+
+def callback(text: str, size: int) -> CallbackRow:
+    body = text.encode() * size
+    return CallbackRow("chatapp", "cloud", hashlib.sha256(body).digest(), body, NOW)
+
+
+async def test_a_block_is_bounded_by_count_and_by_size(database: Database) -> None:
+    await receipts.store_callbacks(database, [callback("a", 600), callback("b", 600), callback("c", 600)])
+
+    async def taken(limit: int, size: int) -> str:
+        return "".join(chr(row["body"][0]) for row in await receipts.open_callbacks(database, limit, size))
+
+    assert await taken(50, 10_000) == "abc"
+    assert await taken(2, 10_000) == "ab"
+    assert await taken(50, 1_000) == "ab"  # the second begins within the bound
+    assert await taken(50, 600) == "a"
+    assert await taken(50, 1) == "a"
+    first = (await receipts.open_callbacks(database, 1, 1))[0]["id"]
+    await receipts.callbacks_processed(database, [(first, None)], NOW)
+    assert await taken(50, 1) == "b"
+
+
+async def test_open_callbacks_are_found_without_the_done_ones(database: Database) -> None:
+    lines = await database.hot.fetch("explain " + receipts.SQL.open_callbacks.rstrip().rstrip(";"), 50, 1_000)
+    plan = "\n".join(line[0] for line in lines)
+    assert re.search(r"Index Scan (using|on) callbacks_open", plan)
