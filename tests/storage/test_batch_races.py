@@ -1,0 +1,90 @@
+"""A block that is made while its batch is canceled: one of them wins, and neither waits for the other (C15.5)."""
+
+import asyncio
+import random
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.waiting import until
+
+from recado.domain.ids import BATCH, NUMBER, ORGANIZATION, IdSource
+from recado.engine.clock import SystemClock
+from recado.storage import batches
+from recado.storage.batch_rows import Block, Recipients
+from recado.storage.batches import NewBatch, PendingBlock
+from recado.storage.postgres import Database
+
+IDS = IdSource(SystemClock(), random.Random(11))
+NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
+
+
+class Interrupted:
+    """A connection whose statements are followed by `pause`: the moment at which another may come in between."""
+
+    def __init__(self, connection: Any, pause: Any) -> None:
+        self._connection = connection
+        self._pause = pause
+
+    async def execute(self, *arguments: Any) -> Any:
+        result = await self._connection.execute(*arguments)
+        await self._pause()
+        return result
+
+    async def fetchval(self, *arguments: Any) -> Any:
+        result = await self._connection.fetchval(*arguments)
+        await self._pause()
+        return result
+
+
+async def building(database: Database) -> PendingBlock:
+    """The next block of a batch that has one block left."""
+    nobody = Recipients([], [], [], [])
+    new = NewBatch(
+        organization_id=IDS.new(ORGANIZATION),
+        env="test",
+        id=IDS.new(BATCH),
+        channel="chatapp",
+        number_id=IDS.new(NUMBER),
+        type="text",
+        klass=2,
+        ttl_ms=60_000,
+        held_base_ms=0,
+        accepted_at=NOW,
+        requested=1,
+        recipients=Recipients(["+15551234567"], [1], [None], [None]),
+        first=Block(nobody, [], [], []),
+        rest=[Recipients(["+15551234567"], [1], [None], [None]).dump()],
+    )
+    assert await batches.insert(database, [new], hold=False) == set()
+    pending = await batches.next_block(database, new.key)
+    assert pending is not None
+    return pending
+
+
+@pytest.mark.parametrize("first", ["the block", "the cancel"])
+async def test_a_block_and_a_cancel_never_wait_for_each_other(database: Database, first: str) -> None:
+    pending = await building(database)
+    canceling: list[asyncio.Task[bool]] = []
+
+    async def cancel_comes_in() -> None:
+        if not canceling:
+            canceling.append(asyncio.create_task(batches.cancel(database, pending.key, NOW)))
+
+            async def it_waits() -> bool:
+                return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+            await until(it_waits, 10, "the cancel waits for the block")
+
+    if first == "the cancel":
+        assert await batches.cancel(database, pending.key, NOW)
+    async with database.transaction() as connection:
+        executor: Any = Interrupted(connection, cancel_comes_in) if first == "the block" else connection
+        left = await batches.block_made(executor, pending, NOW, 0)
+    if first == "the block":
+        assert left == 0
+        assert await canceling[0] is True
+    else:
+        assert left is None
+    assert await database.fetchval("select status from batches where id = $1", pending.id) == "canceled"
+    assert await database.fetchval("select count(*) from batch_blocks where batch_id = $1", pending.id) == 0
