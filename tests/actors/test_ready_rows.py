@@ -52,7 +52,7 @@ def row(number: int, klass: int = NORMAL, owner: str = "single", *, force: bool 
 
 def read(rows: ReadyRows, klass: int, found: list[Row]) -> None:
     """What a refill of one class brings."""
-    for wanted in list(rows.wanted(FREE, NOW)):
+    for wanted in rows.wanted(FREE, NOW)[0]:
         if wanted.klass == klass:
             rows.fill(klass, found, wanted.limit)
         else:
@@ -76,18 +76,24 @@ def taken(rows: ReadyRows, count: int, standing: Standing = FREE) -> list[str]:
     return ids
 
 
+def test_a_lane_whose_class_is_held_is_read_when_the_hold_ends() -> None:
+    wanted, ask_at = ReadyRows().wanted(QUIET, NOW)
+    assert [each.klass for each in wanted] == [CRITICAL, NORMAL]
+    assert ask_at == NOW + timedelta(hours=1)
+
+
 def test_before_the_first_look_an_arrival_waits_in_the_table() -> None:
     rows = ReadyRows()
     rows.arrive((row(1),))
     assert len(rows) == 0
-    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)] == [CRITICAL, NORMAL, BULK]
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [CRITICAL, NORMAL, BULK]
 
 
 def test_arrivals_leave_in_their_order_without_another_look() -> None:
     rows = fresh()
     rows.arrive((row(1), row(2), row(3)))
     assert taken(rows, 3) == ["msg_1", "msg_2", "msg_3"]
-    assert list(rows.wanted(FREE, NOW)) == []
+    assert rows.wanted(FREE, NOW)[0] == []
 
 
 def test_a_message_told_twice_is_held_once() -> None:
@@ -102,15 +108,15 @@ def test_memory_holds_a_window_however_many_arrive() -> None:
     rows.arrive(tuple(row(number) for number in range(100_000)))
     assert len(rows) == WINDOW
     taken(rows, WINDOW)
-    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)] == [NORMAL]
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [NORMAL]
 
 
 def test_an_arrival_during_a_refill_is_read_by_the_next_one() -> None:
     rows = ReadyRows()
-    first = {wanted.klass: wanted for wanted in rows.wanted(FREE, NOW)}
+    first = {wanted.klass: wanted for wanted in rows.wanted(FREE, NOW)[0]}
     rows.arrive((row(1),))  # after the refill's snapshot, before its answer
     rows.fill(NORMAL, [], first[NORMAL].limit)
-    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)] == [NORMAL]
+    assert [wanted.klass for wanted in rows.wanted(FREE, NOW)[0]] == [NORMAL]
 
 
 def test_a_refill_does_not_bring_what_is_under_way_a_second_time() -> None:
@@ -179,11 +185,11 @@ def test_starting_over_keeps_only_what_is_under_way() -> None:
 
 def test_more_owners_than_fit_are_read_in_turn() -> None:
     rows = ReadyRows()
-    wanted = {each.klass: each for each in rows.wanted(FREE, NOW)}[BULK]
+    wanted = {each.klass: each for each in rows.wanted(FREE, NOW)[0]}[BULK]
     owners = [f"btc_{number:02}" for number in range(40)]
     rows.fill(BULK, [row(number, BULK, owner) for number, owner in enumerate(owners[:16])], wanted.limit)
     taken(rows, 16)
-    after = {each.klass: each for each in rows.wanted(FREE, NOW)}[BULK]
+    after = {each.klass: each for each in rows.wanted(FREE, NOW)[0]}[BULK]
     assert after.after_owner == owners[15]
     rows.fill(BULK, [], after.limit)  # the rotation begins anew
-    assert {each.klass: each for each in rows.wanted(FREE, NOW)}[BULK].after_owner == ""
+    assert {each.klass: each for each in rows.wanted(FREE, NOW)[0]}[BULK].after_owner == ""

@@ -118,8 +118,9 @@ class Departures:
             return True
         if waiting >= max(1, int(view.per_second * CLAIM_AHEAD)):
             return False
-        ahead = self.ready_at(now) - now - CLAIM_AHEAD
-        return True if ahead <= 0 else ahead
+        # As moments: so the difference is exact, and whoever waits for it is not woken a rounding error too early.
+        opens_at = self.ready_at(now) - CLAIM_AHEAD
+        return True if opens_at <= now else opens_at - now
 
     def claim(self, row: Row, template: Template | None) -> bool:
         """Begin to claim the row; False when the queue of claims is full."""

@@ -150,6 +150,7 @@ class NumberActor(Actor):
             return
         view = departures.view = self._view
         assert view is not None  # noqa: S101 - a number without one is held
+        departures.wanted = False  # room for more is looked for right here
         departures.depart()
         if self._rows.look_for_forced:
             await self._read_forced()
@@ -162,8 +163,10 @@ class NumberActor(Actor):
             self._in_hand = taken
             await self._pass_gates(taken, view)
             self._in_hand = None
-        if wanted := tuple(self._rows.wanted(view.standing, self._clock.now())):
+        wanted, ask_at = self._rows.wanted(view.standing, self._clock.now())
+        if wanted:
             self._errands.begin(self._refill(wanted))
+        self._errands.wake_at(ask_at)
 
     def _held_by(self) -> Hold | None:
         """What holds everything of the number now."""
@@ -175,8 +178,9 @@ class NumberActor(Actor):
         answer = self._departures.may_claim(view, forced=self._rows.has_forced)
         if answer is True:
             return True
-        self._departures.wanted = True
-        if answer is not False:
+        if answer is False:
+            self._departures.wanted = True
+        else:
             self._errands.wake_in(answer)
         return False
 

@@ -3,14 +3,14 @@
 A bounded window on the table. Whatever is forgotten here is read again, so forgetting is always safe.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from recado.actors.lane import Lane
 from recado.actors.row import Row
 from recado.domain.fairness import SmoothRoundRobin
-from recado.domain.gates import Hold, Standing, class_hold
+from recado.domain.gates import FOREVER, Hold, Standing, class_hold
 from recado.domain.message import CLASSES
 
 WEIGHTS = (16, 4, 1)
@@ -77,13 +77,21 @@ class ReadyRows:
     def refill_failed(self, klass: int) -> None:
         self._lanes[klass].refilling = False
 
-    def wanted(self, standing: Standing, now: datetime) -> Iterator[Wanted]:
-        """The lanes that run low and may send; each is then being read."""
+    def wanted(self, standing: Standing, now: datetime) -> tuple[list[Wanted], datetime]:
+        """What to read of the lanes that run low and may send, each of which is then being read; and when to ask again
+        because of those that may not."""
+        wanted, ask_at = [], FOREVER
         for klass, lane in enumerate(self._lanes):
-            if lane.low and class_hold(standing, klass, now) is None:
-                lane.refilling = True
-                lane.missed = False
-                yield Wanted(klass, lane.after_owner, lane.limit_per_owner())
+            if not lane.low:
+                continue
+            hold = class_hold(standing, klass, now)
+            if hold is not None:
+                ask_at = min(ask_at, hold.until)
+                continue
+            lane.refilling = True
+            lane.missed = False
+            wanted.append(Wanted(klass, lane.after_owner, lane.limit_per_owner()))
+        return wanted, ask_at
 
     def take(self, standing: Standing, now: datetime) -> Row | Hold | None:
         """The next row: forced ones first, then 16:4:1 by class, in a class owner by owner.

@@ -1,0 +1,194 @@
+"""The dispatcher of one number on a clock of its own: who leaves, when, and what holds everybody (C14.5)."""
+
+from collections import Counter
+from datetime import UTC, datetime, time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+from recado.channels.provider import Accepted, Down, OutboundMessage, Outcome, SlowDown
+from recado.domain.message import BULK, CRITICAL, NORMAL
+from recado.domain.number import NumberStatus
+
+if TYPE_CHECKING:
+    from tests.actors.number.conftest import Line
+
+TURN_OF_ALL = 21  # 16 critical, 4 normal, 1 bulk
+
+
+def fullest_second(moments: list[float]) -> int:
+    """The most departures in any second, closed at its start and open at its end."""
+    return max(sum(1 for other in moments if at <= other < at + 1.0) for at in moments)
+
+
+async def test_a_number_sends_at_its_pace_and_never_more_in_a_second(line: "Line") -> None:
+    await line.set_number(per_second=20)
+    await line.queue(100)
+    await line.goes_on(3.0)
+    moments = line.provider.moments
+    assert moments[0] >= 1.0  # what the owner before sent in the last second is not known
+    assert fullest_second(moments) <= 20
+    steady = moments[4:]  # the first four make up for a fifth of a second
+    assert (len(steady) - 1) / (steady[-1] - steady[0]) == pytest.approx(20, rel=0.01)
+    await line.goes_on(4.0)
+    assert len(line.provider.calls) == 100
+    assert await line.counts() == {"sent": 100}
+
+
+async def test_a_slow_number_keeps_its_distance(line: "Line") -> None:
+    await line.set_number(per_second=1, quality_rating="yellow")  # half of its rate
+    await line.queue(4)
+    await line.goes_on(9.0)
+    moments = line.provider.moments
+    assert [after - before for before, after in pairwise(moments)] == pytest.approx([2.0] * 3)
+
+
+async def test_a_new_rate_holds_for_what_waits_already(line: "Line") -> None:
+    await line.set_number(per_second=1)
+    await line.queue(50)
+    await line.goes_on(3.5)
+    assert len(line.provider.calls) <= 3
+    await line.set_number(per_second=40)
+    await line.goes_on(2.5)
+    assert len(line.provider.calls) == 50
+    assert fullest_second(line.provider.moments) <= 40
+
+
+async def test_the_classes_share_the_pace_sixteen_to_four_to_one(line: "Line") -> None:
+    class_of = {}
+    for klass in (BULK, NORMAL, CRITICAL):
+        class_of |= dict.fromkeys(await line.queue(70, klass=klass), klass)
+    await line.goes_on(2.5)
+    sent = [class_of[message_id] for message_id in line.provider.sent]
+    assert len(sent) >= 3 * TURN_OF_ALL
+    for turn in range(3):
+        shares = Counter(sent[turn * TURN_OF_ALL : (turn + 1) * TURN_OF_ALL])
+        assert shares == {CRITICAL: 16, NORMAL: 4, BULK: 1}
+
+
+async def test_inside_a_class_the_longest_due_goes_first(line: "Line") -> None:
+    ids = await line.queue(30)
+    await line.goes_on(2.0)
+    assert line.provider.sent == ids
+
+
+async def test_quiet_hours_hold_bulk_until_they_end_and_nothing_else(line: "Line") -> None:
+    await line.quiet_hours(time(10), time(12))
+    [bulk] = await line.queue(1, klass=BULK)
+    [normal] = await line.queue(1)
+    await line.goes_on(3.0)
+    assert line.provider.sent == [normal]
+    await line.goes_on(3_590.0, step=5.0)
+    assert line.provider.sent == [normal]
+    await line.goes_on(60.0, step=1.0)
+    assert line.provider.sent == [normal, bulk]
+    left_at = line.desk.moments.at(line.provider.moments[-1])
+    noon = datetime.combine(line.clock.now().date(), time(12), UTC)
+    assert 0 <= (left_at - noon).total_seconds() <= 1.0
+
+
+async def test_slow_down_pauses_the_number_for_as_long_as_the_provider_says_and_spends_no_attempt(
+    line: "Line",
+) -> None:
+    told = []
+
+    def slow_at_first(message: OutboundMessage) -> Outcome:
+        if not told:
+            told.append(message.id)
+            return SlowDown(7.0)
+        return Accepted(f"provider-{message.id}")
+
+    line.provider.answer = slow_at_first
+    await line.set_number(per_second=10)
+    ids = await line.queue(5)
+    await line.goes_on(12.0)
+    first, *others = line.provider.moments
+    assert min(others) >= first + 7.0
+    assert sorted(line.provider.sent) == sorted([ids[0], *ids])
+    assert max(attempt for _, _, attempt in line.provider.calls) == 1
+    assert await line.counts() == {"sent": 5}
+    assert await line.most_attempts() == 1
+
+
+async def test_five_failures_to_connect_open_the_circuit_and_single_probes_look_whether_it_may_close(
+    line: "Line",
+) -> None:
+    line.provider.answer = lambda message: Down("connect_failed")
+    await line.set_number(per_second=10)
+    await line.queue(8)
+    await line.goes_on(3.0)
+    opened_at = line.provider.moments[4]
+    assert len(line.provider.calls) == 5
+    await line.goes_on(12.0)
+    probes = line.provider.moments[5:]
+    assert probes == pytest.approx([opened_at + 5.0], abs=0.2)  # the next one comes after ten seconds more
+    line.provider.answer = lambda message: Accepted(f"provider-{message.id}")
+    await line.goes_on(5.0)
+    assert line.provider.moments[6] == pytest.approx(probes[0] + 10.0, abs=0.2)
+    assert await line.counts() == {"sent": 8}
+    assert await line.most_attempts() == 1
+
+
+async def test_a_forced_message_leaves_at_once_and_those_after_it_pay_for_it(line: "Line") -> None:
+    await line.set_number(per_second=1)
+    ids = await line.queue(10)
+    await line.goes_on(3.3)
+    before = list(line.provider.calls)
+    forced_at = line.clock.monotonic()
+    await line.force(ids[-1])
+    await line.goes_on(0.1)
+    assert line.provider.sent == [message_id for _, message_id, _ in before] + [ids[-1]]
+    assert line.provider.moments[-1] == pytest.approx(forced_at, abs=0.05)
+    await line.goes_on(4.0)
+    after = line.provider.moments[len(before) + 1 :]
+    assert after[0] - before[-1][0] == pytest.approx(2.0, abs=0.1)  # its own second, and that of the forced one
+
+
+async def test_a_number_that_is_not_connected_sends_nothing_and_goes_on_where_it_stopped(line: "Line") -> None:
+    await line.set_number(per_second=10)
+    ids = await line.queue(20)
+    await line.goes_on(2.0)
+    await line.set_number(status=NumberStatus.DISCONNECTED)
+    await line.traffic.quiet(line.clock)
+    left = len(line.provider.calls)
+    assert 0 < left < 20
+    await line.goes_on(5.0)
+    assert len(line.provider.calls) == left
+    assert (await line.counts())["queued"] == 20 - left
+    await line.set_number(status=NumberStatus.CONNECTED)
+    await line.goes_on(3.0)
+    assert line.provider.sent == ids
+
+
+async def test_an_idle_number_leaves_memory_and_comes_back_for_the_next_message(line: "Line") -> None:
+    await line.set_number(per_second=10, per_day=3)
+    first = await line.queue(2)
+    await line.goes_on(2.0)
+    assert line.provider.sent == first
+    await line.goes_on(130.0, step=5.0)
+    assert not line.in_memory
+    second = await line.queue(2)
+    await line.goes_on(2.0)
+    assert line.in_memory
+    assert line.provider.sent == [*first, second[0]]  # the day is remembered: three is all
+    assert await line.counts() == {"sent": 3, "queued": 1}
+
+
+async def test_a_number_with_something_to_send_stays_in_memory(line: "Line") -> None:
+    await line.set_number(per_day=1)
+    await line.queue(2)
+    await line.goes_on(200.0, step=5.0)
+    assert line.in_memory
+    assert await line.counts() == {"sent": 1, "queued": 1}
+
+
+async def test_a_number_that_waits_for_its_next_token_rests_meanwhile(line: "Line") -> None:
+    await line.set_number(per_second=1)
+    await line.queue(10)
+    await line.goes_on(3.0)
+    cell = line.registry.get(line.key).actor_inbox.cell
+    before = cell.handled
+    await line.goes_on(5.0)
+    assert len(line.provider.calls) >= 7
+    assert cell.handled - before <= 5 * 4  # a few turns for each message, and none while nothing can be done
