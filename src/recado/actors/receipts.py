@@ -88,7 +88,8 @@ class Receipts:
     async def apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> None:
         """Apply reports whose owner is known; park those whose message is not."""
         now = self._clock.now()
-        unknown = []
+        unknown: list[Report] = []
+        moved: list[Moved] = []
         for round_of_reports in _rounds(reports):
             rows = [
                 _row(report, report.message_id, env, now)
@@ -96,8 +97,10 @@ class Receipts:
                 if report.message_id is not None
             ]
             exist = await receipts.apply(executor, rows, now) if rows else {}
-            await self._follow(executor, [move for moves in exist.values() for move in moves])
+            moved += [move for moves in exist.values() for move in moves]
             unknown += [report for report in round_of_reports if report.message_id not in exist]
+        # Once, after all rounds: a transaction locks its messages before wallets and totals, or two would deadlock.
+        await self._follow(executor, moved)
         parked = [_parked(report, now) for report in unknown if report.give_up_at > now]
         if parked:
             await receipts.park(executor, parked)
