@@ -374,7 +374,7 @@ async def close(executor: Executor, keys: Sequence[BatchKey], now: datetime) -> 
 
 async def hold(executor: Executor, key: BatchKey, limit: int) -> int:
     """Take one block of the ready rows of a paused batch out of the ready index; answers how many."""
-    return len(await executor.fetch(SQL.hold, key[0], key[2], limit))
+    return len(await executor.fetch(SQL.hold, key[0], key[2], limit, key[1]))
 
 
 async def withdraw(executor: Executor, key: BatchKey, now: datetime, limit: int) -> list[Moved]:

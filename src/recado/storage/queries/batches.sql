@@ -40,6 +40,7 @@ bound as (
     select organization_id, env, key_hash, fingerprint, made_at, id
     from heads
     where key_hash is not null
+    order by organization_id, env, key_hash
     on conflict do nothing
     returning message_id
 ),
@@ -88,8 +89,9 @@ stored as (
     )
     select
         h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type),
-        coalesce(r.number_id, h.number_id), r.recipient, r.recipient_hash, h.class, false, coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json,
-        r.template_vars::json, r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, h.scheduled_at, r.coins, r.price_kind, h.made_at
+        coalesce(r.number_id, h.number_id), r.recipient, r.recipient_hash, h.class, false,
+        coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json, r.template_vars::json,
+        r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, h.scheduled_at, r.coins, r.price_kind, h.made_at
     from heads h
     join rows r on r.batch_id = h.id
     where (h.id in (select id from live)) is true
@@ -224,7 +226,7 @@ returning id;
 update batches
 set
     status = case when blocks_left > 0 then 'building' else 'running' end,
-    held_ms = held_ms + greatest(0, extract(epoch from $4 - paused_at) * 1000)::bigint,
+    held_ms = held_ms + greatest(1, extract(epoch from $4 - paused_at) * 1000)::bigint, -- that it was paused at all shows
     paused_at = null, pause_reason = null, updated_at = $4
 where organization_id = $1 and env = $2 and id = $3 and status = any($5::text[])
 returning held_ms;
@@ -256,7 +258,7 @@ where
 returning b.organization_id, b.env, b.id, b.status;
 
 -- name: hold
--- One block of the ready rows of a paused batch, out of the ready index.
+-- One block of the ready rows of a batch that is (still) paused, out of the ready index.
 update dispatch d
 set not_before = 'infinity', reason = 'owner_paused'
 where
@@ -266,6 +268,7 @@ where
         where
             q.organization_id = $1 and q.owner = $2 and q.owner <> 'single'
             and q.not_before is null and q.claimed_epoch is null
+            and exists (select from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused')
         limit $3
         for update skip locked
     )

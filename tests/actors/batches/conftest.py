@@ -1,0 +1,247 @@
+"""One organization with coins, and everything that makes and moves its batches, over a real database."""
+
+import asyncio
+import os
+import random
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import asyncpg
+import pytest
+
+from recado.actors.admission import Admission
+from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
+from recado.actors.batch_maker import BatchMaker
+from recado.actors.batch_prices import WalletTariff
+from recado.actors.batch_rules import BatchDraft
+from recado.actors.batches import Batches
+from recado.actors.campaigns import Campaigns
+from recado.actors.consequences import Consequences
+from recado.actors.number_view import Records
+from recado.actors.outbox import Outbox
+from recado.actors.sending import Sending
+from recado.actors.totals import Totals
+from recado.actors.wallet import Wallet
+from recado.domain.ids import TEMPLATE, IdSource
+from recado.domain.message import Priority
+from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.engine.clock import SystemClock, VirtualClock
+from recado.storage import batches, organizations, templates
+from recado.storage.batches import Batch, NewBatch
+from recado.storage.directories import Directories
+from recado.storage.numbers import Number
+from recado.storage.organizations import Organization
+from recado.storage.postgres import Database
+from recado.storage.settlements import Departed, Failed
+from recado.storage.templates import Template
+
+PRICE = 1_800  # coins: a utility template abroad
+BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
+
+
+@dataclass
+class Workshop:
+    """What makes batches; nothing of it runs by itself, `batches.work()` is one look."""
+
+    db: Database
+    clock: VirtualClock
+    ids: IdSource
+    records: Records
+    sending: Sending
+    maker: BatchMaker
+    batches: Batches
+    acceptance: BatchAcceptance
+    organization: Organization
+    number: Number
+    template: Template
+    told: list[tuple[Any, Any]] = field(default_factory=list)
+    hints: int = 0
+
+    def draft(self, count: int = 3, **changes: Any) -> BatchDraft:
+        fields: dict[str, Any] = {
+            "organization_id": self.organization.id,
+            "env": "test",
+            "channel": "chatapp",
+            "number_id": self.number.id,
+            "type": "template",
+            "priority": Priority.BULK,
+            "recipients": people(count),
+            "template_id": self.template.id,
+            "template_vars": ["Ana"],
+        }
+        return BatchDraft(**{**fields, **changes})
+
+    async def made(self, draft: BatchDraft) -> NewBatch:
+        outcome = await self.acceptance.accept(draft)
+        assert isinstance(outcome, AcceptedBatch)
+        return outcome.batch
+
+    async def now(self, batch: Any) -> Batch:
+        found = await batches.get(self.db, (batch.organization_id, batch.env, batch.id))
+        assert found is not None
+        return found
+
+    async def wallet(self) -> tuple[int, int]:
+        """(available, held) coins."""
+        row = await self.db.fetchrow(
+            "select balance_coins, held_coins from wallets where organization_id = $1 and env = 'test'",
+            self.organization.id,
+        )
+        return row["balance_coins"] - row["held_coins"], row["held_coins"]
+
+    async def set_coins(self, available: int) -> None:
+        await self.db.execute(
+            "update wallets set balance_coins = held_coins + $2, status = 'low' "
+            "where organization_id = $1 and env = 'test'",
+            self.organization.id,
+            available,
+        )
+
+    async def queue(self, batch: Any) -> list[Any]:
+        """Its rows of the queue, in their order."""
+        return list(await self.db.fetch("select * from dispatch where owner = $1 order by id", batch.id))
+
+    async def claim(self, message_ids: list[str]) -> None:
+        await self.db.execute(
+            "with claimed as ("
+            "update dispatch set claimed_epoch = 1, claimed_at = now() where id = any($1::text[]) returning id) "
+            "update messages set status = 'sending' where id in (select id from claimed)",
+            message_ids,
+        )
+
+    async def depart(self, message_ids: list[str]) -> None:
+        """Let the messages be claimed and accepted by the provider."""
+        await self.claim(message_ids)
+        now = self.clock.now()
+        key = (self.organization.id, "test", "chatapp")
+        departed = [
+            Departed(*key, message_id, self.number.id, f"p{message_id}", now, "utility", False, now)
+            for message_id in message_ids
+        ]
+        await self.settle(departed)
+
+    async def settle(self, settled: Sequence[Departed | Failed]) -> None:
+        """Record what became of calls; the clock turns meanwhile, because a commit waits a moment for more."""
+        under_way = asyncio.gather(*map(self.sending.settle, settled))
+        while not under_way.done():
+            await self.clock.advance(0.01)
+            await asyncio.wait([under_way], timeout=0.01)
+        await under_way
+
+
+def people(count: int, first: int = 0) -> list[dict[str, Any]]:
+    return [{"to": f"+4915{number:09}"} for number in range(first, first + count)]
+
+
+@pytest.fixture(scope="session")
+def shared(postgres: dict[str, Any]) -> dict[str, Any]:
+    """The connect arguments of a database that these tests share: making one costs more than a test."""
+
+    async def make() -> None:
+        connection = await asyncpg.connect(**postgres)
+        await connection.execute("create database recado_batches template recado_template")
+        await connection.close()
+
+    asyncio.run(make())
+    return {**postgres, "database": "recado_batches"}
+
+
+@pytest.fixture
+async def database(shared: dict[str, Any]) -> AsyncIterator[Database]:
+    """The shared database, without what another test left behind."""
+    db = Database(shared, clock=SystemClock(), pool_size=4, hot_size=6)
+    await db.start()
+    await db.execute("truncate messages, dispatch, batches, batch_blocks, totals, campaigns, idempotency, audit")
+    yield db
+    await db.stop()
+
+
+@pytest.fixture
+async def workshop(database: Database) -> AsyncIterator[Workshop]:
+    clock = VirtualClock(datetime.now(UTC).replace(microsecond=0))
+    ids = IdSource(clock, random.Random(os.urandom(8)))
+    directories = Directories(database, clock=clock)
+    told: list[tuple[Any, Any]] = []
+    records = Records(
+        database,
+        directories.numbers,
+        directories.organizations,
+        directories.templates,
+        None,  # type: ignore[arg-type]  # nobody sends
+        lambda env: None,
+        clock,
+    )
+    found: list[Workshop] = []
+    totals = Totals(database, clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
+    consequences = Consequences(
+        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
+        totals,
+        Campaigns(),
+        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+    )
+
+    def tell(number: Any, message: object) -> None:
+        told.append((number, message))
+
+    sending = Sending(
+        database,
+        clock=clock,
+        tell=tell,
+        admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
+        consequences=consequences,
+    )
+    maker = BatchMaker(
+        database,
+        clock=clock,
+        ids=ids,
+        tell=tell,
+        totals=totals,
+        consequences=consequences,
+        tariff=WalletTariff(records, prices=directories.prices, ids=ids),
+    )
+    life = Batches(database, clock=clock, maker=maker, owners=records.owners, consequences=consequences, tell=tell)
+
+    def hint() -> None:
+        found[0].hints += 1
+
+    acceptance = BatchAcceptance(
+        database,
+        numbers=directories.numbers,
+        organizations=directories.organizations,
+        templates=directories.templates,
+        maker=maker,
+        ids=ids,
+        clock=clock,
+        sends_in={"test"},
+        unfinished=hint,
+    )
+    async with database.transaction() as connection:
+        made = await organizations.create_organization(
+            connection, ids, name="Acme", now=clock.now(), random_bytes=os.urandom
+        )
+        template = await templates.insert(
+            connection,
+            Template(
+                organization_id=made.organization.id,
+                id=ids.new(TEMPLATE),
+                env="test",
+                number_id=made.number.id,
+                name="hello",
+                language=Language.PT_BR,
+                category=TemplateCategory.UTILITY,
+                status=TemplateStatus.APPROVED,
+                components=BODY,
+                updated_at=clock.now(),
+            ),
+        )
+    workshop = Workshop(
+        database, clock, ids, records, sending, maker, life, acceptance, made.organization, made.number, template, told
+    )
+    found.append(workshop)
+    await sending.start()
+    await acceptance.start()
+    yield workshop
+    await acceptance.stop()
+    await sending.stop()

@@ -1,0 +1,236 @@
+"""Accepting batches: what one commit holds, who is left out, and what a repeat gets (C15.5, C6.2, C25.2.3)."""
+
+import asyncio
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.actors.batches.conftest import PRICE, Workshop, people
+
+from recado.actors.batch_acceptance import AcceptedBatch, ReplayedBatch
+from recado.actors.batch_rules import BatchDraft
+from recado.actors.lane import WINDOW
+from recado.domain.errors import Problem
+from recado.domain.phones import recipient_hash
+
+
+async def refusal(workshop: Workshop, draft: BatchDraft) -> Problem:
+    """The refusal of a batch of which nothing is stored."""
+    with pytest.raises(Problem) as caught:
+        await workshop.acceptance.accept(draft)
+    for table in ("batches", "batch_blocks", "messages", "dispatch", "totals", "idempotency"):
+        assert await workshop.db.fetchval(f"select count(*) from {table}") == 0, table
+    return caught.value
+
+
+async def test_one_commit_holds_the_batch_its_messages_and_their_price(workshop: Workshop) -> None:
+    available, _ = await workshop.wallet()
+    batch = await workshop.made(workshop.draft(3, name="Spring", metadata={"n": 1}, created_by_id="key_1"))
+    rows = await workshop.db.fetch("select * from messages order by id")
+    assert [(row["recipient"], row["status"], row["class"], row["batch_id"]) for row in rows] == [
+        (person["to"], "queued", 2, batch.id) for person in people(3)
+    ]
+    assert {row["recipient_hash"] for row in rows} == {
+        recipient_hash(workshop.organization.id, person["to"]) for person in people(3)
+    }
+    assert {(row["template_vars"], row["metadata"], row["price_coins"]) for row in rows} == {
+        ('["Ana"]', '{"n":1}', PRICE)
+    }
+    queue = await workshop.queue(batch)
+    assert [row["id"] for row in queue] == [row["id"] for row in rows]
+    assert {(row["coins"], row["reason"], row["not_before"]) for row in queue} == {(PRICE, None, None)}
+    stored = await workshop.now(batch)
+    assert (stored.status, stored.accepted, stored.queued, stored.held_coins) == ("running", 3, 3, 3 * PRICE)
+    assert await workshop.wallet() == (available - 3 * PRICE, 3 * PRICE)
+
+
+async def test_the_dispatcher_is_told_of_as_much_as_it_holds(workshop: Workshop) -> None:
+    batch = await workshop.made(workshop.draft(WINDOW + 50))
+    [(number, arrived)] = workshop.told
+    assert number == (workshop.organization.id, "test", workshop.number.id)
+    queue = await workshop.queue(batch)
+    assert [row.id for row in arrived.rows] == [row["id"] for row in queue[: WINDOW + 1]]
+    first, row = arrived.rows[0], queue[0]
+    assert (first.owner, first.klass, first.due_at, first.expires_at) == (
+        batch.id,
+        row["class"],
+        row["due_at"],
+        row["expires_at"],
+    )
+    assert (first.recipient, first.template_vars, first.ttl_ms) == (people(1)[0]["to"], '["Ana"]', row["ttl_ms"])
+
+
+async def test_a_scheduled_batch_tells_nobody_and_is_out_of_the_ready_index(workshop: Workshop) -> None:
+    at = workshop.clock.now() + timedelta(hours=1)
+    batch = await workshop.made(workshop.draft(2, scheduled_at=at))
+    assert workshop.told == []
+    assert {(row["not_before"], row["reason"], row["due_at"]) for row in await workshop.queue(batch)} == {
+        (at, "scheduled", at)
+    }
+
+
+async def test_a_recipient_has_its_own_variables_and_metadata(workshop: Workshop) -> None:
+    first, second = people(2)
+    recipients = [{**first, "templateVars": ["Rui"], "metadata": {"order": "a\u001f1"}}, second]
+    await workshop.made(workshop.draft(recipients=recipients, metadata={"shared": True}))
+    rows = await workshop.db.fetch("select template_vars, metadata from messages order by id")
+    assert [tuple(row) for row in rows] == [
+        ('["Rui"]', '{"order":"a\\u001f1"}'),
+        ('["Ana"]', '{"shared":true}'),
+    ]
+
+
+async def test_who_cannot_be_sent_to_is_left_out_with_the_reason(workshop: Workshop) -> None:
+    good = people(1)[0]
+    recipients = [
+        good,
+        {"to": "+49 15-000 000 000"},
+        {"to": "123"},
+        {"to": "+4915000000007", "templateVars": []},
+        {"to": "+4915000000007", "templateVars": [""]},
+        {"to": "+4915000000008", "metadata": {"1": "x"}},
+        {"to": "+4915000000008", "contactId": "cnt_1"},
+        {},
+    ]
+    batch = await workshop.now(await workshop.made(workshop.draft(recipients=recipients)))
+    assert (batch.requested, batch.accepted, batch.skipped) == (8, 1, 7)
+    assert batch.skipped_reasons == {
+        "DUPLICATE_RECIPIENT": 1,
+        "PHONE_INVALID": 1,
+        "TEMPLATE_VARS_MISMATCH": 2,
+        "METADATA_INVALID": 1,
+        "REFERENCE_NOT_FOUND": 1,
+        "RECIPIENT_MISSING": 1,
+    }
+    assert [error["path"] for error in batch.errors] == [
+        "/recipients/1",
+        "/recipients/2/to",
+        "/recipients/3/templateVars",
+        "/recipients/4/templateVars",
+        "/recipients/5/metadata",
+        "/recipients/6/contactId",
+        "/recipients/7",
+    ]
+
+
+async def test_only_the_first_hundred_refusals_are_told(workshop: Workshop) -> None:
+    batch = await workshop.now(await workshop.made(workshop.draft(recipients=[*people(1), *([{}] * 150)])))
+    assert (batch.skipped, len(batch.errors)) == (150, 100)
+
+
+async def test_a_batch_of_nobody_has_failed_and_holds_nothing(workshop: Workshop) -> None:
+    batch = await workshop.now(await workshop.made(workshop.draft(recipients=[{}])))
+    assert (batch.status, batch.started_at, batch.held_coins) == ("failed", None, 0)
+    assert batch.finished_at == workshop.clock.now()
+    assert (await workshop.wallet())[1] == 0
+
+
+async def test_free_form_reaches_only_who_has_written(workshop: Workshop) -> None:
+    person = people(3)[1]
+    await workshop.db.execute(
+        "insert into chat_windows values ($1, $2, $3, $4)",
+        workshop.organization.id,
+        workshop.number.id,
+        recipient_hash(workshop.organization.id, person["to"]),
+        workshop.clock.now() - timedelta(hours=23),
+    )
+    free = {"type": "text", "payload": {"text": {"body": "hi"}}, "template_id": None, "template_vars": None}
+    batch = await workshop.now(await workshop.made(workshop.draft(3, **free)))
+    assert (batch.accepted, batch.skipped_reasons) == (1, {"WINDOW_CLOSED": 2})
+    assert [error["path"] for error in batch.errors] == ["/recipients/0", "/recipients/2"]
+    assert await workshop.db.fetchval("select recipient from messages") == person["to"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"number_id": "num_0"}, "REFERENCE_NOT_FOUND"),
+        ({"template_id": "tpl_0"}, "REFERENCE_NOT_FOUND"),
+        ({"channel": "sms"}, "ROUTE_NOT_AVAILABLE"),
+        ({"env": "live"}, "REFERENCE_NOT_FOUND"),
+        ({"payload": {"header": {"text": "x"}}}, "TEMPLATE_VARS_MISMATCH"),
+        ({"payload": {"header": {"media": {"id": "med_1"}}}}, "MEDIA_NOT_FOUND"),
+    ],
+)
+async def test_what_all_messages_share_is_refused_as_for_one(
+    workshop: Workshop, changes: dict[str, Any], code: str
+) -> None:
+    assert (await refusal(workshop, workshop.draft(**changes))).code == code
+
+
+async def test_a_batch_that_is_not_covered_is_refused_whole(workshop: Workshop) -> None:
+    await workshop.set_coins(3 * PRICE - 1)
+    problem = await refusal(workshop, workshop.draft(3))
+    assert (problem.status, problem.meta) == (402, {"requiredCoins": 3 * PRICE, "availableCoins": 3 * PRICE - 1})
+    assert await workshop.wallet() == (3 * PRICE - 1, 0)
+
+
+async def test_of_batches_that_come_together_each_stands_for_itself(workshop: Workshop) -> None:
+    await workshop.set_coins(5 * PRICE)
+    sizes = (3, 4, 2)
+    outcomes = await asyncio.gather(
+        *(workshop.acceptance.accept(workshop.draft(size)) for size in sizes), return_exceptions=True
+    )
+    assert [isinstance(outcome, AcceptedBatch) for outcome in outcomes] == [True, False, True]
+    assert await workshop.wallet() == (0, 5 * PRICE)
+
+
+async def test_a_large_batch_needs_its_whole_estimate_and_holds_its_first_block(workshop: Workshop) -> None:
+    await workshop.set_coins(1_500 * PRICE - 1)
+    problem = await refusal(workshop, workshop.draft(1_500))
+    assert problem.meta == {"requiredCoins": 1_500 * PRICE, "availableCoins": 1_500 * PRICE - 1}
+    await workshop.set_coins(1_500 * PRICE)
+    await workshop.made(workshop.draft(1_500))
+    assert await workshop.wallet() == (500 * PRICE, 1_000 * PRICE)
+
+
+# Repeats ------------------------------------------------------------------------------------------------------------
+
+
+def keyed(draft: BatchDraft, fingerprint: bytes = b"f" * 32) -> BatchDraft:
+    return replace(draft, key_hash=b"k" * 32, fingerprint=fingerprint)
+
+
+async def test_a_repeat_shows_the_batch_as_it_is_now(workshop: Workshop) -> None:
+    first = await workshop.made(keyed(workshop.draft(2)))
+    await workshop.batches.pause(await workshop.now(first))
+    again = await workshop.acceptance.accept(keyed(workshop.draft(2)))
+    assert isinstance(again, ReplayedBatch)
+    assert (again.batch.id, again.batch.status) == (first.id, "paused")
+    assert await workshop.db.fetchval("select count(*) from messages") == 2
+
+
+async def test_the_same_key_at_the_same_time_makes_one_batch(workshop: Workshop) -> None:
+    outcomes = await asyncio.gather(*(workshop.acceptance.accept(keyed(workshop.draft(20))) for _ in range(12)))
+    assert len({outcome.batch.id for outcome in outcomes}) == 1
+    assert sum(isinstance(outcome, AcceptedBatch) for outcome in outcomes) == 1
+    assert await workshop.db.fetchval("select count(*) from messages") == 20
+    assert (await workshop.wallet())[1] == 20 * PRICE
+
+
+async def test_a_key_with_another_request_is_refused(workshop: Workshop) -> None:
+    await workshop.made(keyed(workshop.draft(2)))
+    for draft in (workshop.draft(3), workshop.draft(number_id="num_0")):
+        with pytest.raises(Problem) as caught:
+            await workshop.acceptance.accept(keyed(draft, b"g" * 32))
+        assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"
+
+
+async def test_a_repeat_gets_its_batch_whatever_has_changed_since(workshop: Workshop) -> None:
+    first = await workshop.made(keyed(workshop.draft(2)))
+    await workshop.set_coins(0)
+    await workshop.db.execute("update templates set status = 'paused' where id = $1", workshop.template.id)
+    workshop.records.templates.clear()
+    again = await workshop.acceptance.accept(keyed(workshop.draft(2)))
+    assert isinstance(again, ReplayedBatch)
+    assert again.batch.id == first.id
+
+
+async def test_a_key_is_free_again_after_a_day(workshop: Workshop) -> None:
+    first = await workshop.made(keyed(workshop.draft(2)))
+    await workshop.clock.advance(24 * 3600)
+    second = await workshop.made(keyed(workshop.draft(3), b"g" * 32))
+    assert second.id != first.id
+    again = await workshop.acceptance.accept(keyed(workshop.draft(3), b"g" * 32))
+    assert again.batch.id == second.id

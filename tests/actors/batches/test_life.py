@@ -1,0 +1,259 @@
+"""The life of a batch: built block by block, paused, resumed, cancelled, completed, whatever comes between (C15.5)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.actors.batches.conftest import PRICE, Workshop
+
+from recado.actors.batches import Batches
+from recado.actors.number_messages import OwnerMoved
+from recado.actors.owners import Owners
+from recado.storage import batches
+from recado.storage.batches import Batch
+from recado.storage.settlements import Failed
+
+COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")
+
+
+async def truth(workshop: Workshop, batch: Any) -> dict[str, int]:
+    """The counts of the batch, counted in the messages themselves."""
+    rows = await workshop.db.fetch(
+        "select case status when 'sending' then 'queued' else status end as status, count(*) as n "
+        "from messages where batch_id = $1 group by 1",
+        batch.id,
+    )
+    return {**dict.fromkeys(COUNTS, 0), **{row["status"]: row["n"] for row in rows}}
+
+
+async def checked(workshop: Workshop, batch: Any) -> Batch:
+    """The batch now, whose totals are true and sum up."""
+    now = await workshop.now(batch)
+    counts = {name: getattr(now, name) for name in COUNTS}
+    assert counts == await truth(workshop, batch)
+    assert sum(counts.values()) == now.accepted
+    return now
+
+
+def another_process(workshop: Workshop) -> Batches:
+    """What a process that starts now would have: nothing in memory."""
+    return Batches(
+        workshop.db,
+        clock=workshop.clock,
+        maker=workshop.maker,
+        owners=Owners(),
+        consequences=workshop.batches._consequences,
+        tell=lambda number, message: workshop.told.append((number, message)),
+    )
+
+
+# Building -----------------------------------------------------------------------------------------------------------
+
+
+async def test_a_large_batch_is_built_in_blocks_and_then_runs(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2_500))
+    assert workshop.hints == 1
+    first = await checked(workshop, made)
+    assert (first.status, first.accepted, first.requested) == ("building", 1_000, 2_500)
+    await workshop.batches.work()
+    built = await checked(workshop, made)
+    assert (built.status, built.accepted, built.held_coins) == ("running", 2_500, 2_500 * PRICE)
+    assert await workshop.db.fetchval("select count(distinct recipient) from messages") == 2_500
+    assert await workshop.db.fetchval("select count(*) from batch_blocks") == 0
+    assert (await workshop.wallet())[1] == 2_500 * PRICE
+    assert [len(message.rows) for _, message in workshop.told] == [321, 321, 321]
+
+
+async def test_batches_are_built_in_turn(workshop: Workshop) -> None:
+    large = await workshop.made(workshop.draft(4_000))
+    small = await workshop.made(workshop.draft(1_100))
+    told = len(workshop.told)
+    await workshop.batches.work()
+    owners = [message.rows[0].owner for _, message in workshop.told[told:]]
+    assert owners == [large.id, small.id, large.id, large.id]
+
+
+async def test_what_a_dead_process_had_not_built_is_built_once(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2_500))
+    await workshop.maker.make_next(made.key)
+    await asyncio.gather(*(another_process(workshop).work() for _ in range(2)))
+    assert (await checked(workshop, made)).accepted == 2_500
+    assert await workshop.db.fetchval("select count(distinct recipient) from messages") == 2_500
+
+
+async def test_a_block_of_a_batch_that_was_paused_meanwhile_is_undone(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await workshop.made(workshop.draft(1_500))
+    add = batches.add
+
+    async def pause_first(*arguments: Any) -> None:
+        await batches.pause(workshop.db, made.key, workshop.clock.now())
+        await add(*arguments)
+
+    monkeypatch.setattr(batches, "add", pause_first)
+    assert await workshop.maker.make_next(made.key) is None
+    paused = await checked(workshop, made)
+    assert (paused.status, paused.accepted) == ("paused", 1_000)
+    assert (await workshop.wallet())[1] == 1_000 * PRICE
+    monkeypatch.undo()
+    assert await workshop.batches.resume(paused)
+    assert (await workshop.now(made)).status == "building"
+    await workshop.batches.work()
+    assert (await checked(workshop, made)).accepted == 1_500
+
+
+async def test_a_block_that_is_not_covered_pauses_the_batch_until_it_is(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2_200))
+    await workshop.set_coins(1_100 * PRICE)
+    await workshop.batches.work()
+    paused = await checked(workshop, made)
+    assert (paused.status, paused.pause_reason, paused.accepted) == ("paused", "no_balance", 2_000)
+    assert {row["reason"] for row in await workshop.queue(made)} == {"owner_paused"}
+    assert workshop.records.owners.holds(made.id)
+    assert await workshop.wallet() == (100 * PRICE, 2_000 * PRICE)
+    assert await workshop.batches.resume(paused)
+    await workshop.batches.work()
+    assert (await workshop.now(made)).pause_reason == "no_balance"
+    await workshop.set_coins(200 * PRICE)
+    assert await workshop.batches.resume(await workshop.now(made))
+    await workshop.batches.work()
+    built = await checked(workshop, made)
+    assert (built.status, built.pause_reason, built.accepted) == ("running", None, 2_200)
+
+
+# Pauses -------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_pause_takes_what_is_queued_out_of_the_ready_index(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(5))
+    other = await workshop.made(workshop.draft(2))
+    under_way = (await workshop.queue(made))[0]["id"]
+    await workshop.claim([under_way])
+    assert await workshop.batches.pause(await workshop.now(made))
+    held = [row["reason"] for row in await workshop.queue(made)]
+    assert held == [None, *(["owner_paused"] * 4)]
+    assert {row["reason"] for row in await workshop.queue(other)} == {None}
+    assert not await workshop.batches.pause(await workshop.now(made))
+
+
+async def test_a_resumed_batch_is_let_go_by_its_dispatcher(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(5))
+    await workshop.batches.pause(await workshop.now(made))
+    workshop.told.clear()
+    assert await workshop.batches.resume(await workshop.now(made))
+    number = (workshop.organization.id, "test", workshop.number.id)
+    assert workshop.told == [(number, OwnerMoved(made.id))]
+    assert not workshop.records.owners.holds(made.id)
+    assert not await workshop.batches.resume(await workshop.now(made))
+
+
+async def test_a_start_knows_what_is_paused_and_for_how_long(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(1))
+    [row] = await workshop.queue(made)
+    await workshop.batches.pause(await workshop.now(made))
+    await workshop.clock.advance(60)
+    await workshop.batches.resume(await workshop.now(made))
+    await workshop.clock.advance(30)
+    await workshop.batches.pause(await workshop.now(made))
+    await workshop.clock.advance(5)
+    owners, now = Owners(), workshop.clock.now()
+    owners.load(await batches.open_batches(workshop.db))
+    assert owners.holds(made.id)
+    for known in (owners, workshop.records.owners):
+        assert known.held_ms(made.id, row["due_at"], now) == 65_000
+
+
+async def test_a_resume_that_a_crash_cut_short_is_taken_up(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2))
+    await workshop.batches.pause(await workshop.now(made))
+    await batches.resume(workshop.db, made.key, workshop.clock.now())
+    workshop.told.clear()
+    await another_process(workshop).work()
+    assert [message for _, message in workshop.told] == [OwnerMoved(made.id)]
+
+
+# Ends ---------------------------------------------------------------------------------------------------------------
+
+
+async def test_the_last_message_completes_the_batch(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(3))
+    first, second, third = [row["id"] for row in await workshop.queue(made)]
+    await workshop.depart([first, second])
+    await workshop.batches.work()
+    assert (await checked(workshop, made)).status == "running"
+    at = workshop.clock.now()
+    await workshop.settle([Failed(workshop.organization.id, "test", "chatapp", third, "expired: x", at, queued=True)])
+    await workshop.batches.work()
+    done = await checked(workshop, made)
+    assert (done.status, done.finished_at, done.sent, done.failed) == ("completed", workshop.clock.now(), 2, 1)
+    assert (done.held_coins, done.charged_coins) == (0, 2 * PRICE)
+
+
+async def test_a_batch_that_left_before_it_was_built_completes_with_its_last_block(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(1_001))
+    await workshop.depart([row["id"] for row in await workshop.queue(made)])
+    await workshop.batches.work()
+    last = await workshop.queue(made)
+    assert ((await workshop.now(made)).status, len(last)) == ("running", 1)
+    await workshop.depart([last[0]["id"]])
+    await workshop.batches.work()
+    assert (await checked(workshop, made)).status == "completed"
+
+
+async def test_a_cancel_archives_what_waits_and_gives_its_price_back(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2_300, campaign_id="spring"))
+    queue = [row["id"] for row in await workshop.queue(made)]
+    await workshop.depart(queue[:10])
+    await workshop.claim(queue[10:12])
+    assert await workshop.batches.cancel(await workshop.now(made))
+    canceled = await checked(workshop, made)
+    assert (canceled.status, canceled.archived, canceled.queued) == ("canceled", 988, 2)
+    assert (canceled.held_coins, canceled.charged_coins) == (2 * PRICE, 10 * PRICE)
+    assert (await workshop.wallet())[1] == 2 * PRICE
+    await workshop.batches.work()
+    assert (await workshop.now(made)).accepted == 1_000
+    campaign = await workshop.db.fetchrow("select * from totals where kind = 'campaign'")
+    assert (campaign["key"], campaign["queued"], campaign["sent"], campaign["archived"]) == ("spring", 2, 10, 988)
+    assert not await workshop.batches.cancel(canceled)
+
+
+async def test_what_comes_back_of_a_cancelled_batch_is_withdrawn_too(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2))
+    claimed = (await workshop.queue(made))[0]["id"]
+    await workshop.claim([claimed])
+    await workshop.batches.cancel(await workshop.now(made))
+    assert workshop.records.owners.holds(made.id)
+    await workshop.db.execute("update dispatch set claimed_epoch = null where id = $1", claimed)
+    await workshop.db.execute("update messages set status = 'queued' where id = $1", claimed)
+    await another_process(workshop).work()
+    assert (await checked(workshop, made)).archived == 2
+    assert await workshop.db.fetchval("select open from batches") is False
+
+
+async def test_totals_stay_true_while_everything_happens_at_once(workshop: Workshop) -> None:
+    made = [await workshop.made(workshop.draft(300, campaign_id=f"c{n % 2}")) for n in range(4)]
+    queues = [[row["id"] for row in await workshop.queue(batch)] for batch in made]
+    read = [await workshop.now(batch) for batch in made]
+
+    async def fail(ids: list[str]) -> None:
+        now = workshop.clock.now()
+        failed = [Failed(workshop.organization.id, "test", "chatapp", each, "expired: x", now, True) for each in ids]
+        await workshop.settle(failed)
+
+    await asyncio.gather(
+        *(workshop.depart(queue[:100]) for queue in queues),
+        *(fail(queue[100:150]) for queue in queues),
+        *(workshop.batches.cancel(batch) for batch in read[:2]),
+        *(workshop.batches.pause(batch) for batch in read[2:]),
+        *(workshop.made(workshop.draft(50, campaign_id="c1")) for _ in range(5)),
+    )
+    held = 0
+    for batch in made:
+        held += (await checked(workshop, batch)).held_coins
+    assert (await workshop.wallet())[1] == held + 5 * 50 * PRICE
+    for row in await workshop.db.fetch("select * from totals where kind = 'campaign'"):
+        assert row["accepted"] == sum(row[name] for name in COUNTS)
+        assert row["accepted"] == await workshop.db.fetchval(
+            "select count(*) from messages where campaign_id = $1", row["key"]
+        )
