@@ -75,7 +75,7 @@ locked as (
 ),
 held as (
     update wallets w
-    set held_coins = w.held_coins + l.coins
+    set held_coins = w.held_coins + l.coins, updated_at = (select max(accepted_at) from given)
     from locked l
     where
         w.id = l.id and w.balance_coins - w.held_coins - l.coins > 0
