@@ -191,8 +191,12 @@ def _columns(batch: Sequence[NewMessage]) -> list[Any]:
         pack_numbers([new.ttl // MILLISECOND for new in batch]),
         pack_numbers([new.held_base_ms for new in batch]),
         pack_moments([new.accepted_at for new in batch]),
-        [new.key_hash for new in batch] if keyed else None,
-        [new.fingerprint for new in batch] if keyed else None,
+        pack([_hex(new.key_hash) for new in batch]) if keyed else None,
+        pack([_hex(new.fingerprint) for new in batch]) if keyed else None,
         pack([None if new.coins is None else str(new.coins) for new in batch]) if billed else None,
         pack([new.price_kind for new in batch]) if billed else None,
     ]
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()

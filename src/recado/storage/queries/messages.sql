@@ -9,12 +9,12 @@ with given as (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force = 1 as force,
         template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
-        key_hash, fingerprint, coins, price_kind
+        decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
-        unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], $20::bytea[],
-        $21::bytea[], unpack($22)::bigint[], unpack($23)
+        unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], unpack($20),
+        unpack($21), unpack($22)::bigint[], unpack($23)
     ) as g (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
