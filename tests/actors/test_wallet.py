@@ -14,6 +14,7 @@ from recado.domain.ids import IdSource
 from recado.domain.message import FailureCode
 from recado.engine.clock import SystemClock
 from recado.storage.messages import STORED
+from recado.storage.moves import Moved
 from recado.storage.postgres import Database
 
 CLOCK = SystemClock()
@@ -92,6 +93,24 @@ async def test_a_message_given_up_is_charged_when_it_was_sent_after_all_below_ze
     await purse.report(message, "read")
     assert await purse.charges() == {message.id: 600}
     await purse.check()
+
+
+async def test_a_message_that_is_sent_fails_and_was_sent_after_all_in_one_batch_is_charged_once(purse: Purse) -> None:
+    await purse.credit(1_000)
+    message = purse.message(600)
+    await purse.store(message)
+    whose = (message.organization_id, message.env, message.channel, message.id)
+    moves = [
+        Moved(*whose, "sending", "sent", 600),
+        Moved(*whose, "sent", "failed"),
+        Moved(*whose, "failed", "delivered", 600),
+    ]
+    async with purse.database.transaction() as connection:
+        await connection.execute("delete from dispatch")
+        await purse.consequences.write(connection, moves)
+
+    assert await purse.charges() == {message.id: 600}
+    assert await purse.standing() == (400, 0)
 
 
 async def test_units_captured_in_a_month_bring_the_next_tier_and_no_others_count(purse: Purse) -> None:

@@ -42,21 +42,27 @@ class Wallet:
         """Capture what was sent, release what will not be, charge what was sent after all."""
         settlements: dict[WalletKey, Settlement] = {}
         units: dict[tuple[str, str, date], int] = {}
-        late = await self._charged_before(connection, moved)
+        months: dict[str, date] = {}
+        charged = await self._charged_before(connection, moved)
         now = self._clock.now()
         for move in moved:
-            if move.coins == 0 or move.from_status is None or move.id in late:
+            if move.coins == 0 or move.from_status is None or move.id in charged:
                 continue
             settlement = settlements.setdefault((move.organization_id, move.env), Settlement())
             if move.to_status not in _CAPTURED:
                 settlement.released += move.coins
                 continue
+            charged.add(move.id)  # what was sent, failed and was sent after all in one batch is one send
             settlement.charges.append(
                 Charge(move.id, move.channel, move.batch_id, move.coins, held=move.from_status != MessageStatus.FAILED)
             )
-            if move.price_kind is not None:
-                volumes = await self._prices.volumes_of(move.organization_id)
-                key = (move.organization_id, FAMILY_OF[move.price_kind], month_of(volumes.zone, now))
+            family = FAMILY_OF.get(move.price_kind or "")
+            if family is not None:
+                month = months.get(move.organization_id)
+                if month is None:
+                    zone = (await self._prices.volumes_of(move.organization_id)).zone
+                    month = months[move.organization_id] = month_of(zone, now)
+                key = (move.organization_id, family, month)
                 units[key] = units.get(key, 0) + 1
         if not settlements:
             return None

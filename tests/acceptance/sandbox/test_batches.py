@@ -84,7 +84,8 @@ async def test_a_paused_batch_stands_still_and_others_go_on(api: Api) -> None:
 
 
 async def test_a_scheduled_batch_waits_for_its_moment(regular: Customer) -> None:
-    accepted = await bulk(regular, [{"to": phone()}], scheduledAt=ahead(3600))
+    accepted = await bulk(regular, [{"to": phone()}], scheduledAt=ahead(3600), name="Later", campaignId="later")
+    assert await regular.api.call("GET", f"/v2/batches/{accepted['id']}") == accepted
     [message] = (await regular.api.call("GET", f"/messages?batchId={accepted['id']}"))["items"]
     assert (await regular.waits(message, "scheduled"))["until"] == message["scheduledAt"]
     await regular.api.call("POST", f"/v2/batches/{accepted['id']}/cancel")

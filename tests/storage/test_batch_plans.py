@@ -1,0 +1,64 @@
+"""What is asked of batches all the time, and what touches the queue for one of them, takes an index (C15.5)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+
+from recado.storage import batches, totals
+from recado.storage.postgres import Database
+
+FILL = """
+insert into batches (organization_id, env, id, channel, number_id, type, class, campaign_id, status, requested, skipped,
+        skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)
+    select 'org_' || i % 50, 'test', 'btc_' || i, 'chatapp', 'num_1', 'text', 2, null,
+        case when i % 100 = 0 then 'building' else 'completed' end, 1, 0, '{}', '[]', 1, 0, 1, i % 100 = 0, now()
+    from generate_series(1, 20000) i;
+insert into batch_blocks select 'org_' || i % 50, 'btc_' || i, 1, '[]' from generate_series(100, 20000, 100) i;
+insert into totals (organization_id, env, kind, key) select organization_id, env, 'batch', id from batches;
+insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+        held_base_ms, force)
+    select 'org_7', 'msg_' || i, 'test', 'chatapp', 'num_1', 2,
+        case when i % 2 = 0 then 'single' else 'btc_' || i % 100 end, now(), 1, now(), 0, false
+    from generate_series(1, 20000) i;
+analyze batches, batch_blocks, totals, dispatch;
+"""
+
+
+def scans(plan: Any) -> list[tuple[str, str]]:
+    """(table, node type) of everything that reads a table."""
+    found = [(plan["Relation Name"], plan["Node Type"])] if "Relation Name" in plan else []
+    for child in plan.get("Plans", []):
+        found += scans(child)
+    return found
+
+
+@pytest.fixture
+async def filled(database: Database) -> Database:
+    await database.execute(FILL)
+    return database
+
+
+async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
+    now = datetime.now(UTC)
+    key = ("org_7", "test", "btc_7")
+    asked: list[tuple[str, tuple[Any, ...]]] = [
+        (batches.SQL.by_id, key),
+        (batches.SQL.page, ("org_7", "test", None, None, "btc_", "btc_~", 50, 0)),
+        (batches.SQL.building, (100,)),
+        (batches.SQL.next_block, key),
+        (batches.SQL.drop_block, ("org_7", "btc_7", 1)),
+        (batches.SQL.block_made, (*key, "running", now, 0, "x")),
+        (batches.SQL.pause, (*key, now, ["running"], None)),
+        (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test")),
+        (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"])),
+        (batches.SQL.numbers_of, ("org_7", "btc_7")),
+        (totals.SQL.any, ("org_7", "test")),
+    ]
+    for sql, arguments in asked:
+        pool = filled.hot if sql is batches.SQL.withdraw else filled  # as it is run
+        (plan,) = orjson.loads(await pool.fetchval(f"explain (format json) {sql}", *arguments))
+        kinds = scans(plan["Plan"])
+        assert kinds
+        assert not [table for table, kind in kinds if kind == "Seq Scan"], (sql, kinds)
