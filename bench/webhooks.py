@@ -4,10 +4,12 @@ import asyncio
 import statistics
 import sys
 import time
+from collections import deque
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bench.harness import ROOT, Figure, Process, Say, against, free_port, running, scratch
+from bench.harness import ROOT, Figure, Process, Say, free_port, running, scratch
 from bench.recado_process import READY, Api, Sender, recado
 from bench.rows import Connection, Rows
 
@@ -18,6 +20,7 @@ ROUNDS = 3
 LEAST = 3_000
 UNHARMED = 0.95
 LIMIT = 60.0  # seconds of a round
+WELL, HANGING, REFUSING = "is well", "hangs", "refuses"
 TAKEN = "message.read"  # nothing of this kind happens by itself here
 _LEFT = "select exists (select from delivery_queue where subscription_id = any($1::text[]))"
 _PACE = """
@@ -31,46 +34,75 @@ def endpoint(folder: Path) -> Process:
     return Process(folder, "endpoint", "-m", "bench.endpoint", "--port", "{port}")
 
 
+@dataclass(frozen=True, slots=True)
+class Round:
+    """Deliveries a second, and the microseconds of processor time that Recado and PostgreSQL took for each."""
+
+    pace: float
+    microseconds: float
+
+
 async def run(say: Say) -> list[Figure]:
-    """In turns: the posts alone; all endpoints well; one more that hangs; one more that refuses every connection."""
-    bound, well, hanging, refusing = [], [], [], []
+    """The posts alone; then in turns: all endpoints well; one more that hangs; one more that refuses connections."""
+    bound: list[float] = []
+    rounds: dict[str, list[Round]] = {WELL: [], HANGING: [], REFUSING: []}
     async with (
         scratch() as folder,
         running(endpoint(folder), "/") as customer,
         running(recado(folder, RECADO_SSRF_ALLOW_CIDRS="127.0.0.0/8"), READY) as service,
         Api(service) as api,
     ):
+        dead = {WELL: None, HANGING: f"{customer.url}/hang", REFUSING: f"http://127.0.0.1:{free_port()}/"}
         database = await service.database()
-        deliveries = Deliveries(api, database, await api.sender("webhooks"), f"{customer.url}/hook")
+        sender = await api.sender("webhooks")
+        deliveries = Deliveries(service, api, database, sender, f"{customer.url}/hook")
         await deliveries.subscribe()
         say("webhooks, warming up")
-        await deliveries.round()
+        await deliveries.round(None)
+        kinds = deque(rounds)
         for number in range(ROUNDS):
             say(f"webhooks, round {number + 1} of {ROUNDS}")
             bound.append(await posts(f"{customer.url}/hook"))
-            well.append(await deliveries.round())
-            hanging.append(await deliveries.round_beside(f"{customer.url}/hang"))
-            refusing.append(await deliveries.round_beside(f"http://127.0.0.1:{free_port()}/"))
+            for kind in kinds:
+                rounds[kind].append(await deliveries.round(dead[kind]))
+            kinds.rotate(1)  # whatever grows meanwhile weighs on each kind alike
         await database.close()
-    pace, beside = statistics.median(well), statistics.median(bound)
-    return [
+    pace, micro = _medians(rounds[WELL])
+    beside = statistics.median(bound)
+    figures = [
         Figure(
             f"webhooks delivered, {SUBSCRIPTIONS} subscriptions",
-            f"{pace:,.0f} /s",
+            f"{pace:,.0f} /s, {micro:.0f} µs each",
             f"{beside:,.0f} /s",
             pace / beside,
             f"≥ {LEAST:,} /s",
             pace >= LEAST,
-        ),
-        against("– beside another whose endpoint hangs", hanging, well, "/s", UNHARMED),
-        against("– beside another whose endpoint refuses", refusing, well, "/s", UNHARMED),
+        )
     ]
+    for kind in (HANGING, REFUSING):
+        other, other_micro = _medians(rounds[kind])
+        figures.append(
+            Figure(
+                f"– beside one more whose endpoint {kind}",
+                f"{other:,.0f} /s, {other_micro:.0f} µs each",
+                f"{pace:,.0f} /s, {micro:.0f} µs",
+                other / pace,
+                f"ratio ≥ {UNHARMED:g}",
+                other / pace >= UNHARMED,
+            )
+        )
+    return figures
+
+
+def _medians(rounds: list[Round]) -> tuple[float, float]:
+    return statistics.median(each.pace for each in rounds), statistics.median(each.microseconds for each in rounds)
 
 
 class Deliveries:
     """Subscriptions of one customer, and rounds of events that all of them take."""
 
-    def __init__(self, api: Api, database: Connection, sender: Sender, url: str) -> None:
+    def __init__(self, service: Process, api: Api, database: Connection, sender: Sender, url: str) -> None:
+        self._service = service
         self._api = api
         self._database = database
         self._rows = Rows(database)
@@ -82,26 +114,23 @@ class Deliveries:
         """The endpoints that are well."""
         self._subscriptions = [await self._subscription(self._url) for _ in range(SUBSCRIPTIONS)]
 
-    async def round(self, *dead: str) -> float:
-        """Deliveries a second of those that are well; `dead`: subscriptions that take the same events."""
+    async def round(self, dead: str | None) -> Round:
+        """What becomes of those that are well; `dead`: the address of one more subscription, which takes the same."""
+        more = [] if dead is None else [await self._subscription(dead)]
         await self._database.execute("vacuum delivery_queue")
         began: datetime = await self._database.fetchval("select clock_timestamp()")
-        await self._rows.deliveries(self._sender, EVENTS, [*self._subscriptions, *dead], TAKEN)
+        await self._rows.deliveries(self._sender, EVENTS, [*self._subscriptions, *more], TAKEN)
+        before = sum(self._service.cpu())
         give_up = time.monotonic() + LIMIT
         while await self._database.fetchval(_LEFT, self._subscriptions):
             if time.monotonic() > give_up:
                 raise RuntimeError(f"{EVENTS:,} events are not delivered within {LIMIT:.0f} s")
             await asyncio.sleep(0.1)
+        used = sum(self._service.cpu()) - before
         pace: float = await self._database.fetchval(_PACE, self._subscriptions, began)
-        return pace
-
-    async def round_beside(self, url: str) -> float:
-        """A round with one more subscription, to an endpoint that is dead."""
-        dead = await self._subscription(url)
-        try:
-            return await self.round(dead)
-        finally:
-            await self._api.call("DELETE", f"/webhooks/{dead}")
+        for subscription in more:
+            await self._api.call("DELETE", f"/webhooks/{subscription}")
+        return Round(pace, used / (EVENTS * SUBSCRIPTIONS) * 1e6)
 
     async def _subscription(self, url: str) -> str:
         made = await self._api.call("POST", "/webhooks", {"url": url, "events": [TAKEN]})
