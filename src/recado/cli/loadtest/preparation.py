@@ -50,7 +50,7 @@ async def prepare(
 
 
 async def _fill_wallet(api: Api) -> None:
-    """Top up a test wallet, so that no load ends with 402. Without a wallet, or a key that may do so, nothing happens."""
+    """Top up a test wallet, so that no load ends with 402; nothing without a wallet, or a key that may do so."""
     with contextlib.suppress(CommandError):
         wallet = await api.call("GET", "/v2/wallet")
         if wallet["env"] == "test" and wallet["availableCoins"] < _PLENTY:
