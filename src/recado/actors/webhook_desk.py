@@ -1,11 +1,14 @@
 """The desk of all subscription actors: what they share, and how their results are written, many in one statement."""
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 import orjson
 import structlog
 
+from recado.actors.webhook_payload import envelope
 from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
 from recado.channels.outbound_guard import UrlRefused
 from recado.channels.outbound_http import retry_after
@@ -25,6 +28,7 @@ from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Sub
 log = structlog.get_logger()
 
 MOST_CALLS = 20_000  # in flight, of all subscriptions
+CALLS_AT_STOP = 3.0  # seconds that a stop waits for them
 SETTLE_LINGER = 0.025  # seconds that results gather while there are many: nobody waits for them
 ANSWER_FIELD = "webhook_answer"
 _ASKS_TO_WAIT = (429, 503)
@@ -40,6 +44,8 @@ class WebhookDesk:
         self.keys = keys
         self.http = http
         self.calls = 0
+        self._no_calls = asyncio.Event()
+        self._no_calls.set()
         self.results: Batcher[Result, None] = Batcher(
             "deliveries", self._settle, clock=clock, max_queue=50_000, concurrency=1, linger=SETTLE_LINGER
         )
@@ -56,9 +62,24 @@ class WebhookDesk:
         await self.healths.start()
 
     async def stop(self) -> None:
+        """What endpoints answer within a moment is still written; the next process makes the other calls once more."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(CALLS_AT_STOP):
+                await self._no_calls.wait()
         await self.results.stop()
         await self.healths.stop()
         await self.http.guard.stop()
+
+    def call_begins(self) -> None:
+        """Count a call."""
+        self.calls += 1
+        self._no_calls.clear()
+
+    def call_ended(self) -> None:
+        """Count it no more, after its result was handed over."""
+        self.calls -= 1
+        if not self.calls:
+            self._no_calls.set()
 
     async def _settle(self, rows: Sequence[Result]) -> Sequence[None]:
         await deliveries.settle(self.db.hot, rows)
@@ -82,6 +103,14 @@ class Channel:
             self._previous = _former_key(subscription, desk)
         except Tampered:
             self._keys = []
+
+    async def deliver(self, due: Due) -> Response:
+        """Make one attempt."""
+        told, subscription = due.told, self.subscription
+        body = envelope(told, subscription.organization_id, unmasked=subscription.include_pii)
+        return await self.post(
+            body, event_id=told.event_id, event=told.type, delivery_id=due.id, attempt=due.attempts + 1
+        )
 
     async def post(self, body: bytes, *, event_id: str, event: str, delivery_id: str, attempt: int) -> Response:
         """Sign the body anew and post it."""

@@ -16,12 +16,12 @@ from recado.actors.errands import Errands
 from recado.actors.webhook_desk import Channel, WebhookDesk, open_channel, result_of
 from recado.actors.webhook_health import HealthBook
 from recado.actors.webhook_messages import Answered, Arrived, Changed, HealthNoted, Look, Refilled, Settled, Wake
-from recado.actors.webhook_payload import envelope
+from recado.actors.webhook_pace import CallPace
 from recado.actors.webhook_stock import Stock
 from recado.channels.guarded_http import Response
 from recado.domain.errors import Unavailable
 from recado.domain.ids import created_at
-from recado.domain.webhook import GONE, MAX_AGE, SubscriptionStatus, failure_pause
+from recado.domain.webhook import GONE, MAX_AGE, SubscriptionStatus
 from recado.engine.actor import Actor
 from recado.storage import deliveries, webhooks
 from recado.storage.deliveries import Due
@@ -29,12 +29,12 @@ from recado.storage.webhooks import HealthNote, Subscription, SubscriptionKey
 
 log = structlog.get_logger()
 
-FIRST_CALLS, MOST_CALLS = 10, 100  # in flight
 MOST_UNSETTLED = 2_000
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
 FRESH = 2.0  # seconds that the subscription's row is believed
 PUMP_AT_LEAST_EVERY = 64  # messages
 FULL_PAUSE = 0.1  # seconds, when all subscriptions together have too many calls
+_NOT_MADE = Response(None, "the delivery could not be made", b"", None, 0.0)
 ANY_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
 
@@ -53,9 +53,7 @@ class WebhookSubscriptionActor(Actor):
         self._book = HealthBook()
         self._stock = Stock()
         self._settled: list[str] = []  # written, or not to be written; still in hand
-        self._in_flight: set[str] = set()
-        self._limit = FIRST_CALLS
-        self._pause_until = float("-inf")
+        self._pace = CallPace()
         self._probing = False
         self._dropping = False
         self._since_pump = 0
@@ -110,17 +108,15 @@ class WebhookSubscriptionActor(Actor):
         if self._subscription is None:
             self._stock.forget_ready()
             return
-        match self._book.status:
-            case SubscriptionStatus.ACTIVE:
-                self._deliver()
-            case SubscriptionStatus.FAILING:
-                self._stock.forget_ready()
-                self._probe()
-            case SubscriptionStatus.REVOKED:
-                self._stock.forget_ready()
-                self._drop(self._clock.now(), "the subscription was revoked")
-            case SubscriptionStatus.PAUSED:
-                self._stock.forget_ready()
+        status = self._book.status
+        if status is SubscriptionStatus.ACTIVE:
+            self._deliver()
+        else:
+            self._stock.forget_ready()
+        if status is SubscriptionStatus.FAILING:
+            self._probe()
+        elif status is SubscriptionStatus.REVOKED:
+            self._drop(self._clock.now(), "the subscription was revoked")
         self._note_health()
 
     async def _read(self) -> None:
@@ -139,12 +135,12 @@ class WebhookSubscriptionActor(Actor):
             self._channel = open_channel(found, self._desk)
 
     def _deliver(self) -> None:
-        pause = self._pause_until - self._clock.monotonic()
+        pause = self._pace.pause(self._clock.monotonic())
         if pause > 0:
             self._errands.wake_in(pause)
             return
         stock = self._stock
-        while stock.ready and len(self._in_flight) < self._limit and len(stock.in_hand) < MOST_UNSETTLED:
+        while stock.ready and self._pace.has_room and len(stock.in_hand) < MOST_UNSETTLED:
             if self._desk.full:
                 self._errands.wake_in(FULL_PAUSE)
                 break
@@ -164,7 +160,7 @@ class WebhookSubscriptionActor(Actor):
         due_at = self._book.health.probe_at
         due = due_at is None or due_at <= now
         # Only when something may be there: the poller says so while the queue holds anything.
-        if due and self._stock.look and not self._probing and not self._stock.reading and not self._in_flight:
+        if due and self._stock.look and not self._probing and not self._stock.reading and not self._pace.in_flight:
             self._probing = True
             self._stock.look = False
             self._stock.begin_look()
@@ -177,43 +173,43 @@ class WebhookSubscriptionActor(Actor):
             self._stock.in_hand.discard(due.id)
             self._drop(oldest, "not delivered within 72 hours")
             return
-        self._in_flight.add(due.id)
-        self._desk.calls += 1
+        self._pace.in_flight.add(due.id)
+        self._desk.call_begins()
         self._errands.begin(self._attempt(due, probe))
 
     async def _attempt(self, due: Due, probe: bool) -> None:
-        response = Response(None, "the delivery could not be made", b"", None, 0.0)
         try:
-            subscription, channel, told = self._subscription, self._channel, due.told
-            if subscription is not None and channel is not None:
-                body = envelope(told, subscription.organization_id, unmasked=subscription.include_pii)
-                response = await channel.post(
-                    body, event_id=told.event_id, event=told.type, delivery_id=due.id, attempt=due.attempts + 1
-                )
+            response = _NOT_MADE if self._channel is None else await self._channel.deliver(due)
+        except Exception as error:  # noqa: BLE001 - a fault of ours is an attempt that failed
+            log.error("delivery_not_made", delivery_id=due.id, error=type(error).__name__)
+            response = _NOT_MADE
         finally:
-            self._desk.calls -= 1
-            self._errands.tell(Answered(due, response, probe))
+            self._desk.call_ended()
+        self._settle(due, response)
+        self._errands.tell(Answered(due, response, probe))
 
     def _answered(self, answered: Answered) -> None:
         due, response = answered.due, answered.response
-        self._in_flight.discard(due.id)
-        if answered.probe:
-            self._probing = False
-        subscription = self._subscription
-        if subscription is None:
+        self._pace.in_flight.discard(due.id)
+        self._probing = self._probing and not answered.probe
+        if self._subscription is None:
             self._stock.in_hand.discard(due.id)
             return
         now = self._clock.now()
-        chance = self.context.random.random()
-        result = result_of(subscription, self._book.status, due, response, now, chance, self._desk)
         if response.ok:
-            self._limit, self._pause_until = min(self._limit + 1, MOST_CALLS), float("-inf")
+            self._pace.succeeded()
             self._stock.look = self._stock.look or self._book.status is SubscriptionStatus.FAILING  # it is free again
             self._book.succeeded(now)
         else:
-            self._limit = max(self._limit // 2, 1)
-            self._pause_until = self._clock.monotonic() + failure_pause(self._book.health.consecutive_failures)
+            self._pace.failed(self._clock.monotonic(), self._book.health.consecutive_failures)
             self._book.failed(now, gone=response.status == GONE, probe=answered.probe)
+
+    def _settle(self, due: Due, response: Response) -> None:
+        """Have the result of an attempt written, not in the actor's turn but at once: a stop loses no answer."""
+        if self._subscription is None:
+            return
+        now, chance = self._clock.now(), self.context.random.random()
+        result = result_of(self._subscription, self._book.status, due, response, now, chance, self._desk)
         try:
             self._desk.results.put(result).add_done_callback(partial(self._was_settled, due.id))
         except Unavailable:

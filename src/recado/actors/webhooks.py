@@ -10,7 +10,6 @@ import structlog
 
 from recado.actors.webhook_desk import Channel, WebhookDesk, attempt_view, error_of
 from recado.actors.webhook_messages import Arrived, Changed, Look
-from recado.actors.webhook_payload import envelope
 from recado.actors.webhook_samples import sample_of
 from recado.actors.webhook_subscription import WebhookSubscriptionActor
 from recado.channels.guarded_http import GuardedHttp, Response
@@ -25,7 +24,7 @@ from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.storage import deliveries, events, organizations, webhooks
 from recado.storage.crypto import KeyRing
-from recado.storage.deliveries import DELIVERED, DROPPED, Result, Told
+from recado.storage.deliveries import DELIVERED, DROPPED, Due, Result, Told
 from recado.storage.postgres import Database
 from recado.storage.webhooks import Subscription, SubscriptionKey
 
@@ -113,8 +112,7 @@ class Webhooks:
         except UrlRefused as refusal:
             return Response(None, f"the URL may not be called: {refusal}", b"", None, 0.0)
         try:
-            body = envelope(told, subscription.organization_id, unmasked=subscription.include_pii)
-            return await channel.post(body, event_id=told.event_id, event=told.type, delivery_id=delivery_id, attempt=1)
+            return await channel.deliver(Due(delivery_id, 0, told))
         finally:
             channel.close()
 
