@@ -1,0 +1,83 @@
+"""What an accepted message costs, and the wallet that must cover it (C15.2.6, C25.3)."""
+
+from typing import Any
+
+import pytest
+from tests.actors.acceptance.conftest import PHONE
+
+from recado.actors.acceptance import Acceptance, Replayed
+from recado.domain.template import TemplateCategory
+from recado.storage.chat_windows import ChatWindows
+
+ABROAD = "+14155552671"
+
+
+async def empty(house: Any) -> None:
+    await house.db.execute(
+        "update wallets set balance_coins = 0, status = 'depleted' where organization_id = $1 and env = 'test'",
+        house.organization.id,
+    )
+
+
+@pytest.mark.parametrize(
+    ("category", "to", "coins"),
+    [
+        (TemplateCategory.UTILITY, PHONE, 600),
+        (TemplateCategory.UTILITY, ABROAD, 1_800),
+        (TemplateCategory.AUTHENTICATION, PHONE, 600),
+        (TemplateCategory.AUTHENTICATION, ABROAD, 2_500),
+        (TemplateCategory.MARKETING, PHONE, 4_500),
+        (TemplateCategory.MARKETING, ABROAD, 9_000),
+    ],
+)
+async def test_a_template_costs_by_its_category_and_region(
+    house: Any, category: TemplateCategory, to: str, coins: int
+) -> None:
+    template = await house.add_template(category=category)
+    message = await house.accepted(house.draft(template_id=template.id, to=to))
+    assert (message.coins, message.price_kind) == (coins, None)  # test counts for no tier
+    assert (await house.row(message.id)).price_coins == coins
+
+
+async def test_free_form_and_numbers_that_pay_their_provider_cost_the_platform_price(house: Any) -> None:
+    await house.hear_from(ABROAD, house.clock.now())
+    assert (await house.accepted(house.free_form(to=ABROAD))).coins == 100
+    await house.db.execute("update numbers set byo = true where id = $1", house.number.id)
+    house.directories.numbers.clear()
+    assert (await house.accepted(house.draft(to=ABROAD))).coins == 100
+
+
+async def test_what_the_wallet_does_not_cover_is_not_stored(house: Any) -> None:
+    await empty(house)
+    refusal = await house.refusal(house.draft())
+    assert (refusal.code, refusal.status) == ("PAYMENT_REQUIRED", 402)
+    assert refusal.meta == {"requiredCoins": 600, "availableCoins": 0}
+
+
+async def test_a_repeat_gets_its_message_when_the_wallet_is_empty_by_then(house: Any) -> None:
+    keyed = {"key_hash": b"k" * 32, "fingerprint": b"f" * 32}
+    first = await house.accepted(house.draft(**keyed))
+    await empty(house)
+    again = await house.acceptance.accept(house.draft(**keyed))
+    assert isinstance(again, Replayed)
+    assert again.message.id == first.id
+    other = {"key_hash": b"o" * 32, "fingerprint": b"f" * 32}
+    assert (await house.refusal(house.draft(**other))).code == "PAYMENT_REQUIRED"
+
+
+async def test_where_nothing_is_billed_no_wallet_is_asked(house: Any) -> None:
+    await empty(house)
+    directories = house.directories
+    free = Acceptance(
+        house.db,
+        numbers=directories.numbers,
+        organizations=directories.organizations,
+        templates=directories.templates,
+        windows=ChatWindows(house.db, clock=house.clock),
+        sending=house.acceptance._sending,
+        ids=house.ids,
+        clock=house.clock,
+        sends_in={"test"},
+    )
+    message = (await free.accept(house.draft())).message
+    assert (message.coins, (await house.row(message.id)).price_coins) == (None, None)
