@@ -3,7 +3,7 @@
 import secrets
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -41,9 +41,9 @@ class EndpointProgram(Program):
 
 
 class Stage:
-    """`folder`: where everything is kept."""
+    """`folder`: where everything is kept. `shares`: of the provider's requests, what befalls them."""
 
-    def __init__(self, folder: Path, *, seed: int, protocol: Protocol) -> None:
+    def __init__(self, folder: Path, *, seed: int, protocol: Protocol, shares: Mapping[str, float]) -> None:
         self.protocol = protocol
         self.secrets = [secrets.token_urlsafe(24) for _ in range(3)]  # what must not stand in any log
         token, secret, app_secret = self.secrets
@@ -72,7 +72,7 @@ class Stage:
             *("simulator", "--listen", f"127.0.0.1:{provider}", "--record", str(self._record), "--seed", str(seed)),
             *("--protocol", protocol, "--latency-ms", "20"),
             *("--cloud-callback-url", f"{self.service.url}/v2/callbacks/chatapp/cloud"),
-            *(part for name, share in SHARES.items() for part in (f"--{name}-share", str(share))),
+            *(part for name, share in shares.items() for part in (f"--{name}-share", str(share))),
             *(part for code, share in CODES.items() for part in ("--code-share", f"{code}={share}")),
             SIMULATOR_SECRET=secret,
             SIMULATOR_APP_SECRET=app_secret,

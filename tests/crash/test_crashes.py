@@ -16,7 +16,7 @@ FIRST_SEED = int(os.environ.get("CRASH_SEED", "10"))
 
 
 async def test_a_short_round_loses_nothing_doubles_nothing_and_tells_no_secret(tmp_path: Path) -> None:
-    outcome = await Round(tmp_path, seed=1).run([Crash.SERVICE, Crash.POSTGRES, Crash.PROVIDER])
+    outcome = await Round(tmp_path, seed=1, short=True).run([Crash.SERVICE, Crash.POSTGRES, Crash.PROVIDER])
 
     check(outcome)
 
