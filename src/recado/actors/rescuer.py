@@ -1,7 +1,8 @@
 """What time settles: claims of a dead process become uncertain, uncertain ones fail after a day, lives run out.
 
-What was held for a reason that is gone goes on, though nobody released it. And it watches the ownership of the
-numbers: a process that lost it can claim nothing and must end (C14.5).
+Where the adapter bears it, such a claim is sent again instead. What was held for a reason that is gone goes on, though
+nobody released it. And it watches the ownership of the numbers: a process that lost it can claim nothing and must end
+(C14.5).
 """
 
 import asyncio
@@ -18,12 +19,13 @@ from recado.domain.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
 from recado.domain.number import NumberStatus, QualityRating
 from recado.domain.template import TemplateCategory
 from recado.engine.periodic import Periodic
-from recado.storage import dispatch
+from recado.storage import dispatch, rescue
 from recado.storage.dispatch import BLOCK
 from recado.storage.settlements import Failed
 
 log = structlog.get_logger()
 
+ENVIRONMENTS = ("live", "test")
 LOOK_EVERY = 2.0  # seconds
 SETTLE_EVERY = 60.0  # seconds (C32)
 OVERTAKEN_EVERY = 600.0  # seconds: reads whatever is held without end
@@ -75,8 +77,15 @@ class Rescuer:
             await self._rescue()
 
     async def _rescue(self) -> None:
-        db, epoch = self._records.db, self._sending.epoch
-        count = await dispatch.rescue(db, epoch, self._records.clock.now() - ABANDONED_AFTER)
+        """Send again what bears being sent twice, and mark the rest uncertain (C29.2)."""
+        db, epoch, now = self._records.db, self._sending.epoch, self._records.clock.now()
+        for env in ENVIRONMENTS:
+            provider = self._records.provider_for(env)
+            if provider is not None and provider.idempotent:
+                repeated = await rescue.send_again(db, env, epoch, now - ABANDONED_AFTER, now)
+                if repeated:
+                    log.warning("sends_repeated", provider=provider.name, count=repeated)
+        count = await dispatch.rescue(db, epoch, now - ABANDONED_AFTER)
         if count:
             log.warning("sends_uncertain", count=count)
 
