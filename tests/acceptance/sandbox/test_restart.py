@@ -60,3 +60,37 @@ async def _ended(customer: Customer, message_id: str) -> dict[str, object]:
 
     await until(so, 20, "the message has ended", every=0.05)
     return latest
+
+
+async def test_a_batch_that_was_being_made_at_a_kill_is_made_whole_and_once(own: Service) -> None:
+    async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
+        customer = await Customer.arrive(api, per_second=1, per_day=100_000)
+        people = [{"to": f"+4915{number:09}"} for number in range(6_000)]
+        body = {"numberId": customer.number_id, "type": "template", "templateId": customer.template_id}
+        batch = await api.call(
+            "POST", "/messages/bulk", {**body, "templateVars": ["hello"], "recipients": people, "priority": "normal"}
+        )
+
+        own.end(signal.SIGKILL)
+        await own.start()
+
+        async def made() -> bool:
+            found = await api.call("GET", f"/v2/batches/{batch['id']}")
+            return bool(found["status"] == "running")
+
+        await until(made, 20, "the batch is made whole", every=0.05)
+        await api.call("POST", f"/v2/batches/{batch['id']}/pause")
+        recipients = []
+        page: dict[str, str] = {"limit": "200"}
+        while True:
+            found = await api.call("GET", "/messages", batchId=batch["id"], **page)
+            recipients += [message["to"] for message in found["items"]]
+            if "nextCursor" not in found:
+                break
+            page["cursor"] = found["nextCursor"]
+        assert sorted(recipients) == sorted(person["to"] for person in people)
+        totals = (await api.call("GET", f"/v2/batches/{batch['id']}"))["totals"]
+        assert (totals["accepted"], totals["queued"] + totals["sent"] + totals["delivered"] + totals["read"]) == (
+            6_000,
+            6_000,
+        )
