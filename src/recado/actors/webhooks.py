@@ -145,3 +145,4 @@ class Webhooks:
             while await events.purge(self._db, organization.id, now, block=BLOCK):
                 pass
         await webhooks.purge(self._db, now)
+        self.queued(await webhooks.given_up(self._db, now))  # those with nothing to deliver: nobody else looks at them

@@ -12,7 +12,7 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.events import EVENT_NAMES, EVERY
 from recado.domain.ids import created_at
-from recado.domain.webhook import MAX_SUBSCRIPTIONS, Health, SubscriptionStatus
+from recado.domain.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, Health, SubscriptionStatus
 from recado.storage.directory import Directory
 from recado.storage.rows import Executor, Page, columns, page, reader
 from recado.storage.sql import load
@@ -221,6 +221,11 @@ async def note_health(executor: Executor, notes: Sequence[HealthNote], now: date
 async def all_keys(executor: Executor) -> list[SubscriptionKey]:
     """Every subscription there is, for what is done to each in turn."""
     return [(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.all_ids)]
+
+
+async def given_up(executor: Executor, now: datetime) -> list[SubscriptionKey]:
+    """Those that have been failing for 72 hours (C23.2)."""
+    return [(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.given_up, now - MAX_AGE)]
 
 
 async def purge(executor: Executor, now: datetime) -> None:

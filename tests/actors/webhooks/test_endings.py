@@ -1,5 +1,6 @@
 """What is over costs nothing more: a failing subscription without deliveries, a former secret after its grace."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -37,6 +38,21 @@ async def test_a_failing_subscription_without_deliveries_asks_for_none(
 
     await place.emit()
     assert (await place.settled(subscription))[0]["status"] == "delivered"
+
+
+async def test_a_failing_subscription_is_revoked_after_72_hours_also_without_deliveries(place: Place) -> None:
+    subscription = await place.subscribe("http://127.0.0.1:1/")
+    now = place.clock.now()
+    failing = subscription.health
+    for number in range(10):
+        failing = failing.failed(now + timedelta(seconds=7 * number))
+    await webhooks.note_health(place.db, [HealthNote(subscription.key, SubscriptionStatus.ACTIVE, failing)], now)
+    for hours, status in ((71, SubscriptionStatus.FAILING), (73, SubscriptionStatus.REVOKED)):
+        place.clock.ahead = timedelta(hours=hours)
+        await place.webhooks.tidy()
+        async with asyncio.timeout(10):
+            while (await place.stored(subscription)).status is not status:
+                await asyncio.sleep(0)
 
 
 async def test_a_former_secret_that_cannot_be_read_harms_nothing_after_its_grace(

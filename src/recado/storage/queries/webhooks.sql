@@ -69,6 +69,11 @@ returning w.id;
 -- name: all_ids
 select organization_id, id from webhook_subscriptions order by organization_id, id;
 
+-- name: given_up
+select organization_id, id from webhook_subscriptions
+where status = 'failing' and failing_since <= $1
+order by organization_id, id;
+
 -- name: purge
 -- Those deleted long ago, once nothing of their deliveries is left to be dropped.
 delete from webhook_subscriptions w
