@@ -131,10 +131,10 @@ class Resends:
 
     async def _found(self, resend: Resend, skipped: Skipped) -> tuple[list[Old], Mapping[str, str]]:
         """The messages, and where in the body each stands; what does not exist is skipped."""
-        where = (self._db, resend.organization_id, resend.env)
+        where = (resend.organization_id, resend.env)
         if resend.message_ids is not None:
             paths = {message_id: f"/messageIds/{place}" for place, message_id in enumerate(resend.message_ids)}
-            olds = await resends.by_ids(*where, list(paths))
+            olds = await resends.by_ids(self._db.hot, *where, list(paths))
             known = {old.id for old in olds}
             for message_id, path in paths.items():
                 if message_id not in known:
@@ -142,7 +142,7 @@ class Resends:
             return olds, paths
         assert resend.wanted is not None  # noqa: S101 - the body has one of the two
         await self._check_filter(resend, resend.wanted)
-        olds = await resends.failed(*where, resend.wanted, MAX_RECIPIENTS + 1)
+        olds = await resends.failed(self._db, *where, resend.wanted, MAX_RECIPIENTS + 1)
         if len(olds) > MAX_RECIPIENTS:
             raise conflict(
                 "LIMIT_REACHED",

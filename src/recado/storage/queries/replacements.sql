@@ -1,22 +1,30 @@
 -- name: lock
 -- The old messages that may still be replaced by these new ones; locked in the order of their ids until the commit. One that
 -- an earlier run of the same commit had replaced is its own. $6: whether an unknown outcome may be sent again; $7: the states.
+-- One by one through the key, also in partitions that were empty when the plan was made.
 select m.id
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])
-    as g (organization_id, env, channel, id, new_id, include_uncertain)
-join messages m
-    on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-where
-    m.replaced_by = g.new_id
-    or (
-        m.replaced_by is null and m.direction = 'outbound' and m.status = any($7::text[])
+from (
+    select *
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])
+        as g (organization_id, env, channel, id, new_id, include_uncertain)
+    order by id
+    offset 0
+) g
+cross join lateral (
+    select m.id
+    from messages m
+    where
+        m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and (
-            g.include_uncertain
-            or coalesce(m.original_error, m.last_error, '') not like 'outcome\_unknown:%'
+            m.replaced_by = g.new_id
+            or (
+                m.replaced_by is null and m.direction = 'outbound' and m.status = any($7::text[])
+                and (g.include_uncertain or coalesce(m.original_error, m.last_error, '') not like 'outcome\_unknown:%')
+            )
         )
-    )
-order by m.id
-for update of m;
+    limit 1
+    for update
+) m;
 
 -- name: replace
 -- The old messages point to the new ones (C15.4). Both are locked by this transaction.

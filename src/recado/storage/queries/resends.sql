@@ -4,7 +4,11 @@ select
     m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
     m.metadata, m.campaign_id, m.last_error, m.original_error, m.replaced_by
 from unnest($3::text[]) with ordinality as g (id, place)
-join messages m on m.organization_id = $1 and m.env = $2 and m.channel = 'chatapp' and m.id = g.id
+cross join lateral (
+    select * from messages k
+    where k.organization_id = $1 and k.env = $2 and k.channel = 'chatapp' and k.id = g.id
+    limit 1
+) m
 order by g.place;
 
 -- name: failed
