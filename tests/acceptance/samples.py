@@ -83,11 +83,24 @@ async def held_message(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await api.call("POST", "/messages", later(tenant.ids[NUMBER])))["id"]})
 
 
+_held: dict[str, dict[str, Any]] = {}
+
+
+async def held(api: Api, tenant: Tenant) -> dict[str, Any]:
+    """A message that is accepted and stays: its number is flagged, and it is neither critical nor a reply."""
+    if tenant.organization_id not in _held:
+        number_id = (await number(api, status="flagged")).path["id"]
+        made = await api.call("POST", "/v2/templates", template(number_id, new("walk")))
+        await api.call("POST", f"/v2/sandbox/templates/{made['id']}", {"status": "approved"})
+        _held[tenant.organization_id] = {"numberId": number_id, "type": "template", "templateId": made["id"]}
+    return {**_held[tenant.organization_id], "to": CUSTOMER}
+
+
 @sample("reprocessMessage")
 async def archived_message(api: Api, tenant: Tenant) -> Request:
-    request = await held_message(api, tenant)
-    await api.call("POST", f"/messages/{request.path['id']}/archive")
-    return request
+    sent = await api.call("POST", "/messages", await held(api, tenant))
+    await api.call("POST", f"/messages/{sent['id']}/archive")
+    return Request({"id": sent["id"]}, body={"includeUncertain": True})
 
 
 # Batches ------------------------------------------------------------------------------------------------------------

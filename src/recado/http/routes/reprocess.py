@@ -80,6 +80,7 @@ def reprocess_routes(*, database: Database, acceptance: Acceptance) -> tuple[Rou
             responses={201: CreatedMessage},
             errors=(402, 404, 409, 422, 502, 503),
             idempotency=Idempotency.BOUND,
+            creates=True,
             path_ids={"id": MESSAGE},
             load=operation.find,
         ),
