@@ -11,6 +11,7 @@ from recado.domain.message import MESSAGE_MACHINE
 from recado.domain.number import NUMBER_MACHINE
 from recado.domain.template import TEMPLATE_MACHINE
 from recado.domain.top_up import TOP_UP_MACHINE
+from recado.domain.wallet import WALLET_MACHINE
 from recado.domain.webhook import SUBSCRIPTION_MACHINE
 
 PAGE = Path(__file__).with_name("states.md")
@@ -18,8 +19,8 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a batch, a number, a template, a webhook subscription, a campaign and a top-up can be, and what moves \
-them. The diagrams and tables are written by `make docs`
+What a message, a batch, a number, a template, a webhook subscription, a campaign, a wallet and a top-up can be, \
+and what moves them. The diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
@@ -50,6 +51,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "Campaign",
         "A campaign exists from its first accepted message on; one that is accepted later opens it again.",
         CAMPAIGN_MACHINE,
+    ),
+    (
+        "Wallet",
+        "What is available against the threshold. A wallet recovers at 110 % of it.",
+        WALLET_MACHINE,
     ),
     ("Top-up", "Coins are credited when one becomes `paid`.", TOP_UP_MACHINE),
 )
