@@ -99,6 +99,18 @@ async def test_a_hint_does_not_shorten_the_pause_after_a_failure(clock, work):
     await periodic.stop()
 
 
+async def test_work_that_waited_for_something_cancelled_has_failed_and_runs_again(clock, work):
+    periodic = Periodic("sweep", 10, work, clock)
+    await periodic.start()
+    work.error = asyncio.CancelledError()
+    await clock.advance(10)
+    assert periodic.last_failure.type == "CancelledError"
+    work.error = None
+    await clock.advance(10)
+    assert len(work.runs) == 2
+    await periodic.stop()
+
+
 async def test_a_stop_lets_the_run_under_way_finish(clock, work):
     work.gate = asyncio.Event()
     periodic = Periodic("sweep", 10, work, clock)

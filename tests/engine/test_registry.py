@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from recado.engine.actor import Actor
 from recado.engine.clock import VirtualClock
 from recado.engine.errors import ActorDeadError
-from recado.engine.registry import Registry
+from recado.engine.registry import SWEEP_PAUSE, SWEPT_AT_ONCE, Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 
@@ -247,3 +247,17 @@ async def test_ten_thousand_idle_actors_take_under_four_kilobytes_each_and_no_ta
     assert sum(cell.handled for cell in registry) == 10_000
     assert held / 10_000 < 4_096
     assert len(asyncio.all_tasks()) == 1
+
+
+async def test_thousands_that_leave_at_once_leave_a_few_at_a_time(root, clock):
+    registry = Registry(root, idle_after=10)
+    await registry.start()
+    for key in range(3 * SWEPT_AT_ONCE):
+        registry.get_or_spawn(key, lambda key: Plain())
+    await clock.advance(20)  # the second look at which nothing has been handled
+    assert len(registry) == 2 * SWEPT_AT_ONCE
+    await clock.advance(SWEEP_PAUSE)
+    assert len(registry) == SWEPT_AT_ONCE
+    await clock.advance(10)
+    assert len(registry) == 0
+    await registry.stop()

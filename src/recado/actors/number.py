@@ -122,6 +122,8 @@ class NumberActor(Actor):
             case OwnerMoved():
                 self._errands.begin(self._release(WaitReason.OWNER_PAUSED, owner=message.owner))
             case AskSituation():
+                if self._since_pump:  # a turn was left to the message after the one before: it is due still
+                    self._errands.wake()
                 return self._situation()
         self._since_pump += 1
         if self.actor_inbox.empty() or self._since_pump >= PUMP_AT_LEAST_EVERY:

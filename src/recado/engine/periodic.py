@@ -96,7 +96,10 @@ class Periodic:
             self._hinted = False
             try:
                 await self._work()
-            except Exception as error:  # noqa: BLE001 - the next run may succeed; whoever cares reads last_failure
+            except (Exception, asyncio.CancelledError) as error:  # the next run may succeed
+                task = asyncio.current_task()
+                if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                    raise  # it is this service that is cancelled, and not something that its work waited for
                 self._failures += 1
                 self.last_failure = failure = Failure.of(error, self._clock.now())
                 _log.error("periodic %s failed (%s in %s)", self.name, failure.type, failure.where)

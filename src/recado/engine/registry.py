@@ -5,7 +5,8 @@ It is a view of one supervisor's children, so that what the supervisor restarts 
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Generic, TypeVar
+from itertools import islice
+from typing import Any, Final, Generic, TypeVar
 
 from recado.domain.clock import TimerHandle
 from recado.engine.actor import Actor
@@ -13,6 +14,9 @@ from recado.engine.cell import Cell
 from recado.engine.failure import CrashHook
 from recado.engine.ref import ActorRef
 from recado.engine.supervisor import Supervisor
+
+SWEPT_AT_ONCE: Final = 200  # actors
+SWEEP_PAUSE: Final = 0.01  # seconds
 
 Key = TypeVar("Key", bound=str | int | tuple[Any, ...])
 
@@ -68,7 +72,7 @@ class Registry(Generic[Key]):
     async def start(self) -> None:
         """Begin to look for idle actors. A service, to be started after the supervisor; safe to call twice."""
         if self._sweep_timer is None:
-            self._plan_sweep()
+            self._plan_sweep(self._supervisor.runtime.clock.monotonic())
 
     async def stop(self) -> None:
         """Look no more; the supervisor stops the actors."""
@@ -76,13 +80,21 @@ class Registry(Generic[Key]):
             self._sweep_timer.cancel()
             self._sweep_timer = None
 
-    def _plan_sweep(self) -> None:
+    def _plan_sweep(self, after: float) -> None:
         if self._idle_after is not None:
-            clock = self._supervisor.runtime.clock
-            self._sweep_timer = clock.call_at(clock.monotonic() + self._idle_after, self._sweep)
+            self._sweep_timer = self._supervisor.runtime.clock.call_at(after + self._idle_after, self._sweep)
 
     def _sweep(self) -> None:
-        for cell in self:
+        self._sweep_on(iter(list(self)), self._supervisor.runtime.clock.monotonic())
+
+    def _sweep_on(self, cells: Iterator[Cell], began: float) -> None:
+        """Look at the next few, and at the rest a moment later: thousands that leave at once would hold up the loop."""
+        some = list(islice(cells, SWEPT_AT_ONCE))
+        if len(some) < SWEPT_AT_ONCE:
+            self._plan_sweep(began)
+        else:
+            clock = self._supervisor.runtime.clock
+            self._sweep_timer = clock.call_at(clock.monotonic() + SWEEP_PAUSE, partial(self._sweep_on, cells, began))
+        for cell in some:
             if cell.idle():
                 cell.passivate()
-        self._plan_sweep()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from recado.actors.number_messages import AskSituation
 from recado.channels.provider import Accepted, Down, OutboundMessage, Outcome, SlowDown
 from recado.domain.message import BULK, CRITICAL, NORMAL
 from recado.domain.number import NumberStatus
@@ -56,10 +57,11 @@ async def test_a_new_rate_holds_for_what_waits_already(line: "Line") -> None:
 
 
 async def test_the_classes_share_the_pace_sixteen_to_four_to_one(line: "Line") -> None:
+    await line.set_number(per_second=20)  # slow enough that one is claimed after the other
     class_of = {}
     for klass in (BULK, NORMAL, CRITICAL):
         class_of |= dict.fromkeys(await line.queue(70, klass=klass), klass)
-    await line.goes_on(2.5)
+    await line.goes_on(5.0)
     sent = [class_of[message_id] for message_id in line.provider.sent]
     assert len(sent) >= 3 * TURN_OF_ALL
     for turn in range(3):
@@ -68,8 +70,9 @@ async def test_the_classes_share_the_pace_sixteen_to_four_to_one(line: "Line") -
 
 
 async def test_inside_a_class_the_longest_due_goes_first(line: "Line") -> None:
+    await line.set_number(per_second=20)
     ids = await line.queue(30)
-    await line.goes_on(2.0)
+    await line.goes_on(3.0)
     assert line.provider.sent == ids
 
 
@@ -100,14 +103,14 @@ async def test_slow_down_pauses_the_number_for_as_long_as_the_provider_says_and_
         return Accepted(f"provider-{message.id}")
 
     line.provider.answer = slow_at_first
-    await line.set_number(per_second=10)
-    ids = await line.queue(5)
+    await line.set_number(per_second=1)
+    ids = await line.queue(3)
     await line.goes_on(12.0)
     first, *others = line.provider.moments
     assert min(others) >= first + 7.0
     assert sorted(line.provider.sent) == sorted([ids[0], *ids])
     assert max(attempt for _, _, attempt in line.provider.calls) == 1
-    assert await line.counts() == {"sent": 5}
+    assert await line.counts() == {"sent": 3}
     assert await line.most_attempts() == 1
 
 
@@ -192,3 +195,14 @@ async def test_a_number_that_waits_for_its_next_token_rests_meanwhile(line: "Lin
     await line.goes_on(5.0)
     assert len(line.provider.calls) >= 7
     assert cell.handled - before <= 5 * 4  # a few turns for each message, and none while nothing can be done
+
+
+async def test_a_question_between_a_hint_and_its_turn_delays_nothing(line: "Line") -> None:
+    await line.queue(1)
+    await line.goes_on(2.0)
+    await line.queue(1)  # tells the number to look
+    ref = line.registry.get(line.key)
+    asked = ref.ask(AskSituation())
+    await line.goes_on(1.0)
+    assert (await asked).holding is None
+    assert len(line.provider.calls) == 2
