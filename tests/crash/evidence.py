@@ -28,7 +28,7 @@ class Kill:
 class Evidence:
     """`messages`: what the API lists, by id, each with `waiting` when it is `sending`.
 
-    `provider_kills`: when the provider died; `arrivals`: what the webhook endpoint recorded.
+    `provider_kills`, `database_deaths`: when those died; `arrivals`: what the webhook endpoint recorded.
     """
 
     letters: Sequence[Letter]
@@ -40,6 +40,7 @@ class Evidence:
     rows: Rows = field(default_factory=Rows)
     arrivals: Sequence[Arrival] = ()
     mailings: Sequence[Mailing] = ()
+    database_deaths: Sequence[datetime] = ()
 
     def in_doubt(self) -> set[str]:
         """The messages whose call was under way when either side of it died."""

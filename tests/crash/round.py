@@ -96,6 +96,7 @@ class Round:
         self._stage = Stage(folder, seed=seed, protocol=protocol, shares=shares)
         self._kills: list[Kill] = []
         self._provider_kills: list[datetime] = []
+        self._database_deaths: list[datetime] = []
         self._begun = time.monotonic()
         self.story = [f"seed {seed}, {protocol}, in {folder}"]
 
@@ -176,7 +177,7 @@ class Round:
                     self._kill_provider()
                     stage.endpoint.end(signal.SIGKILL)
                 at = self._kill_service()
-                await stage.service.end_postgres(signal.SIGKILL)
+                await self._end_postgres(signal.SIGKILL)
                 server = EmbeddedPostgres(stage.service.data_dir, clock=SystemClock())
                 try:
                     self._kills.append(Kill(at, await claimed_by_the_dead(await server.start())))
@@ -184,11 +185,15 @@ class Round:
                     await server.stop()
                 await stage.start()
             case _:
-                await stage.service.end_postgres(POSTGRES_ENDS[crash])
+                await self._end_postgres(POSTGRES_ENDS[crash])
 
     def _kill_service(self) -> datetime:
         assert self._stage.service.end(signal.SIGKILL) == -signal.SIGKILL, "the service had ended by itself"
         return datetime.now(UTC)
+
+    async def _end_postgres(self, number: signal.Signals) -> None:
+        self._database_deaths.append(datetime.now(UTC))
+        await self._stage.service.end_postgres(number)
 
     def _kill_provider(self) -> None:
         assert self._stage.provider.end(signal.SIGKILL) == -signal.SIGKILL, "the provider had ended by itself"
@@ -220,6 +225,7 @@ class Round:
                 rows=await read_rows(stage.service.cluster().connect_arguments),
                 arrivals=stage.arrivals(),
                 mailings=traffic.mailings,
+                database_deaths=self._database_deaths,
             )
             return not any((*wrong_ends(evidence), *untold(evidence), *batch_violations(evidence)))
 

@@ -209,6 +209,10 @@ ALLOWED: dict[str, tuple[Change, ...]] = {
         of_third(lambda it: [replace(it, outcome=Given.SLOW_DOWN, at=at(0))]),
         provider_died(0.3, msg_3=0.29),
     ),
+    "answered while the database was away": (
+        killed("msg_3", seconds=9.0),
+        lambda it: replace(it, database_deaths=[at(0.4)]),
+    ),
     "told twice": (with_arrivals(lambda it: [*it, it[0]]),),
 }
 

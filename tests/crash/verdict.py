@@ -124,13 +124,19 @@ def _too_many_uncertain(evidence: Evidence) -> Iterable[str]:
             made = [request for request in requests.get(message_id, ()) if request.at <= kill.at + SECOND]
             if not made:
                 never_received += 1
-            elif made[-1].answered_at is not None and made[-1].answered_at < kill.at - SETTLED_WITHIN:
+            elif made[-1].answered_at is not None and _overdue(made[-1].answered_at, kill.at, evidence):
                 yield f"{message_id} was answered {kill.at - made[-1].answered_at} before the kill, and not settled"
         if never_received > ahead:
             yield f"{never_received} messages were claimed at a kill and not sent, above {ahead:.0f}"
     for died in evidence.provider_kills:
         if (unheard := len(evidence.unheard(died))) > ahead:
             yield f"{unheard} messages are uncertain that the provider never saw, above {ahead:.0f}"
+
+
+def _overdue(answered: datetime, killed: datetime, evidence: Evidence) -> bool:
+    """Whether an answer should have been settled when the service died. A settlement waits for the database."""
+    waited = any(answered - SETTLED_WITHIN < died < killed for died in evidence.database_deaths)
+    return answered < killed - SETTLED_WITHIN and not waited
 
 
 def _too_fast(evidence: Evidence) -> Iterable[str]:
