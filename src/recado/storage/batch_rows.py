@@ -48,8 +48,9 @@ class Recipients:
         return cls(*orjson.loads(text))
 
     def _each(self, change: Any) -> Self:
-        columns = [getattr(self, field.name) for field in fields(self)]
-        return type(self)(*[None if column is None else change(column) for column in columns])
+        columns: list[Any] = [getattr(self, field.name) for field in fields(self)]
+        changed: list[Any] = [None if column is None else change(column) for column in columns]
+        return type(self)(*changed)
 
 
 @dataclass(slots=True, eq=False)
