@@ -18,10 +18,10 @@ CLAIMED_BEFORE = timedelta(seconds=3)  # a call that met the provider's death be
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The death of the service at `at`. `claimed`: the messages that were claimed and not settled then."""
+    """The death of the service at `at`. `claimed`: the messages that were claimed and not settled then, since when."""
 
     at: datetime
-    claimed: frozenset[str]
+    claimed: Mapping[str, datetime]
 
 
 @dataclass(frozen=True, slots=True)

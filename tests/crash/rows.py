@@ -121,8 +121,8 @@ async def _wallet(connection: asyncpg.Connection) -> Wallet | None:
     )
 
 
-async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> frozenset[str]:
-    """What was claimed and not settled when the service died, once its last commits have come through."""
+async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> dict[str, datetime]:
+    """What was claimed (and when) and not settled when the service died, once its last commits have come through."""
     connection = await asyncpg.connect(**arguments)
     try:
         others = "select count(*) from pg_stat_activity where application_name = 'recado' and pid <> pg_backend_pid()"
@@ -132,8 +132,9 @@ async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> frozenset[str]:
 
         await until(alone, 10, "the dead service's sessions have ended")
         rows = await connection.fetch(
-            "select id from dispatch where claimed_epoch is not null and reason is distinct from 'uncertain'"
+            "select id, claimed_at from dispatch "
+            "where claimed_epoch is not null and reason is distinct from 'uncertain'"
         )
-        return frozenset(row["id"] for row in rows)
+        return {row["id"]: row["claimed_at"] for row in rows}
     finally:
         await connection.close()

@@ -157,5 +157,5 @@ def of_third(change: Callable[[Request], list[Request]]) -> Change:
     return with_requests(lambda it: change(it) if it.id == "msg_3" else [it])
 
 
-def killed(*claimed: str, seconds: float = 1.0) -> Change:
-    return lambda it: replace(it, kills=[Kill(at(seconds), frozenset(claimed))])
+def killed(*claimed: str, seconds: float = 1.0, since: float = 0.0) -> Change:
+    return lambda it: replace(it, kills=[Kill(at(seconds), dict.fromkeys(claimed, at(since)))])

@@ -213,6 +213,13 @@ ALLOWED: dict[str, tuple[Change, ...]] = {
         killed("msg_3", seconds=9.0),
         lambda it: replace(it, database_deaths=[at(0.4)]),
     ),
+    "put off once, and claimed again at the kill": (
+        with_message(3, **UNCERTAIN),
+        with_events(3),
+        uncharged(3, msg_3=6),
+        of_third(lambda it: [replace(it, outcome=Given.CODED)]),
+        killed("msg_3", seconds=9.0, since=8.9),
+    ),
     "told twice": (with_arrivals(lambda it: [*it, it[0]]),),
 }
 

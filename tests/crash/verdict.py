@@ -120,8 +120,8 @@ def _too_many_uncertain(evidence: Evidence) -> Iterable[str]:
     ahead = sum(max(1.0, sender.per_second * (CLAIM_AHEAD + ON_THE_WIRE)) for sender in evidence.senders)
     for kill in evidence.kills:
         never_received = 0
-        for message_id in kill.claimed:
-            made = [request for request in requests.get(message_id, ()) if request.at <= kill.at + SECOND]
+        for message_id, claimed_at in kill.claimed.items():
+            made = [it for it in requests.get(message_id, ()) if claimed_at <= it.at <= kill.at + SECOND]
             if not made:
                 never_received += 1
             elif made[-1].answered_at is not None and _overdue(made[-1].answered_at, kill.at, evidence):
