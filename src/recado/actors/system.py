@@ -96,7 +96,7 @@ class ActorSystem:
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
         wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
-        self.consequences = Consequences(*wallets, totals, Campaigns(), outbox)
+        self.consequences = Consequences(outbox, *wallets, totals, Campaigns())
         self.receipts = Receipts(db, clock=clock, ids=ids, consequences=self.consequences)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
         self.sending = Sending(
