@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.storage.messages import SINGLE_OWNER, NewMessage
+from recado.storage.messages import NewMessage
 
 TEMPLATE = "template"
 MILLISECOND = timedelta(milliseconds=1)
@@ -50,7 +50,7 @@ def row_of(new: NewMessage) -> Row:
         new.id,
         new.number_id,
         new.klass,
-        SINGLE_OWNER,
+        new.owner,
         new.due_at,
         new.ttl // MILLISECOND,
         new.due_at + new.ttl,

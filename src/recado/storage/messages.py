@@ -57,6 +57,11 @@ class NewMessage:
     coins: int | None = None  # its price (C25.2); None: nothing is billed
     price_kind: str | None = None  # what it counts for when it is captured
 
+    @property
+    def owner(self) -> str:
+        """Whose row it is in the queue (C14.5.2): the batch of the message that it replaces, or nobody's."""
+        return SINGLE_OWNER if self.replaces is None else self.replaces.batch_id or SINGLE_OWNER
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:

@@ -1,0 +1,32 @@
+"""A message that is sent again, from its old row to its dispatcher (C15.4)."""
+
+from typing import Any
+
+from recado.actors.acceptance_rules import Again
+from recado.actors.replacing import draft_again
+from recado.actors.sending import Arrived
+from recado.storage.audit import Actor
+
+OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
+BATCH = "btc_000000000000000000001"
+
+
+async def test_its_dispatcher_knows_it_as_one_of_its_batch(house: Any) -> None:
+    first = await house.accepted(house.draft())
+    await house.fail(first.id, "expired: too late")
+    await house.db.execute("update messages set batch_id = $2 where id = $1", first.id, BATCH)
+    again = Again(await house.row(first.id), OPERATOR, include_uncertain=False)
+    second = await house.accepted(draft_again(again, key_hash=None, fingerprint=None))
+    _, arrived = house.told[-1]
+    assert isinstance(arrived, Arrived)
+    assert [(row.id, row.owner) for row in arrived.rows] == [(second.id, BATCH)]
+    assert await house.db.fetchval("select owner from dispatch where id = $1", second.id) == BATCH
+    assert (await house.row(second.id)).batch_id == BATCH
+
+
+async def test_alone_it_belongs_to_nobody(house: Any) -> None:
+    first = await house.accepted(house.draft())
+    await house.fail(first.id, "expired: too late")
+    again = Again(await house.row(first.id), OPERATOR, include_uncertain=False)
+    await house.accepted(draft_again(again, key_hash=None, fingerprint=None))
+    assert [row.owner for _, arrived in house.told for row in arrived.rows] == ["single", "single"]
