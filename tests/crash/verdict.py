@@ -150,8 +150,9 @@ def _too_fast(evidence: Evidence) -> Iterable[str]:
             message = evidence.messages.get(request.id, {})
             known = request.outcome is Given.ACCEPTED and request.id not in in_doubt
             # A report told that it had left before the answer could say when, and the service died in between.
+            answered = request.answered_at or request.at
             told_by_report = any(
-                request.at <= kill.at <= (request.answered_at or request.at) + SETTLED_WITHIN for kill in evidence.kills
+                request.at <= kill.at and not _overdue(answered, kill.at, evidence) for kill in evidence.kills
             )
             if known and message.get("sentAt") and not told_by_report:
                 departed = datetime.fromisoformat(message["sentAt"])
