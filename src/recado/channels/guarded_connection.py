@@ -53,6 +53,7 @@ class GuardedConnection(asyncio.Protocol):
         self._retry_after: str | None = None
         self._length: int | None = None  # of the body; None: until the end of the connection
         self._chunked = False
+        self._doubtful = False  # nobody can tell where the body ends
         self._at = 0  # in the buffer: where the next chunk begins
         self._body = bytearray()  # of chunks, as much as is kept
 
@@ -136,23 +137,26 @@ class GuardedConnection(asyncio.Protocol):
                     length = value.strip()
                     known = int(length) if _LENGTH.fullmatch(length) else None
                     if known is None or self._length not in (None, known):
-                        self.reusable = False
+                        self.reusable, self._doubtful = False, True
                     self._length = known
                 case b"transfer-encoding":
                     self._chunked = value.strip().lower() == b"chunked"
                     self.reusable = self.reusable and self._chunked
+                    self._doubtful = self._doubtful or not self._chunked
                 case b"connection":
                     if b"close" in value.lower():
                         self.reusable = False
                 case b"retry-after":
                     self._retry_after = value.strip().decode("latin-1")
         if self._status in (204, 304):
-            self._length, self._chunked = 0, False
+            self._length, self._chunked, self._doubtful = 0, False, False
         if self._chunked:
             self._length = None
 
     def _read_body(self) -> None:
-        if self._chunked:
+        if self._doubtful:  # the status is clear; its end may never come
+            self._finish(self._kept(), keep=False)
+        elif self._chunked:
             self._read_chunks()
         elif self._length is not None and len(self._buffer) >= self._length:
             self._finish(self._kept(), keep=len(self._buffer) == self._length)

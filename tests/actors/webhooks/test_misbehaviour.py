@@ -118,7 +118,9 @@ DELIVERED: dict[str, Peer] = {
     "an interim answer first": answering(b"HTTP/1.1 102 Wait\r\n\r\n", OK + b"Content-Length: 0\r\n\r\n"),
     "chunks": answering(CHUNKED + b"5\r\nhel", b"lo\r\n0\r\n\r\n"),
     "broken chunks": answering(CHUNKED + b"nonsense\r\n"),
-    "two lengths": answering(OK + b"Content-Length: 0\r\nContent-Length: 5\r\n\r\nhello"),
+    "a length that is none": answering(OK + b"Content-Length: 5, 5\r\n\r\nhello"),
+    "another coding": answering(OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n"),
+    "two lengths": answering(OK + b"Content-Length: 0\r\nContent-Length: 5\r\n\r\n"),
     "a connection that breaks inside the body": closing(OK + b"Content-Length: 10\r\n\r\nabc"),
     "a body that ends with the connection": closing(OK + b"\r\n", b"hello"),
 }  # fmt: skip
