@@ -10,9 +10,9 @@ from tests.waiting import until
 
 from recado.domain.ids import BATCH, NUMBER, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import batches
+from recado.storage import batch_making, batches
+from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block, Recipients
-from recado.storage.batches import NewBatch, PendingBlock
 from recado.storage.postgres import Database
 
 IDS = IdSource(SystemClock(), random.Random(11))
@@ -56,8 +56,8 @@ async def building(database: Database) -> PendingBlock:
         first=Block(nobody, [], [], []),
         rest=[Recipients(["+15551234567"], [1], [None], [None]).dump()],
     )
-    assert await batches.insert(database, [new], hold=False) == set()
-    pending = await batches.next_block(database, new.key)
+    assert await batch_making.insert(database, [new], hold=False) == set()
+    pending = await batch_making.next_block(database, new.key)
     assert pending is not None
     return pending
 
@@ -80,7 +80,7 @@ async def test_a_block_and_a_cancel_never_wait_for_each_other(database: Database
         assert await batches.cancel(database, pending.key, NOW)
     async with database.transaction() as connection:
         executor: Any = Interrupted(connection, cancel_comes_in) if first == "the block" else connection
-        left = await batches.block_made(executor, pending, NOW, 0)
+        left = await batch_making.block_made(executor, pending, NOW, 0)
     if first == "the block":
         assert left == 0
         assert await canceling[0] is True

@@ -30,7 +30,8 @@ from recado.domain.ids import BATCH, IdSource, created_at
 from recado.domain.message import CLASS_OF, default_ttl
 from recado.storage import batches, messages
 from recado.storage.batch import Batcher
-from recado.storage.batches import Batch, NewBatch
+from recado.storage.batch_making import NewBatch
+from recado.storage.batches import Batch
 from recado.storage.chat_windows import WINDOW
 from recado.storage.idempotency import RETENTION
 from recado.storage.messages import Bound, HoldsRefused

@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from recado.actors.lane import WINDOW
 from recado.actors.row import Row
+from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block
-from recado.storage.batches import NewBatch, PendingBlock
 
 MILLISECOND = timedelta(milliseconds=1)
 MOST = WINDOW + 1  # one more than fits tells the lane that there are more in the table

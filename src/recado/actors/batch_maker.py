@@ -16,10 +16,11 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus
-from recado.storage import batches, replacements, totals
+from recado.storage import batch_making, replacements, totals
 from recado.storage.audit import append
+from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block, Recipients
-from recado.storage.batches import BatchKey, NewBatch, PendingBlock
+from recado.storage.batches import BatchKey
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.postgres import Database
 from recado.storage.replacements import Replacement
@@ -124,7 +125,7 @@ class BatchMaker:
 
         Raises `HoldsRefused`: then `create_batch` stores what is covered, one by one.
         """
-        return await batches.insert(self._db.hot, made, hold=self._tariff.charges)
+        return await batch_making.insert(self._db.hot, made, hold=self._tariff.charges)
 
     async def create_batch(self, connection: Executor, batch: NewBatch) -> AfterCommit | None:
         """Store a prepared batch with its first messages, in a transaction; answers what to do after the commit.
@@ -137,11 +138,11 @@ class BatchMaker:
         assert first is not None  # noqa: S101 - `prepare` comes first
         locked = await self._lock(connection, batch, first)
         if locked is not first:
-            batch.leave_out(len(first.ids) - len(locked.ids), batches.ALREADY_REPLACED)
+            batch.leave_out(len(first.ids) - len(locked.ids), batch_making.ALREADY_REPLACED)
             batch.first = locked
             if not locked.ids and not batch.rest:
                 batch.recipients = locked.recipients
-        if batch.id in await batches.insert(connection, [batch], hold=False):
+        if batch.id in await batch_making.insert(connection, [batch], hold=False):
             return None
         await self._replace(connection, batch, locked)
         if batch.entry is not None:
@@ -159,7 +160,7 @@ class BatchMaker:
 
         Raises `NotCovered`; the block is still there then.
         """
-        pending = await batches.next_block(self._db.hot, key)
+        pending = await batch_making.next_block(self._db.hot, key)
         if pending is None:
             return None
         now = self._clock.now()
@@ -169,11 +170,11 @@ class BatchMaker:
         try:
             async with self._db.hot.transaction() as connection:
                 block = await self._lock(connection, pending, block)
-                await batches.add(connection, pending, block, now)
+                await batch_making.add(connection, pending, block, now)
                 await self._replace(connection, pending, block)
                 after = await self._follow(connection, pending, block, now)
                 gone = len(pending.recipients) - len(block.ids)
-                blocks_left = await batches.block_made(connection, pending, now, gone)
+                blocks_left = await batch_making.block_made(connection, pending, now, gone)
                 if blocks_left is None:
                     raise _MovedMeanwhile
         except _MovedMeanwhile:

@@ -9,8 +9,8 @@ from recado.domain.errors import Problem
 from recado.domain.ids import IdSource
 from recado.domain.prices import Price, chatapp_kind, region_of
 from recado.storage import wallet
+from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block
-from recado.storage.batches import NewBatch, PendingBlock
 from recado.storage.prices import PriceDirectory
 from recado.storage.rows import Executor
 

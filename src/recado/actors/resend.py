@@ -21,8 +21,8 @@ from recado.domain.message import CLASS_OF, Priority, default_ttl
 from recado.domain.template import TemplateCategory
 from recado.storage import batches, resends
 from recado.storage.audit import Actor, entry_of
+from recado.storage.batch_making import NewBatch
 from recado.storage.batch_rows import Recipients
-from recado.storage.batches import NewBatch
 from recado.storage.chat_windows import WINDOW
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory

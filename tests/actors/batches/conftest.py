@@ -29,7 +29,8 @@ from recado.domain.message import Priority
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import batches, organizations, templates
-from recado.storage.batches import Batch, NewBatch
+from recado.storage.batch_making import NewBatch
+from recado.storage.batches import Batch
 from recado.storage.directories import Directories
 from recado.storage.numbers import Number
 from recado.storage.organizations import Organization

@@ -9,7 +9,7 @@ from tests.actors.batches.conftest import PRICE, Workshop
 from recado.actors.batches import Batches
 from recado.actors.number_messages import OwnerMoved
 from recado.actors.owners import Owners
-from recado.storage import batches
+from recado.storage import batch_making, batches
 from recado.storage.batches import Batch
 from recado.storage.settlements import Failed
 
@@ -85,13 +85,13 @@ async def test_a_block_of_a_batch_that_was_paused_meanwhile_is_undone(
     workshop: Workshop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = await workshop.made(workshop.draft(1_500))
-    add = batches.add
+    add = batch_making.add
 
     async def pause_first(*arguments: Any) -> None:
         await batches.pause(workshop.db, made.key, workshop.clock.now())
         await add(*arguments)
 
-    monkeypatch.setattr(batches, "add", pause_first)
+    monkeypatch.setattr(batch_making, "add", pause_first)
     assert await workshop.maker.make_next(made.key) is None
     paused = await checked(workshop, made)
     assert (paused.status, paused.accepted) == ("paused", 1_000)

@@ -6,7 +6,8 @@ import orjson
 
 from recado.domain.batch import BatchStatus
 from recado.domain.timestamps import format_timestamp
-from recado.storage.batches import Batch, NewBatch
+from recado.storage.batch_making import NewBatch
+from recado.storage.batches import Batch
 
 _OPTIONAL = (
     ("name", "name"),
