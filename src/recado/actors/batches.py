@@ -15,6 +15,7 @@ from recado.actors.owners import Owners
 from recado.actors.sending import Tell
 from recado.domain.batch import BLOCK, NO_BALANCE, BatchEvent, BatchStatus
 from recado.domain.clock import Clock
+from recado.domain.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import batches
 from recado.storage.batches import Batch, BatchKey, OpenBatch
@@ -141,6 +142,11 @@ class Batches:
         except NotCovered:
             log.info("batch_paused", batch_id=key[2], reason=NO_BALANCE)
             await self._pause(key, BatchEvent.NOT_COVERED, NO_BALANCE)
+            return False
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - one batch that cannot be made must not keep the others waiting
+            log.error("batch_not_made", batch_id=key[2], error=type(error).__name__)
             return False
         if blocks_left == 0:
             self._emptied.add(key)  # all that was made before may have left

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.actors.batches.conftest import PRICE, Workshop
 
+from recado.actors.batch_prices import WalletTariff
 from recado.actors.batches import Batches
 from recado.actors.number_messages import OwnerMoved
 from recado.actors.owners import Owners
@@ -257,3 +258,22 @@ async def test_totals_stay_true_while_everything_happens_at_once(workshop: Works
         assert row["accepted"] == await workshop.db.fetchval(
             "select count(*) from messages where campaign_id = $1", row["key"]
         )
+
+
+async def test_a_batch_that_cannot_be_made_keeps_no_other_waiting(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad, good = await workshop.made(workshop.draft(1_001)), await workshop.made(workshop.draft(1_001))
+    price = WalletTariff.price
+
+    async def fail_one(self: WalletTariff, batch: Any, block: Any, at: Any) -> None:
+        if batch.id == bad.id:
+            raise LookupError("no such price")
+        await price(self, batch, block, at)
+
+    monkeypatch.setattr(WalletTariff, "price", fail_one)
+    await workshop.batches.work()
+    assert ((await workshop.now(good)).status, (await workshop.now(bad)).status) == ("running", "building")
+    monkeypatch.undo()
+    await workshop.batches.work()
+    assert (await checked(workshop, bad)).status == "running"
