@@ -16,14 +16,16 @@ from recado.domain.pacing import Pacer
 from recado.storage import dispatch
 from recado.storage.numbers import NumberKey
 
-READS_AT_ONCE = 6  # of the sixteen connections that answer requests
+AT_ONCE = 6  # of the sixteen connections that answer requests
 DAY = timedelta(days=1)
 
 
 @dataclass(slots=True, eq=False)
 class Desk:
-    """What all number actors share: one for the process. What is read here is read for few actors at a time: thousands
-    may wake at once, and callers use the database too.
+    """What all number actors share: one for the process.
+
+    `turn`: few actors at a time have the database. Thousands may wake at once (a change of their organization, a
+    restart), and callers use it too.
 
     `moments`: one wall clock for the departures of all, before and after a restart.
 
@@ -40,17 +42,22 @@ class Desk:
     starting: int = 0
     _pacers: dict[str, Pacer] = field(default_factory=dict)
     _days: dict[str, DayUsage] = field(default_factory=dict)
-    _reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(READS_AT_ONCE))
+    turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def number(self, key: NumberKey) -> tuple[NumberView | None, DayUsage]:
         """What an actor has to know before its first turn: its number, and what has left in the last 24 hours."""
-        async with self._reads:
+        async with self.turn:
             return await read_view(self.records, key, None), await self._day(key)
+
+    async def view(self, key: NumberKey, before: NumberView | None) -> NumberView | None:
+        """The number as it is now; `before` keeps what was counted so far."""
+        async with self.turn:
+            return await read_view(self.records, key, before)
 
     async def rows(self, key: NumberKey, wanted: Wanted) -> list[Row]:
         """Ready rows of one class."""
         organization_id, _, number_id = key
-        async with self._reads:
+        async with self.turn:
             records = await dispatch.refill(
                 self.records.db, organization_id, number_id, wanted.klass, wanted.after_owner, wanted.limit
             )
@@ -59,7 +66,7 @@ class Desk:
     async def forced(self, key: NumberKey) -> Sequence[Row]:
         """Ready rows that a caller forced."""
         organization_id, _, number_id = key
-        async with self._reads:
+        async with self.turn:
             records = await dispatch.forced(self.records.db, organization_id, number_id)
         return [row_from(record) for record in records]
 

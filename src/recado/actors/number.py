@@ -24,7 +24,7 @@ from recado.actors.number_messages import (
     TemplateMoved,
     Wake,
 )
-from recado.actors.number_view import NumberView, read_view
+from recado.actors.number_view import NumberView
 from recado.actors.ready_rows import ReadyRows, Wanted
 from recado.actors.row import Row
 from recado.actors.sending import Arrived, Forced
@@ -118,7 +118,7 @@ class NumberActor(Actor):
             case Changed():
                 self._stale = True
             case TemplateMoved():
-                self._errands.begin(self._release(WaitReason.TEMPLATE_STATE, message.template_id))
+                self._errands.begin(self._release(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
             case OwnerMoved():
                 self._errands.begin(self._release(WaitReason.OWNER_PAUSED, owner=message.owner))
             case AskSituation():
@@ -243,24 +243,25 @@ class NumberActor(Actor):
         self._rows.forget(row)
         self._errands.wake_in(READ_AGAIN_AFTER)
 
-    async def _release(self, reason: WaitReason, template_id: str | None = None, owner: str | None = None) -> None:
-        while True:
-            try:
-                if not await self._holding.release(reason, template_id, owner):
-                    return
-            except Unavailable:  # nobody else lets them go before the rescuer looks
-                await self._clock.sleep(READ_AGAIN_AFTER)
-            else:
-                self._errands.tell(Look())
+    async def _release(self, *reasons: WaitReason, template_id: str | None = None, owner: str | None = None) -> None:
+        for reason in reasons:
+            while True:
+                try:
+                    async with self._desk.turn:
+                        if not await self._holding.release(reason, template_id, owner):
+                            break
+                except Unavailable:  # nobody else lets them go before the rescuer looks
+                    await self._clock.sleep(READ_AGAIN_AFTER)
+                else:
+                    self._errands.tell(Look())
 
     async def _read_again(self) -> None:
         """The number or its organization was changed: what waited for that may go on."""
-        self._view = await read_view(self._desk.records, self._key, self._view)
+        self._view = await self._desk.view(self._key, self._view)
         if self._view is not None:
             self._desk.pacer(self._key[2], self._view.per_second)
         self._stale = False
-        for reason in CHANGEABLE:
-            self._errands.begin(self._release(reason))
+        self._errands.begin(self._release(*CHANGEABLE))
 
     # Reading ----------------------------------------------------------------------------------------------------------
 
