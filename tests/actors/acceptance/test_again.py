@@ -1,11 +1,19 @@
 """A message that is sent again, from its old row to its dispatcher (C15.4)."""
 
+from dataclasses import replace
 from typing import Any
 
 from recado.actors.acceptance_rules import Again
+from recado.actors.admission import Admission
+from recado.actors.campaigns import Campaigns
+from recado.actors.consequences import Consequences
 from recado.actors.replacing import draft_again
 from recado.actors.sending import Arrived
+from recado.actors.totals import Totals
+from recado.domain.ids import MESSAGE
+from recado.storage import campaigns
 from recado.storage.audit import Actor
+from recado.storage.messages import Stored
 
 OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 BATCH = "btc_000000000000000000001"
@@ -30,3 +38,15 @@ async def test_alone_it_belongs_to_nobody(house: Any) -> None:
     again = Again(await house.row(first.id), OPERATOR, include_uncertain=False)
     await house.accepted(draft_again(again, key_hash=None, fingerprint=None))
     assert [row.owner for _, arrived in house.told for row in arrived.rows] == ["single", "single"]
+
+
+async def test_a_commit_that_runs_again_counts_nothing_twice(house: Any) -> None:
+    counting = Consequences(Totals(house.db, clock=house.clock, emptied=lambda keys: None), Campaigns())
+    admission = Admission(house.db, clock=house.clock, ids=house.ids, consequences=counting)
+    first = await house.accepted(house.draft())
+    new = replace(first, id=house.ids.new(MESSAGE), campaign_id="spring", coins=None, price_kind=None)
+    results = [(await admission.store([new]))[0] for _ in range(2)]
+    assert results == [Stored(), Stored(earlier=True)]
+    found = await campaigns.get(house.db, house.organization.id, "test", "spring")
+    assert found is not None
+    assert (found.accepted, found.queued) == (1, 1)
