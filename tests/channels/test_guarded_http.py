@@ -13,6 +13,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
 from recado.channels.outbound_guard import OutboundGuard
@@ -34,6 +35,7 @@ class Peer:
     written: int = 0
     names: list[str | None] = field(default_factory=list)  # that TLS asked for
     gone: asyncio.Event = field(default_factory=asyncio.Event)
+    closes: bool = False  # after each answer, and without saying so
 
     async def talk(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
@@ -45,6 +47,8 @@ class Peer:
                     writer.write(self.answer[start : start + 65_536])
                     await writer.drain()
                     self.written = start
+                if self.closes:
+                    break
         except (ConnectionError, asyncio.IncompleteReadError):
             pass
         finally:
@@ -60,6 +64,7 @@ class World:
     addresses: Sequence[str] = (HERE,)
     asked: int = 0
     tls: ssl.SSLContext | None = None
+    call_limit: float = 2.0
 
     async def lookup(self, host: str, port: int) -> Sequence[str]:
         self.asked += 1
@@ -67,7 +72,7 @@ class World:
 
     def endpoint(self, url: str) -> Endpoint:
         guard = OutboundGuard(clock=self.clock, allowed=(ip_network(HERE),), lookup=self.lookup)
-        http = GuardedHttp(guard, clock=self.clock, connect_limit=2.0, call_limit=2.0, tls=self.tls)
+        http = GuardedHttp(guard, clock=self.clock, connect_limit=2.0, call_limit=self.call_limit, tls=self.tls)
         return http.endpoint(url, live=True)
 
 
@@ -200,3 +205,41 @@ async def test_calls_that_are_broken_off_leave_no_connection_behind(peer: Peer) 
         await asyncio.gather(call, return_exceptions=True)
         await peer.gone.wait()
     assert call.cancelled()
+
+
+async def test_a_connection_is_used_again_after_its_name_was_looked_up_anew(peer: Peer) -> None:
+    world = World()
+    endpoint = world.endpoint(f"http://hooks.example.com:{peer.port}/")
+    for _ in range(3):
+        assert (await post(endpoint)).status == 200
+        await world.clock.advance(1.5)
+    assert (world.asked, peer.connections) == (3, 1)
+    endpoint.close()
+
+
+async def test_calls_on_connections_that_are_used_again_end_in_time_each_for_itself(peer: Peer) -> None:
+    endpoint = World(call_limit=0.2).endpoint(f"http://hooks.example.com:{peer.port}/")
+    assert [(await each).status for each in [asyncio.ensure_future(post(endpoint)) for _ in range(3)]] == [200] * 3
+    answered, peer.answer = peer.answer, b""
+    first = asyncio.ensure_future(post(endpoint))
+    await until(lambda: len(peer.requests) == 4, 5.0, "the first request is there", every=0)
+    second = asyncio.ensure_future(post(endpoint))
+    await until(lambda: len(peer.requests) == 5, 5.0, "the second request is there", every=0)
+    peer.answer = answered
+    third = await post(endpoint)  # while two others hang
+    assert third.status == 200
+    for hanging in (first, second):
+        response = await hanging
+        assert (response.status, response.error) == (None, "no complete answer within 0.2 s")
+    assert peer.connections == 3
+    assert (await post(endpoint)).status == 200
+    endpoint.close()
+
+
+async def test_a_connection_that_was_closed_over_there_is_replaced(peer: Peer) -> None:
+    endpoint = World().endpoint(f"http://hooks.example.com:{peer.port}/")
+    peer.closes = True
+    assert (await post(endpoint)).status == 200
+    assert (await post(endpoint)).status == 200
+    assert (peer.connections, len(peer.requests)) == (2, 2)
+    endpoint.close()

@@ -78,6 +78,13 @@ class GuardedConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
+    def give_up(self) -> None:
+        """End the connection because no answer came in time."""
+        waiter = self._waiter
+        self.close()
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(TimeoutError())
+
     # The peer ---------------------------------------------------------------------------------------------------------
 
     def data_received(self, data: bytes) -> None:

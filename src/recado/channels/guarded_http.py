@@ -73,6 +73,10 @@ class Endpoint:
         self._target = target
         self._live = live
         self._idle: list[GuardedConnection] = []
+        # Idle connections that are used again, and when their call is given up; a time-out each would cost a tenth.
+        self._under_way: dict[GuardedConnection, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+        self._ends_at = float("inf")
         self._closed = False
         self._start = f"POST {target.path} HTTP/1.1\r\nHost: {target.authority}\r\nContent-Length: ".encode("ascii")
 
@@ -82,8 +86,16 @@ class Endpoint:
         began = monotonic()
         request = b"%s%d\r\n%s\r\n%s" % (self._start, len(body), headers, body)
         try:
-            async with asyncio.timeout(self._http.call_limit):
-                answer = await self._exchange(request)
+            addresses = self._http.guard.known(self._target, live=self._live)
+            if addresses is None:
+                async with asyncio.timeout(self._http.call_limit):
+                    addresses = await self._http.guard.addresses(self._target, live=self._live)
+            left = self._http.call_limit - (monotonic() - began)
+            connection = self._take(addresses)
+            answer = None if connection is None else await self._ask_again(connection, request, left)
+            if answer is None:
+                async with asyncio.timeout(self._http.call_limit - (monotonic() - began)):
+                    answer = await self._ask(await self._connect(addresses), request)
         except UrlRefused as refusal:
             error = f"the URL may not be called: {refusal}"
         except TimeoutError as timeout:
@@ -106,17 +118,35 @@ class Endpoint:
         while self._idle:
             self._idle.pop().close()
 
-    async def _exchange(self, request: bytes) -> Answer:
-        addresses = await self._http.guard.addresses(self._target, live=self._live)
-        connection = self._take(addresses)
-        if connection is not None:
-            try:
-                return await self._ask(connection, request)
-            except ConnectionBroke as broke:
-                if broke.began:
-                    raise
-                # It had been closed over there while idle: the request is made once more, on a connection of its own.
-        return await self._ask(await self._connect(addresses), request)
+    async def _ask_again(self, connection: GuardedConnection, request: bytes, left: float) -> Answer | None:
+        """Ask on a connection that was idle, for at most so many seconds; None where it had been closed over there."""
+        self._under_way[connection] = limit = asyncio.get_running_loop().time() + left
+        if limit < self._ends_at:
+            self._end_at(limit)
+        try:
+            return await self._ask(connection, request)
+        except ConnectionBroke as broke:
+            if broke.began:
+                raise
+            return None
+        finally:
+            self._under_way.pop(connection, None)
+
+    def _end_at(self, limit: float) -> None:
+        """One timer for all calls: at the first of their limits."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self._ends_at = limit
+        self._timer = asyncio.get_running_loop().call_at(limit, self._end_overdue)
+
+    def _end_overdue(self) -> None:
+        self._timer, self._ends_at = None, float("inf")
+        now = asyncio.get_running_loop().time() + 0.001  # the loop's timers are that exact
+        for connection in [connection for connection, limit in self._under_way.items() if limit <= now]:
+            self._under_way.pop(connection)
+            connection.give_up()
+        if self._under_way:
+            self._end_at(min(self._under_way.values()))
 
     async def _ask(self, connection: GuardedConnection, request: bytes) -> Answer:
         try:

@@ -131,12 +131,16 @@ class OutboundGuard:
         await self.addresses(target, live=live)
         return target
 
+    def known(self, target: Target, *, live: bool) -> tuple[str, ...] | None:
+        """As `addresses`, where they were checked a moment ago; None: they have to be checked."""
+        known = self._known.get((target.scheme, live, target.host, target.port))
+        return known[1] if known is not None and known[0] > self._monotonic() else None
+
     async def addresses(self, target: Target, *, live: bool) -> tuple[str, ...]:
         """The addresses that a call may go to now, all of them checked; raises UrlRefused."""
-        key = (target.scheme, live, target.host, target.port)
-        known = self._known.get(key)
-        if known is not None and known[0] > self._monotonic():
-            return known[1]
+        known = self.known(target, live=live)
+        if known is not None:
+            return known
         fault = form_fault(target, live=live)
         if fault is not None and not self._allowed:
             raise UrlRefused(fault)
@@ -150,6 +154,7 @@ class OutboundGuard:
                 raise UrlRefused("its name stands for an address that is not public")
         if len(self._known) >= _KEPT_NAMES:
             self._known.clear()
+        key = (target.scheme, live, target.host, target.port)
         self._known[key] = (self._monotonic() + LOOKUP_KEPT, found)
         return found
 
