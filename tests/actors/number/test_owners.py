@@ -1,0 +1,74 @@
+"""A paused batch at its number: nothing of it leaves, others do, and the pause does not shorten its life (C14.5)."""
+
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from recado.actors.number_messages import Look, OwnerMoved
+from recado.actors.sending import Forced
+from recado.domain.ids import BATCH
+
+if TYPE_CHECKING:
+    from tests.actors.number.conftest import Line
+
+
+async def own(line: "Line", message_ids: list[str]) -> str:
+    """Let the messages belong to a batch, also as far as their number knows them already."""
+    await line.traffic.quiet(line.clock)
+    owner = line.ids.new(BATCH)
+    await line.db.execute("update dispatch set owner = $1 where id = any($2::text[])", owner, message_ids)
+    line.tell(Forced())  # forget, and read again
+    await line.traffic.quiet(line.clock)
+    return owner
+
+
+async def test_what_a_paused_batch_has_ready_is_held_and_others_leave(line: "Line") -> None:
+    batch, single = await line.queue(30), await line.queue(5)
+    line.desk.records.owners.paused(await own(line, batch), line.clock.now())
+    await line.goes_on(2.0)
+    assert sorted(line.provider.sent) == sorted(single)
+    assert await line.reasons() == {"owner_paused"}
+
+
+async def test_a_pause_holds_what_is_in_memory_already(line: "Line") -> None:
+    await line.set_number(per_second=10)
+    messages = await line.queue(60)
+    owner = await own(line, messages)
+    await line.goes_on(3.0)
+    left = len(line.provider.sent)
+    line.desk.records.owners.paused(owner, line.clock.now())
+    await line.goes_on(3.0)
+    assert 0 < left <= len(line.provider.sent) <= left + 2  # what was claimed 50 ms ahead still leaves
+    line.desk.records.owners.resumed(owner, held_ms=3_000)
+    line.tell(OwnerMoved(owner))
+    await line.goes_on(6.0)
+    assert sorted(line.provider.sent) == sorted(messages)
+    assert await line.most_attempts() == 1
+
+
+async def test_only_the_batch_that_goes_on_is_let_go(line: "Line") -> None:
+    first, second = await line.queue(3), await line.queue(3)
+    owners = [await own(line, messages) for messages in (first, second)]
+    for owner in owners:
+        line.desk.records.owners.paused(owner, line.clock.now())
+    await line.goes_on(2.0)
+    assert line.provider.sent == []
+    line.desk.records.owners.resumed(owners[0], held_ms=2_000)
+    line.tell(OwnerMoved(owners[0]))
+    await line.goes_on(2.0)
+    assert sorted(line.provider.sent) == sorted(first)
+    assert await line.reasons() == {"owner_paused"}
+
+
+async def test_time_in_a_pause_does_not_count_towards_the_time_to_live(line: "Line") -> None:
+    mine, single = await line.queue(1), await line.queue(1)
+    owner = await own(line, mine)
+    minute = timedelta(minutes=1)
+    await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
+    held_ms = 90_000
+    line.desk.records.owners.resumed(owner, held_ms)
+    await line.clock.advance(100)
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert line.provider.sent == mine
+    assert await line.counts() == {"sent": 1, "failed": 1}
+    assert single[0] not in line.provider.sent
