@@ -73,7 +73,7 @@ class Endpoint:
         self._target = target
         self._live = live
         self._idle: list[GuardedConnection] = []
-        # Idle connections that are used again, and when their call is given up; a time-out each would cost a tenth.
+        # Idle connections that are used again, and when their call is given up; a time-out each costs 3 µs of some 60.
         self._under_way: dict[GuardedConnection, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._ends_at = float("inf")
