@@ -61,11 +61,9 @@ async def test_only_the_batch_that_goes_on_is_let_go(line: "Line") -> None:
 
 async def test_time_in_a_pause_does_not_count_towards_the_time_to_live(line: "Line") -> None:
     mine, single = await line.queue(1), await line.queue(1)
-    owner = await own(line, mine)
     minute = timedelta(minutes=1)
     await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
-    held_ms = 90_000
-    line.desk.records.owners.resumed(owner, held_ms)
+    line.desk.records.owners.resumed(await own(line, mine), held_ms=90_000)
     await line.clock.advance(100)
     line.tell(Look())
     await line.goes_on(2.0)
