@@ -17,12 +17,9 @@ from recado.actors.system import ActorSystem, Follow
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
 from recado.actors.webhooks import Webhooks
-from recado.channels.chatapp.bridge import Bridge
-from recado.channels.chatapp.cloud import Cloud
-from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
-from recado.channels.payments import PAYMENTS, PaymentsBridge
+from recado.channels.payments import PAYMENTS
 from recado.channels.provider import ChatAppProvider
 from recado.config.settings import Settings
 from recado.domain.changes import Change
@@ -56,6 +53,7 @@ from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.installation import Installation
+from recado.providers import CHATAPP, chatapp_providers, payments_bridge, verify_token
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
 from recado.storage.idempotency import IdempotencyKeys
@@ -63,7 +61,6 @@ from recado.storage.migrate import pending
 from recado.storage.organizations import NewOrganization
 from recado.storage.partitions import ensure_partitions
 
-CHANNEL = "chatapp"
 OPEN_FILES = 65_536
 USES_WRITTEN_EVERY = 60.0  # seconds
 
@@ -97,7 +94,7 @@ class Application:
             await self._installation.start()
             self.made = self._installation.made
             await ensure_partitions(self._installation.database, self._clock.now())
-            providers = self._providers()
+            providers = chatapp_providers(self._settings, self._clock)
             for provider in providers.values():
                 running.push_async_callback(provider.stop)
                 await provider.start()
@@ -113,30 +110,6 @@ class Application:
         if self._system is None:
             raise RuntimeError("the service is not started")
         raise RuntimeError(await self._system.wait())
-
-    def _providers(self) -> dict[str, ChatAppProvider]:
-        """The chat-app adapter of each environment; live may have none (C33)."""
-        settings, clock = self._settings, self._clock
-        providers: dict[str, ChatAppProvider] = {"test": Sandbox(clock, settings.sandbox_time_scale)}
-        if settings.adapter_chatapp == "sandbox":
-            providers["live"] = Sandbox(clock, settings.sandbox_time_scale)
-        elif settings.adapter_chatapp == "bridge":
-            token, secret = settings.bridge_chatapp_token, settings.bridge_chatapp_secret
-            providers["live"] = Bridge(
-                url=settings.bridge_chatapp_url or "",
-                token=token.get_secret_value() if token else "",
-                secret=secret.get_secret_value() if secret else "",
-                callback_url=f"{settings.address()}/v2/callbacks/{CHANNEL}/bridge",
-                clock=clock,
-            )
-        elif settings.adapter_chatapp == "cloud":
-            app_secret = settings.cloud_app_secret
-            providers["live"] = Cloud(
-                url=settings.cloud_url or "",
-                app_secret=app_secret.get_secret_value() if app_secret else "",
-                clock=clock,
-            )
-        return providers
 
     async def _assemble(self, running: AsyncExitStack, providers: Mapping[str, ChatAppProvider]) -> None:
         settings, clock, installation = self._settings, self._clock, self._installation
@@ -161,10 +134,10 @@ class Application:
             clock,
         )
         callback_providers = {
-            (CHANNEL, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
+            (CHATAPP, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
         }
-        payments_bridge = _payments_bridge(settings)
-        payments = Payments(db, clock=clock, ids=ids, changed=changed) if payments_bridge else None
+        bank = payments_bridge(settings)
+        payments = Payments(db, clock=clock, ids=ids, changed=changed) if bank else None
         runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
         guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs)
         webhooks = Webhooks(db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(guard, clock=clock), runtime=runtime)
@@ -257,9 +230,9 @@ class Application:
                 else ()
             ),
             *callback_routes(
-                providers=callback_providers | ({(PAYMENTS, "bridge"): payments_bridge} if payments_bridge else {}),
+                providers=callback_providers | ({(PAYMENTS, bank.name): bank} if bank else {}),
                 take=system.callbacks.take,
-                verify_token=_verify_token(settings),
+                verify_token=verify_token(settings),
             ),
         )
 
@@ -290,21 +263,6 @@ class Application:
         for part in (uses, windows, system.root, batch_acceptance, server):
             running.push_async_callback(part.stop)
             await part.start()
-
-
-def _verify_token(settings: Settings) -> str | None:
-    """What the hosted API must know before it may subscribe; None where it is not the adapter."""
-    if settings.adapter_chatapp != "cloud" or settings.cloud_verify_token is None:
-        return None
-    return settings.cloud_verify_token.get_secret_value()
-
-
-def _payments_bridge(settings: Settings) -> PaymentsBridge | None:
-    """Who confirms payments, where anybody does."""
-    if settings.adapter_payments != "bridge" or not settings.billing_enabled:
-        return None
-    secret = settings.bridge_payments_secret
-    return PaymentsBridge(secret.get_secret_value() if secret else "")
 
 
 def _allow_open_files() -> None:

@@ -1,0 +1,50 @@
+"""From the settings to those whom the service speaks to: providers of messages in live and in test, and of payments."""
+
+from recado.channels.chatapp.bridge import Bridge
+from recado.channels.chatapp.cloud import Cloud
+from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.payments import PaymentsBridge
+from recado.channels.provider import ChatAppProvider
+from recado.config.settings import Settings
+from recado.domain.clock import Clock
+
+CHATAPP = "chatapp"
+
+
+def chatapp_providers(settings: Settings, clock: Clock) -> dict[str, ChatAppProvider]:
+    """The chat-app adapter of each environment; live may have none (C33)."""
+    providers: dict[str, ChatAppProvider] = {"test": Sandbox(clock, settings.sandbox_time_scale)}
+    if settings.adapter_chatapp == "sandbox":
+        providers["live"] = Sandbox(clock, settings.sandbox_time_scale)
+    elif settings.adapter_chatapp == "bridge":
+        token, secret = settings.bridge_chatapp_token, settings.bridge_chatapp_secret
+        providers["live"] = Bridge(
+            url=settings.bridge_chatapp_url or "",
+            token=token.get_secret_value() if token else "",
+            secret=secret.get_secret_value() if secret else "",
+            callback_url=f"{settings.address()}/v2/callbacks/{CHATAPP}/bridge",
+            clock=clock,
+        )
+    elif settings.adapter_chatapp == "cloud":
+        app_secret = settings.cloud_app_secret
+        providers["live"] = Cloud(
+            url=settings.cloud_url or "",
+            app_secret=app_secret.get_secret_value() if app_secret else "",
+            clock=clock,
+        )
+    return providers
+
+
+def payments_bridge(settings: Settings) -> PaymentsBridge | None:
+    """Who confirms payments, where anybody does."""
+    if settings.adapter_payments != "bridge" or not settings.billing_enabled:
+        return None
+    secret = settings.bridge_payments_secret
+    return PaymentsBridge(secret.get_secret_value() if secret else "")
+
+
+def verify_token(settings: Settings) -> str | None:
+    """What the hosted API must know before it may subscribe; None where it is not the adapter."""
+    if settings.adapter_chatapp != "cloud" or settings.cloud_verify_token is None:
+        return None
+    return settings.cloud_verify_token.get_secret_value()
