@@ -5,22 +5,23 @@ waits costs no memory and delays nobody (C14.5.2).
 """
 
 import asyncio
+from collections.abc import Callable
 from datetime import datetime
 
 import structlog
 
+from recado.actors.desk import Desk
 from recado.actors.row import Row
-from recado.actors.sending import Sending
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold
 from recado.domain.message import FailureCode, WaitReason, last_error
 from recado.storage import dispatch
 from recado.storage.numbers import NumberKey
-from recado.storage.postgres import Database
 
 log = structlog.get_logger()
 
 CRASHES_TO_SET_ASIDE = 3
+TRY_AGAIN_AFTER = 1.0  # seconds after the database was away
 CHANGEABLE = (WaitReason.NUMBER_STATE, WaitReason.TIER_LIMIT, WaitReason.QUIET_HOURS)
 """What a change of the number or of its organization may let go."""
 
@@ -28,12 +29,14 @@ CHANGEABLE = (WaitReason.NUMBER_STATE, WaitReason.TIER_LIMIT, WaitReason.QUIET_H
 class Holding:
     """The holds of one number. A write that fails loses nothing: the row stays ready and meets its gate again."""
 
-    __slots__ = ("_blocks", "_db", "_number_id", "_organization_id", "_sending", "_templates", "_under_way")
+    __slots__ = ("_blocks", "_db", "_desk", "_number_id", "_organization_id", "_released", "_templates", "_under_way")
 
-    def __init__(self, key: NumberKey, *, db: Database, sending: Sending) -> None:
+    def __init__(self, key: NumberKey, desk: Desk, *, released: Callable[[], None]) -> None:
+        """`released` is told of each block that was let go."""
         self._organization_id, _, self._number_id = key
-        self._db = db
-        self._sending = sending
+        self._desk = desk
+        self._db = desk.records.db
+        self._released = released
         self._templates: set[str] = set()
         self._under_way: set[asyncio.Future[None]] = set()
         self._blocks = asyncio.Lock()
@@ -41,7 +44,7 @@ class Holding:
     def hold(self, row: Row, hold: Hold) -> bool:
         """Take the row out of the ready index; False when the queue of holds is full."""
         try:
-            held = self._sending.hold(row, hold.until, hold.reason)
+            held = self._desk.sending.hold(row, hold.until, hold.reason)
         except Unavailable:
             return False
         self._under_way.add(held)
@@ -55,7 +58,7 @@ class Holding:
     def fail(self, row: Row, verdict: Fail, at: datetime) -> bool:
         """queued → failed; False when the queue of failures is full."""
         try:
-            self._sending.fail(row, last_error(verdict.code, verdict.text), at).add_done_callback(_seen)
+            self._desk.sending.fail(row, last_error(verdict.code, verdict.text), at).add_done_callback(_seen)
         except Unavailable:
             return False
         return True
@@ -74,7 +77,23 @@ class Holding:
         finally:
             self._templates.discard(template_id)
 
-    async def release(self, reason: WaitReason, template_id: str | None = None, owner: str | None = None) -> bool:
+    async def let_go(self, *reasons: WaitReason, template_id: str | None = None, owner: str | None = None) -> None:
+        """Let go the messages (of this template, of this owner) that wait for any of these reasons, block by block.
+
+        While the database is away this waits: nobody else lets them go before the rescuer looks.
+        """
+        for reason in reasons:
+            while True:
+                try:
+                    async with self._desk.turn:
+                        if not await self._release(reason, template_id, owner):
+                            break
+                except Unavailable:
+                    await self._desk.records.clock.sleep(TRY_AGAIN_AFTER)
+                else:
+                    self._released()
+
+    async def _release(self, reason: WaitReason, template_id: str | None, owner: str | None) -> bool:
         """Let go one block of the messages (of this template, of this owner) that wait for this reason.
 
         False when there was none. What was held for the reason as it was before is committed first, or it would stay

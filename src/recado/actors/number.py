@@ -5,6 +5,7 @@ Live in one process only. The rows are the truth and every message here is a hin
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -118,9 +119,9 @@ class NumberActor(Actor):
             case Changed():
                 self._stale = True
             case TemplateMoved():
-                self._errands.begin(self._release(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
+                self._errands.begin(self._holding.let_go(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
             case OwnerMoved():
-                self._errands.begin(self._release(WaitReason.OWNER_PAUSED, owner=message.owner))
+                self._errands.begin(self._holding.let_go(WaitReason.OWNER_PAUSED, owner=message.owner))
             case AskSituation():
                 if self._since_pump:  # a turn was left to the message after the one before: it is due still
                     self._errands.wake()
@@ -221,7 +222,7 @@ class NumberActor(Actor):
     def _holding(self) -> Holding:
         """Made for the first hold: most numbers hold nothing."""
         if self._holds is None:
-            self._holds = Holding(self._key, db=self._desk.records.db, sending=self._desk.sending)
+            self._holds = Holding(self._key, self._desk, released=partial(self._errands.tell, Look()))
         return self._holds
 
     def _hold(self, row: Row, hold: Hold) -> None:
@@ -243,25 +244,13 @@ class NumberActor(Actor):
         self._rows.forget(row)
         self._errands.wake_in(READ_AGAIN_AFTER)
 
-    async def _release(self, *reasons: WaitReason, template_id: str | None = None, owner: str | None = None) -> None:
-        for reason in reasons:
-            while True:
-                try:
-                    async with self._desk.turn:
-                        if not await self._holding.release(reason, template_id, owner):
-                            break
-                except Unavailable:  # nobody else lets them go before the rescuer looks
-                    await self._clock.sleep(READ_AGAIN_AFTER)
-                else:
-                    self._errands.tell(Look())
-
     async def _read_again(self) -> None:
         """The number or its organization was changed: what waited for that may go on."""
         self._view = await self._desk.view(self._key, self._view)
         if self._view is not None:
             self._desk.pacer(self._key[2], self._view.per_second)
         self._stale = False
-        self._errands.begin(self._release(*CHANGEABLE))
+        self._errands.begin(self._holding.let_go(*CHANGEABLE))
 
     # Reading ----------------------------------------------------------------------------------------------------------
 

@@ -154,7 +154,7 @@ class Line:
             await self.clock.advance(step)
             await self.traffic.quiet(self.clock)
 
-    async def queue(self, count: int, *, klass: int = NORMAL, due_in: float = 0.0) -> list[str]:
+    async def queue(self, count: int, *, klass: int = NORMAL, due_in: float = 0.0, tell: bool = True) -> list[str]:
         """Store so many messages and tell the number; their ids in the order in which they are due."""
         now = self.clock.now()
         new = [
@@ -183,7 +183,8 @@ class Line:
             for position in range(count)
         ]
         assert await messages.accept(self.db, new) == [messages.STORED] * count
-        self.tell(Look())
+        if tell:
+            self.tell(Look())
         return [message.id for message in new]
 
     async def force(self, message_id: str) -> None:

@@ -60,7 +60,7 @@ async def test_only_the_batch_that_goes_on_is_let_go(line: "Line") -> None:
 
 
 async def test_time_in_a_pause_does_not_count_towards_the_time_to_live(line: "Line") -> None:
-    mine, single = await line.queue(1), await line.queue(1)
+    mine, single = await line.queue(1, tell=False), await line.queue(1, tell=False)
     minute = timedelta(minutes=1)
     await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
     line.desk.records.owners.resumed(await own(line, mine), held_ms=90_000)
