@@ -40,6 +40,9 @@ S = TypeVar("S", Departed, Failed)
 # nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
 CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
 ACCEPTS_IN_FLIGHT = 3  # one is written while another is flushed to disk
+# Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
+MOST_OUTCOMES = 1_000_000
+MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +73,23 @@ class Sending:
         )
         self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, linger=CLAIM_LINGER)
 
-        def settling(name: str, run: Callable[[Sequence[R]], Awaitable[None]]) -> Batcher[R, None]:
-            return Batcher(name, nothing_to_answer(run), clock=clock, concurrency=1, linger=SETTLE_LINGER)
+        def settling(
+            name: str, run: Callable[[Sequence[R]], Awaitable[None]], *, max_queue: int = MOST_OUTCOMES
+        ) -> Batcher[R, None]:
+            return Batcher(
+                name,
+                nothing_to_answer(run),
+                clock=clock,
+                concurrency=1,
+                linger=SETTLE_LINGER,
+                max_queue=max_queue,
+            )
 
         self._departed: Batcher[Departed, None] = settling("departed", self._depart)
-        self._failed: Batcher[Failed, None] = settling("failed", self._fail)
+        self._failed: Batcher[Failed, None] = settling("failed", self._fail, max_queue=MOST_HELD)
         self._returned: Batcher[Returned, None] = settling("returned", self._return)
         self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
-        self._held: Batcher[Held, None] = settling("held", partial(dispatch.hold, db))
+        self._held: Batcher[Held, None] = settling("held", partial(dispatch.hold, db), max_queue=MOST_HELD)
         self._batchers = ServiceGroup(
             [
                 self._accepts,
