@@ -12,12 +12,14 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp import web
+from tests.waiting import until
 
 from recado.actors.webhooks import Webhooks
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
 from recado.channels.webhook_signing import new_secret
 from recado.domain.ids import WEBHOOK, IdSource
+from recado.domain.webhook import SubscriptionStatus
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
@@ -169,16 +171,22 @@ class Place:
         assert found is not None
         return found
 
+    async def until_status(self, subscription: Subscription, wanted: SubscriptionStatus) -> None:
+        async def so() -> bool:
+            return (await self.stored(subscription)).status is wanted
+
+        await until(so, 10.0, f"the subscription is {wanted.value}")
+
     async def settled(self, subscription: Subscription, count: int = 1, limit: float = 10.0) -> list[Any]:
         """The log of the subscription once it has so many entries."""
-        async with asyncio.timeout(limit):
-            while True:
-                rows = await self.db.fetch(
-                    "select * from deliveries where subscription_id = $1 order by id", subscription.id
-                )
-                if len(rows) >= count:
-                    return rows
-                await asyncio.sleep(0.01)
+
+        async def rows() -> tuple[list[Any]] | None:
+            found = await self.db.fetch(
+                "select * from deliveries where subscription_id = $1 order by id", subscription.id
+            )
+            return (found,) if len(found) >= count else None
+
+        return (await until(rows, limit, f"{count} deliveries are settled"))[0]
 
     async def pending(self, subscription: Subscription) -> list[Any]:
         return await self.db.fetch(
@@ -187,12 +195,12 @@ class Place:
 
     async def until_attempted(self, subscription: Subscription, attempts: int = 1, limit: float = 10.0) -> Any:
         """The one pending delivery, once it was tried so often."""
-        async with asyncio.timeout(limit):
-            while True:
-                rows = await self.pending(subscription)
-                if rows and rows[0]["attempts"] >= attempts:
-                    return rows[0]
-                await asyncio.sleep(0.01)
+
+        async def tried() -> Any:
+            rows = await self.pending(subscription)
+            return rows[0] if rows and rows[0]["attempts"] >= attempts else None
+
+        return await until(tried, limit, f"the delivery was tried {attempts} times")
 
 
 def make_webhooks(place: Any, http: GuardedHttp) -> tuple[Webhooks, Supervisor]:

@@ -197,14 +197,8 @@ async def test_while_failing_one_probe_is_made_and_its_success_frees_the_others(
     receiver.answer = None
     place.clock.ahead = timedelta(seconds=260)
     await place.settled(subscription, 5)
-    await until_status(place, subscription, S.ACTIVE)
+    await place.until_status(subscription, S.ACTIVE)
     assert (await place.stored(subscription)).consecutive_failures == 0
-
-
-async def until_status(place: Place, subscription: Subscription, wanted: S) -> None:
-    async with asyncio.timeout(10):
-        while (await place.stored(subscription)).status is not wanted:
-            await asyncio.sleep(0.01)
 
 
 async def test_an_answer_410_revokes_and_drops_what_is_pending(place: Place, receiver: Receiver) -> None:
@@ -213,7 +207,7 @@ async def test_an_answer_410_revokes_and_drops_what_is_pending(place: Place, rec
     await place.emit(count=30)
     rows = await place.settled(subscription, 30)
     assert {row["status"] for row in rows} == {"dropped"}
-    await until_status(place, subscription, S.REVOKED)
+    await place.until_status(subscription, S.REVOKED)
     await place.emit()
     assert await place.pending(subscription) == []
 

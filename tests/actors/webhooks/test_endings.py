@@ -1,6 +1,5 @@
 """What is over costs nothing more: a failing subscription without deliveries, a former secret after its grace."""
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -50,9 +49,7 @@ async def test_a_failing_subscription_is_revoked_after_72_hours_also_without_del
     for hours, status in ((71, SubscriptionStatus.FAILING), (73, SubscriptionStatus.REVOKED)):
         place.clock.ahead = timedelta(hours=hours)
         await place.webhooks.tidy()
-        async with asyncio.timeout(10):
-            while (await place.stored(subscription)).status is not status:
-                await asyncio.sleep(0)
+        await place.until_status(subscription, status)
 
 
 async def test_a_former_secret_that_cannot_be_read_harms_nothing_after_its_grace(
