@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,13 @@ from recado.domain.ids import ORGANIZATION
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 SEED = 20_260
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """An application of its own: what the fuzzer subscribed to goes on being tried, under the eyes of the walk."""
+    with Served(tmp_path / "served") as application:
+        yield application
 
 
 def fuzzed(served: Served, folder: Path, *, phases: str, examples: int, limit: float) -> None:
