@@ -144,3 +144,14 @@ async def test_it_can_be_started_again(clock, work):
     await clock.advance(10)
     assert work.runs == [10]
     await periodic.stop()
+
+
+async def test_work_of_a_long_period_that_failed_does_not_wait_for_its_next_turn(clock, work):
+    periodic = Periodic("once a day", 86_400, work, clock, at_once=True, ceiling=60)
+    work.error = LookupError()
+    await periodic.start()
+    await clock.advance(60)
+    work.error = None
+    await clock.advance(120)
+    assert work.runs == [0, 60, 180]
+    await periodic.stop()

@@ -16,7 +16,8 @@ _log = logging.getLogger(__name__)
 class Periodic:
     """A service that awaits `work()` every `seconds`, counted from the end of the run before.
 
-    An exception is logged by its type and place, and doubles the pause up to `ceiling` seconds, until a run succeeds.
+    An exception is logged by its type and place, and doubles the pause up to `ceiling` seconds, until a run succeeds; work
+    of a longer period is tried again after `ceiling` seconds already.
     """
 
     def __init__(
@@ -41,7 +42,9 @@ class Periodic:
         self._seconds = seconds
         self._work = work
         self._clock = clock
-        self._backoff = Backoff(first=seconds, ceiling=max(seconds, ceiling), jitter=0.0 if chance is None else 0.2)
+        self._backoff = Backoff(
+            first=min(seconds, ceiling), ceiling=max(seconds, ceiling), jitter=0.0 if chance is None else 0.2
+        )
         self._chance = chance or random.Random(0)  # noqa: S311 - jitter is 0 then: never seen
         self._grace = grace
         self._signals = signals
