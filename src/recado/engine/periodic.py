@@ -16,8 +16,8 @@ _log = logging.getLogger(__name__)
 class Periodic:
     """A service that awaits `work()` every `seconds`, counted from the end of the run before.
 
-    An exception is logged by its type and place, and doubles the pause up to `ceiling` seconds, until a run succeeds; work
-    of a longer period is tried again after `ceiling` seconds already.
+    An exception is logged by its type and place, and doubles the pause up to `ceiling` seconds, until a run succeeds;
+    work of a longer period is tried again after `ceiling` seconds already.
     """
 
     def __init__(
