@@ -124,3 +124,22 @@ async def test_an_error_that_nobody_awaited_is_logged_without_its_values() -> No
     [entry] = entries(stream)
     assert entry["reason"] == "Task exception was never retrieved"
     assert entry["exception"].startswith("ValueError: [phone]")
+
+
+async def test_a_callback_that_failed_is_logged_without_its_arguments() -> None:
+    stream = io.StringIO()
+    configure_logging("info", "json", stream)
+    loop = asyncio.get_running_loop()
+    log_loop_errors(loop)
+    called = asyncio.Event()
+
+    def fail(text: str) -> None:
+        called.set()
+        raise LookupError
+
+    loop.call_soon(fail, "what a customer wrote")
+    await called.wait()
+
+    [entry] = entries(stream)
+    assert entry["reason"] == "Exception in callback"
+    assert "customer" not in stream.getvalue()

@@ -124,6 +124,8 @@ class Departures:
 
     def claim(self, row: Row, template: Template | None) -> bool:
         """Begin to claim the row; False when the queue of claims is full."""
+        if row.id in self._claiming:  # read once more while the answer is on its way, as when the database was away
+            return True
         try:
             answer = self._desk.sending.claim(row)
         except Unavailable:

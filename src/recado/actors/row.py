@@ -11,9 +11,9 @@ TEMPLATE = "template"
 MILLISECOND = timedelta(milliseconds=1)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class Row:
-    """A ready row of `dispatch` with its content. `payload` and `template_vars` are JSON texts."""
+    """A ready row of `dispatch` with its content, so without a `repr`. `payload` and `template_vars` are JSON texts."""
 
     organization_id: str
     env: str

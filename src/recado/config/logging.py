@@ -67,7 +67,9 @@ def log_loop_errors(loop: asyncio.AbstractEventLoop) -> None:
     log = structlog.get_logger(__name__)
 
     def handle(_loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-        log.error("unhandled error in the event loop", reason=context.get("message"), exc_info=context.get("exception"))
+        # The message of a failed callback quotes the callback with its arguments.
+        reason = "Exception in callback" if "handle" in context else context.get("message")
+        log.error("unhandled error in the event loop", reason=reason, exc_info=context.get("exception"))
 
     loop.set_exception_handler(handle)
 

@@ -23,7 +23,7 @@ SINGLE_OWNER = "single"
 MILLISECOND = timedelta(milliseconds=1)
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(slots=True, eq=False, repr=False)
 class NewMessage:
     """One outbound message to accept. `payload`, `template_vars` and `metadata` are JSON texts.
 

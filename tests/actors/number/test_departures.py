@@ -1,0 +1,39 @@
+"""What is under way of a number."""
+
+import asyncio
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+from recado.actors.departures import Departures
+from recado.actors.ready_rows import ReadyRows
+from recado.domain.day_usage import DayUsage
+from recado.domain.pacing import Pacer
+from recado.engine.clock import VirtualClock
+from recado.storage.dispatch import CLAIMED
+
+START = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+
+
+async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_once() -> None:
+    """As when the database was away: the row is in the table still, and the answer to its claim is on its way."""
+    answers: list[asyncio.Future[str]] = []
+
+    def claim(_row: Any) -> asyncio.Future[str]:
+        answers.append(asyncio.get_running_loop().create_future())
+        return answers[-1]
+
+    desk: Any = SimpleNamespace(
+        records=SimpleNamespace(clock=VirtualClock(START)), sending=SimpleNamespace(claim=claim)
+    )
+    errands: Any = None
+    departures = Departures(desk, pacer=Pacer(1.0), day=DayUsage(START), errands=errands, rows=ReadyRows())
+    row: Any = SimpleNamespace(id="msg_1", force=False)
+
+    assert departures.claim(row, None)
+    assert departures.claim(row, None)
+    answers[0].set_result(CLAIMED)
+    await answers[0]
+
+    assert len(answers) == 1
+    assert departures.under_way == {"msg_1"}
