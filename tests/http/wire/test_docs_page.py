@@ -52,7 +52,8 @@ def _visit(url: str) -> dict[str, Any]:
         page.goto(url)
         page.wait_for_selector(".opblock-summary-description")
         page.click(".opblock-post .opblock-summary-control")
-        page.wait_for_selector(".opblock-body")
+        # The body of an operation appears empty and is filled once its references are resolved.
+        page.locator(".opblock-post .opblock-body").get_by_text("things:write").first.wait_for()
         text = page.inner_text("#interface")
         browser.close()
     return {"requests": requests, "complaints": complaints, "text": text}
