@@ -36,3 +36,18 @@ def mask_email(address: str) -> str:
 def mask_social_id(user_id: str) -> str:
     """The last four characters: `123456789` → `****6789`; nothing of an id that has no more than those."""
     return f"****{user_id[-_SHOWN:]}" if len(user_id) > _SHOWN else "****"
+
+
+def mask_cpf(cpf: str) -> str:
+    """The last two digits: `***.***.***-09`."""
+    return f"***.***.***-{cpf[-2:]}"
+
+
+def mask_cnpj(cnpj: str) -> str:
+    """The last two digits: `**.***.***/****-95`."""
+    return f"**.***.***/****-{cnpj[-2:]}"
+
+
+def mask_birth_date(birth_date: str) -> str:
+    """The year: `1990-12-31` → `1990-**-**`."""
+    return f"{birth_date[:4]}-**-**"
