@@ -1,0 +1,90 @@
+"""Passwords as they are stored: scrypt with a salt each (C24.3).
+
+One derivation takes 32 MiB and about a tenth of a second of a processor: it runs in a thread, and never more than two
+at once. Whoever has no password costs as much as whoever has one, so that time tells nothing.
+"""
+
+import asyncio
+import base64
+import hmac
+from collections.abc import Callable
+
+from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
+
+from recado.domain.errors import Unavailable
+
+_LOG_N = 15
+_R = 8
+_P = 1
+_SALT_BYTES = 16
+_HASH_BYTES = 32
+_FORM = f"scrypt.{_LOG_N}.{_R}.{_P}"
+
+AT_ONCE = 2
+MOST_WAITING = 100  # derivations; as many take some five seconds
+
+
+class Passwords:
+    """Makes and checks password hashes, `scrypt.15.8.1.<salt>.<hash>`."""
+
+    def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
+        """`random_bytes` must be unpredictable: it makes the salts."""
+        self._random_bytes = random_bytes
+        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._waiting = 0
+        self._nobodys = _stored(random_bytes(_SALT_BYTES), random_bytes(_HASH_BYTES))
+
+    async def hash(self, password: str) -> str:
+        """Return what is stored of a password; raises Unavailable when too many wait for their turn."""
+        salt = self._random_bytes(_SALT_BYTES)
+        return _stored(salt, await self._derive(password, salt))
+
+    async def check(self, password: str, stored: str | None) -> bool:
+        """Whether this is the password of which `stored` was kept; None takes as long and is never right.
+
+        Raises Unavailable when too many wait for their turn.
+        """
+        salt, expected = _parts(stored or self._nobodys)
+        right = hmac.compare_digest(await self._derive(password, salt), expected)
+        return right and stored is not None
+
+    async def _derive(self, password: str, salt: bytes) -> bytes:
+        if self._waiting >= MOST_WAITING:
+            raise Unavailable("Too many people are signing in; try again shortly.", retry_after=5)
+        self._waiting += 1
+        try:
+            async with self._turn:
+                work = asyncio.create_task(asyncio.to_thread(_scrypt, password, salt))
+                # The thread goes on when its caller goes away: until it ends, its turn is not over.
+                try:
+                    return await asyncio.shield(work)
+                except asyncio.CancelledError:
+                    await asyncio.wait({work})
+                    raise
+        finally:
+            self._waiting -= 1
+
+
+def _scrypt(password: str, salt: bytes) -> bytes:
+    derivation = Scrypt(salt=salt, length=_HASH_BYTES, n=2**_LOG_N, r=_R, p=_P)
+    return derivation.derive(password.encode("utf-8", "surrogatepass"))
+
+
+def _stored(salt: bytes, derived: bytes) -> str:
+    return f"{_FORM}.{_encoded(salt)}.{_encoded(derived)}"
+
+
+def _parts(stored: str) -> tuple[bytes, bytes]:
+    form, _, rest = stored.partition(f"{_FORM}.")
+    salt, separator, derived = rest.partition(".")
+    if form or not separator:
+        raise ValueError("a stored password has another form")
+    return _decoded(salt), _decoded(derived)
+
+
+def _encoded(value: bytes) -> str:
+    return base64.urlsafe_b64encode(value).decode("ascii").rstrip("=")
+
+
+def _decoded(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
