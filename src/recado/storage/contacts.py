@@ -1,0 +1,182 @@
+"""Contacts as rows (C12): one by id or phone, inserted many at a time, changed under a lock.
+
+Lists are in `contact_reads.py`; consent history, opt-out registry and debt groups have modules of their own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from recado.domain.consent import Consent, ConsentStatus
+from recado.domain.contact import email_key, search_mark, search_words, tag_key
+from recado.domain.errors import Problem
+from recado.domain.ids import created_at
+from recado.domain.phones import recipient_hash
+from recado.storage.rows import Executor, reader
+from recado.storage.sql import load
+
+SQL = load("contacts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contact:
+    """One contact. `phone` is canonical; `external_ids` by integration; `opt_in_*`: see `consent`."""
+
+    organization_id: str
+    env: str
+    id: str
+    phone: str = field(repr=False)
+    phone_hash: bytes = field(repr=False)
+    name: str | None = field(default=None, repr=False)
+    chatapp_profile_name: str | None = field(default=None, repr=False)
+    email: str | None = field(default=None, repr=False)
+    avatar_url: str | None = field(default=None, repr=False)
+    cpf_cipher: str | None = field(default=None, repr=False)
+    cnpj_cipher: str | None = field(default=None, repr=False)
+    birth_date_cipher: str | None = field(default=None, repr=False)
+    cpf_index: bytes | None = field(default=None, repr=False)
+    cnpj_index: bytes | None = field(default=None, repr=False)
+    attributes: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    tags: tuple[str, ...] = ()
+    source: str = "manual"
+    external_id: str | None = None
+    external_ids: Mapping[str, str] = field(default_factory=dict)
+    company_id: str | None = None
+    company_role: str | None = None
+    opt_in_status: ConsentStatus = ConsentStatus.UNKNOWN
+    opt_in_source: str | None = None
+    opt_in_at: datetime | None = None
+    opt_in_ip: str | None = field(default=None, repr=False)
+    opt_in_user_agent: str | None = field(default=None, repr=False)
+    opt_in_revoked_at: datetime | None = None
+    opt_in_revoked_reason: str | None = field(default=None, repr=False)
+    last_interaction_at: datetime | None = None
+    revision: int = 1
+    updated_at: datetime
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+    @property
+    def consent(self) -> Consent:
+        """What it consented to (C12.5)."""
+        return Consent(
+            self.opt_in_status,
+            source=self.opt_in_source,
+            at=self.opt_in_at,
+            ip=self.opt_in_ip,
+            user_agent=self.opt_in_user_agent,
+            revoked_at=self.opt_in_revoked_at,
+            revoked_reason=self.opt_in_revoked_reason,
+        )
+
+    @property
+    def recipient_hash(self) -> int:
+        """What `messages.recipient_hash` holds for messages to its phone."""
+        return recipient_hash(self.organization_id, self.phone)
+
+
+def consent_columns(consent: Consent) -> dict[str, Any]:
+    """The fields of a contact that hold `consent`, for `dataclasses.replace`."""
+    return {
+        "opt_in_status": consent.status,
+        "opt_in_source": consent.source,
+        "opt_in_at": consent.at,
+        "opt_in_ip": consent.ip,
+        "opt_in_user_agent": consent.user_agent,
+        "opt_in_revoked_at": consent.revoked_at,
+        "opt_in_revoked_reason": consent.revoked_reason,
+    }
+
+
+read = reader(Contact, opt_in_status=ConsentStatus, tags=tuple)
+
+
+async def get(executor: Executor, organization_id: str, env: str, contact_id: str) -> Contact | None:
+    row = await executor.fetchrow(SQL.by_id, organization_id, env, contact_id)
+    return read(row) if row else None
+
+
+async def get_locked(connection: Executor, organization_id: str, env: str, contact_id: str) -> Contact | None:
+    """As `get`, and nobody else changes the row until this transaction ends."""
+    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, contact_id)
+    return read(row) if row else None
+
+
+async def by_phones(executor: Executor, organization_id: str, env: str, phones: Sequence[str]) -> list[Contact]:
+    """The contacts of these canonical phones, by id."""
+    return [read(row) for row in await executor.fetch(SQL.by_phones, organization_id, env, list(phones))]
+
+
+async def by_external_ids(executor: Executor, organization_id: str, env: str, ids: Sequence[str]) -> list[Contact]:
+    """The contacts that customers know by these ids, by id."""
+    return [read(row) for row in await executor.fetch(SQL.by_external_ids, organization_id, env, list(ids))]
+
+
+async def by_email(executor: Executor, organization_id: str, env: str, address: str) -> list[Contact]:
+    """Every contact with this address, whatever its case (C12.5.7), by id."""
+    return [read(row) for row in await executor.fetch(SQL.by_email, organization_id, env, email_key(address))]
+
+
+def derived(contact: Contact) -> tuple[str | None, list[str], list[str]]:
+    """What is stored beside a contact to find it: its address in lower case, tags without case, search words."""
+    mark = search_mark(contact.organization_id, contact.env)
+    return (
+        None if contact.email is None else email_key(contact.email),
+        [tag_key(tag) for tag in contact.tags],
+        search_words(mark, contact.phone, (contact.name, contact.chatapp_profile_name, contact.email)),
+    )
+
+
+async def save(executor: Executor, before: Contact, after: Contact, now: datetime) -> Contact:
+    """Write `after` in place of `before`, which raises the revision; nothing when they do not differ.
+
+    Raises `Problem` VERSION_MISMATCH when the row is no longer at `before.revision`, and `asyncpg.UniqueViolationError`
+    when the external id is another contact's. What never changes is not written: phone, source, `last_interaction_at`.
+    """
+    if after == before:
+        return before
+    address, tag_keys, words = derived(after)
+    row = await executor.fetchrow(
+        SQL.save,
+        before.organization_id,
+        before.env,
+        before.id,
+        before.revision,
+        after.name,
+        after.chatapp_profile_name,
+        after.email,
+        address,
+        after.avatar_url,
+        after.cpf_cipher,
+        after.cnpj_cipher,
+        after.birth_date_cipher,
+        after.cpf_index,
+        after.cnpj_index,
+        dict(after.attributes),
+        list(after.tags),
+        tag_keys,
+        after.external_id,
+        dict(after.external_ids),
+        after.company_id,
+        after.company_role,
+        after.opt_in_status,
+        after.opt_in_source,
+        after.opt_in_at,
+        after.opt_in_ip,
+        after.opt_in_user_agent,
+        after.opt_in_revoked_at,
+        after.opt_in_revoked_reason,
+        words,
+        now,
+    )
+    if row is None:
+        raise Problem("VERSION_MISMATCH", "The contact was changed by another request.")
+    return read(row)
+
+
+async def delete(connection: Executor, contact: Contact) -> None:
+    """Remove the row."""
+    await connection.execute(SQL.delete, contact.organization_id, contact.env, contact.id)
