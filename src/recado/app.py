@@ -28,7 +28,6 @@ from recado.domain.page import CursorSigner
 from recado.engine.clock import SystemClock
 from recado.engine.periodic import Periodic
 from recado.engine.runtime import Runtime
-from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.api_keys import api_key_routes
@@ -52,6 +51,7 @@ from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
+from recado.http.token_authenticator import TokenAuthenticator
 from recado.installation import Installation
 from recado.providers import CHATAPP, chatapp_providers, payments_bridge, verify_token
 from recado.storage.chat_windows import ChatWindows
@@ -247,7 +247,7 @@ class Application:
         self.routes = (*routes, *service)
         server = self._server = HttpServer(
             self.routes,
-            authenticator=KeyAuthenticator(directories.keys),
+            authenticator=TokenAuthenticator(directories.keys, directories.sessions),
             idempotency_store=IdempotencyKeys(db),
             limits=settings.request_limits,
             clock=clock,
@@ -258,8 +258,8 @@ class Application:
             admin_token=settings.admin_token.get_secret_value() if settings.admin_token else None,
             trusted_proxies=settings.trusted_proxies,
         )
-        uses = Periodic("uses of keys", USES_WRITTEN_EVERY, directories.keys.flush, clock)
-        running.push_async_callback(directories.keys.flush)
+        uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, directories.flush_uses, clock)
+        running.push_async_callback(directories.flush_uses)
         for part in (uses, windows, system.root, batch_acceptance, server):
             running.push_async_callback(part.stop)
             await part.start()

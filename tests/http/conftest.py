@@ -29,7 +29,6 @@ from recado.domain.page import CursorSigner
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.api_keys import api_key_routes
@@ -44,6 +43,7 @@ from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
+from recado.http.token_authenticator import TokenAuthenticator
 from recado.storage import api_keys
 from recado.storage.crypto import KeyRing
 from recado.storage.directories import Directories
@@ -238,7 +238,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     )
     server = HttpServer(
         routes,
-        authenticator=KeyAuthenticator(directories.keys),
+        authenticator=TokenAuthenticator(directories.keys, directories.sessions),
         idempotency_store=IdempotencyKeys(database),
         limits=LIMITS,
         clock=clock,

@@ -7,6 +7,7 @@ from recado.storage.numbers import NumberDirectory
 from recado.storage.organizations import OrganizationDirectory
 from recado.storage.prices import PriceDirectory
 from recado.storage.rows import Executor
+from recado.storage.session_directory import SessionDirectory
 from recado.storage.templates import TemplateDirectory
 from recado.storage.webhooks import SubscriptionDirectory
 
@@ -17,6 +18,7 @@ class Directories:
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         self.organizations = OrganizationDirectory(executor, clock=clock)
         self.keys = KeyDirectory(executor, clock=clock)
+        self.sessions = SessionDirectory(executor, clock=clock)
         self.numbers = NumberDirectory(executor, clock=clock)
         self.templates = TemplateDirectory(executor, clock=clock)
         self.subscriptions = SubscriptionDirectory(executor, clock=clock)
@@ -32,6 +34,12 @@ class Directories:
             case OrganizationChanged(organization_id):
                 self.organizations.forget(organization_id)
                 self.keys.forget_organization(organization_id)
+                self.sessions.forget_organization(organization_id)
                 self.prices.forget(organization_id)
             case SubscriptionChanged(organization_id, env, _):
                 self.subscriptions.forget((organization_id, env))
+
+    async def flush_uses(self) -> None:
+        """Write when keys and sessions were last used. Run every minute and at the end."""
+        await self.keys.flush()
+        await self.sessions.flush()

@@ -26,7 +26,6 @@ from recado.channels.chatapp.cloud import Cloud
 from recado.domain.ids import TEMPLATE
 from recado.domain.page import CursorSigner
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
-from recado.http.key_authenticator import KeyAuthenticator
 from recado.http.paging import Cursors
 from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes
@@ -36,6 +35,7 @@ from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.server import HttpServer
+from recado.http.token_authenticator import TokenAuthenticator
 from recado.storage import ledger, templates
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.idempotency import IdempotencyKeys
@@ -225,7 +225,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     )
     server = HttpServer(
         routes,
-        authenticator=KeyAuthenticator(directories.keys),
+        authenticator=TokenAuthenticator(directories.keys, directories.sessions),
         idempotency_store=IdempotencyKeys(database),
         limits=LIMITS,
         clock=clock,

@@ -1,6 +1,6 @@
 """What is done with API keys (C24.4): issued, changed, rotated, revoked. None grants what its maker does not hold."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -11,6 +11,7 @@ from recado.domain.errors import FieldError, Problem, conflict, not_found, valid
 from recado.domain.ids import IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
+from recado.http.escalation import refuse_escalation
 from recado.http.reply import Reply
 from recado.http.routes.api_key_models import key_view
 from recado.http.routes.lists import listed
@@ -58,7 +59,7 @@ class ApiKeyOperations:
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
-        _refuse_escalation(call, body.scopes)
+        refuse_escalation(call, body.scopes)
         _refuse_past(call, body.expires_at)
         limits = body.rate_limits
         async with self._database.transaction() as connection:
@@ -91,7 +92,7 @@ class ApiKeyOperations:
             before = await self._changeable(connection, call)
             after = _changed(before, changes)
             added = after.scopes - before.scopes
-            _refuse_escalation(call, added)
+            refuse_escalation(call, added)
             if before.status(call.now) != "active" and after.status(call.now) == "active":
                 await api_keys.refuse_beyond_limit(connection, before.organization_id, before.env, call.now)
             if after != before:
@@ -112,7 +113,7 @@ class ApiKeyOperations:
             if before.status(call.now) == "expired":
                 raise conflict("INVALID_STATE", "The key has expired.", status="expired")
             # The answer holds a token of that key: whoever lacks one of its scopes would gain it.
-            _refuse_escalation(call, before.scopes)
+            refuse_escalation(call, before.scopes)
             rotated = await api_keys.rotate(
                 connection, before, grace=grace, now=call.now, random_bytes=self._random_bytes
             )
@@ -171,16 +172,6 @@ def _changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
     if "allowed_ips" in fields:
         fields["allowed_ips"] = tuple(fields["allowed_ips"] or ())
     return replace(key, **fields)
-
-
-def _refuse_escalation(call: Call, scopes: Iterable[str]) -> None:
-    beyond = sorted(set(scopes) - call.principal.scopes)
-    if beyond:
-        raise Problem(
-            "SCOPE_ESCALATION",
-            f"This credential does not hold what it would grant: {', '.join(beyond)}.",
-            meta={"scopes": beyond},
-        )
 
 
 def _refuse_past(call: Call, expires_at: Any) -> None:
