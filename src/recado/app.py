@@ -6,6 +6,7 @@ import resource
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from importlib.metadata import version
+from typing import Any
 
 from recado.actors.acceptance import Acceptance
 from recado.actors.batch_acceptance import BatchAcceptance
@@ -30,6 +31,7 @@ from recado.engine.periodic import Periodic
 from recado.engine.runtime import Runtime
 from recado.http.paging import Cursors
 from recado.http.route import Route
+from recado.http.routes.accounts import account_routes
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.batches import batch_routes
@@ -37,6 +39,7 @@ from recado.http.routes.billing import billing_routes
 from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import campaign_routes
+from recado.http.routes.companies import company_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
@@ -47,6 +50,7 @@ from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
+from recado.http.routes.sessions import session_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
@@ -54,12 +58,14 @@ from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
 from recado.installation import Installation
 from recado.providers import CHATAPP, chatapp_providers, payments_bridge, verify_token
+from recado.storage import accounts
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.migrate import pending
 from recado.storage.organizations import NewOrganization
 from recado.storage.partitions import ensure_partitions
+from recado.storage.passwords import Passwords
 
 OPEN_FILES = 65_536
 USES_WRITTEN_EVERY = 60.0  # seconds
@@ -188,6 +194,13 @@ class Application:
             sends_in=providers,
         )
         cursors = Cursors(CursorSigner(installation.keys.cursor))
+        signing_in: dict[str, Any] = {
+            "database": db,
+            "ids": ids,
+            "sessions": directories.sessions,
+            "passwords": Passwords(installation.random_bytes),
+            "random_bytes": installation.random_bytes,
+        }
         routes = (
             *message_routes(
                 database=db,
@@ -202,6 +215,7 @@ class Application:
             *batch_routes(database=db, movers=system.batches),
             *resend_routes(resends=resends),
             *campaign_routes(database=db),
+            *company_routes(database=db, ids=ids, find_account=accounts.get),
             *reprocess_routes(database=db, acceptance=acceptance),
             *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),
             *number_health_routes(health=HealthReader(db, clock=clock, refresh=refresh)),
@@ -213,6 +227,8 @@ class Application:
             *api_key_routes(
                 database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes, changed=changed
             ),
+            *account_routes(**signing_in),
+            *session_routes(**signing_in),
             *webhook_routes(
                 database=db,
                 ids=ids,

@@ -4,7 +4,7 @@ from recado.actors.callbacks import Callbacks
 from recado.actors.webhooks import Webhooks
 from recado.domain.clock import Clock
 from recado.engine.periodic import Periodic
-from recado.storage import idempotency, top_ups
+from recado.storage import accounts, idempotency, sessions, top_ups
 from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database
 
@@ -32,5 +32,7 @@ class Upkeep:
         await ensure_partitions(self._db, self._clock.now())
         await idempotency.purge(self._db, self._clock.now())
         await top_ups.expire(self._db, self._clock.now())
+        await accounts.purge(self._db, self._clock.now())
+        await sessions.purge(self._db, self._clock.now())
         await self._callbacks.purge()
         await self._webhooks.tidy()

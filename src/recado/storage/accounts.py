@@ -124,9 +124,13 @@ async def disable(connection: Executor, account: Account, now: datetime) -> Acco
     return account if status is account.status else await save(connection, replace(account, status=status), now)
 
 
+async def lock_organization(connection: Executor, organization_id: str) -> None:
+    """Let nobody else change the organization's accounts until this transaction ends; taken before an account is."""
+    await connection.execute(SQL.lock_organization, organization_id)
+
+
 async def refuse_without_owner(connection: Executor, account: Account) -> None:
-    """Raise CONFLICT when no other account is an active owner; holds the answer until the transaction ends."""
-    await connection.execute(SQL.lock_organization, account.organization_id)
+    """Raise CONFLICT when no other account is an active owner. The organization must be locked."""
     if not await connection.fetchval(SQL.other_active_owner, account.organization_id, account.id):
         raise Problem("CONFLICT", "The last active owner of an organization stays its owner.")
 

@@ -1,0 +1,145 @@
+"""Signing in and out (C24.3). A refusal does not tell whether an account has the address."""
+
+from collections.abc import Callable
+
+from recado.domain.account import AccountStatus
+from recado.domain.ids import IdSource
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.middleware.authentication import bearer_token, unauthorized
+from recado.http.principal import ACCOUNT
+from recado.http.reply import Reply
+from recado.http.route import Access, Route
+from recado.http.routes.account_models import SessionOut, SignIn, account_view
+from recado.storage import accounts, audit, sessions
+from recado.storage.accounts import Account
+from recado.storage.audit import Actor
+from recado.storage.passwords import Passwords
+from recado.storage.postgres import Database
+from recado.storage.session_directory import SessionDirectory
+from recado.storage.sessions import OpenedSession
+
+
+class SessionOperations:
+    """The handlers."""
+
+    def __init__(
+        self,
+        database: Database,
+        ids: IdSource,
+        directory: SessionDirectory,
+        passwords: Passwords,
+        random_bytes: Callable[[int], bytes],
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._directory = directory
+        self._passwords = passwords
+        self._random_bytes = random_bytes
+
+    async def sign_in(self, call: Call) -> Reply:
+        email, password = call.body.email, call.body.password
+        await sessions.begin_attempt(self._database, email, call.now)
+        account = await accounts.by_email(self._database, email)
+        active = account is not None and account.status is AccountStatus.ACTIVE
+        right = await self._passwords.check(password, account.password_hash if account and active else None)
+        opened = await self._open(call, account) if account is not None and right else None
+        if opened is None:
+            await self._refused(call, email, account)
+            raise unauthorized("The e-mail address or the password is wrong.", "INVALID_LOGIN")
+        body = {
+            "tokens": opened.tokens,
+            "account": account_view(opened.account),
+            "expiresAt": opened.expires_at,
+        }
+        return Reply(201, body)
+
+    async def sign_out(self, call: Call) -> Reply:
+        principal = call.principal
+        token = bearer_token(call.headers.get("Authorization"))
+        async with self._database.transaction() as connection:
+            await sessions.end(connection, token, call.now)
+            await audit.write(
+                connection,
+                self._ids,
+                actor_of(call),
+                "session.end",
+                organization_id=principal.organization_id,
+                env=None,
+                target_id=principal.actor_id,
+            )
+        self._directory.forget_account(principal.actor_id)
+        return Reply(204)
+
+    async def _open(self, call: Call, account: Account) -> OpenedSession | None:
+        actor = Actor(ACCOUNT, account.id, ip=call.client_ip, request_id=call.request_id)
+        async with self._database.transaction() as connection:
+            opened = await sessions.open_session(
+                connection, self._ids, account, now=call.now, random_bytes=self._random_bytes
+            )
+            if opened is not None:
+                await audit.write(
+                    connection,
+                    self._ids,
+                    actor,
+                    "session.create",
+                    organization_id=account.organization_id,
+                    env=None,
+                    target_id=account.id,
+                )
+        return opened
+
+    async def _refused(self, call: Call, email: str, account: Account | None) -> None:
+        """One commit either way, so that neither the answer nor its time tells whether there is such an account."""
+        actor = Actor(audit.SYSTEM.type, audit.SYSTEM.id, ip=call.client_ip, request_id=call.request_id)
+        async with self._database.transaction() as connection:
+            await sessions.settle_attempt(connection, email, call.now)
+            if account is not None:
+                await audit.write(
+                    connection,
+                    self._ids,
+                    actor,
+                    "session.refuse",
+                    organization_id=account.organization_id,
+                    env=None,
+                    target_id=account.id,
+                )
+
+
+def session_routes(
+    *,
+    database: Database,
+    ids: IdSource,
+    sessions: SessionDirectory,
+    passwords: Passwords,
+    random_bytes: Callable[[int], bytes],
+) -> tuple[Route, ...]:
+    """`random_bytes`: unpredictable ones, for the tokens."""
+    operations = SessionOperations(database, ids, sessions, passwords, random_bytes)
+    return (
+        Route(
+            method="POST",
+            path="/v2/sessions",
+            handler=operations.sign_in,
+            operation_id="createSession",
+            summary="Sign in",
+            description="After five failures with an address, further ones answer 429 for 15 minutes.",
+            tag="Sessions",
+            access=Access.PUBLIC,
+            rate_class="login",
+            body=SignIn,
+            responses={201: SessionOut},
+            errors=(401, 503),
+        ),
+        Route(
+            method="DELETE",
+            path="/v2/sessions/current",
+            handler=operations.sign_out,
+            operation_id="endSession",
+            summary="Sign out",
+            tag="Sessions",
+            session_only=True,
+            rate_class="write",
+            responses={204: None},
+        ),
+    )
