@@ -4,19 +4,20 @@ Fragments name their values (`:number_id`); values travel as bind parameters onl
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _NAMED = re.compile(r"(?<!:):([a-z_]+)")  # not the type of a cast, `::text`
 
 
-def compose(text: str, values: Mapping[str, Any]) -> tuple[str, list[Any]]:
+def compose(text: str, values: Mapping[str, Any], before: Sequence[Any] = ()) -> tuple[str, list[Any]]:
     """The query with `$1`, `$2`, … in place of its names, and the values in that order.
 
-    A name may stand several times; values that are not named are left out. KeyError for a name without value.
+    A name may stand several times; values that are not named are left out. KeyError for a name without value. `before`:
+    arguments that a part of the text numbers already; they come first.
     """
     positions: dict[str, int] = {}
-    arguments: list[Any] = []
+    arguments: list[Any] = list(before)
 
     def position(match: re.Match[str]) -> str:
         name = match[1]

@@ -1,0 +1,179 @@
+-- Static lists (C7). See dispatch.sql on how batched statements find their rows. Whoever changes the members of a list has
+-- locked its row before, in a statement of its own: what it reads after that includes all that others have committed.
+
+-- name: insert
+insert into static_lists (organization_id, env, id, name, name_key, description, updated_at)
+values ($1, $2, $3, $4, $5, $6, $7)
+on conflict (organization_id, env, name_key) do nothing
+returning *;
+
+-- name: lock_organization
+select from organizations where id = $1 for no key update;
+
+-- name: count_of_environment
+select count(*) from static_lists where organization_id = $1 and env = $2;
+
+-- name: by_id
+select * from static_lists where organization_id = $1 and env = $2 and id = $3;
+
+-- name: by_id_locked
+select * from static_lists where organization_id = $1 and env = $2 and id = $3 for no key update;
+
+-- name: page
+select * from static_lists
+where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0)
+order by id desc limit $4 offset $5;
+
+-- name: page_count
+select count(*) from static_lists
+where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0);
+
+-- name: save
+update static_lists set name = $5, name_key = $6, description = $7, revision = revision + 1, updated_at = $8
+where organization_id = $1 and env = $2 and id = $3 and revision = $4
+returning *;
+
+-- name: named
+select exists (select from static_lists where organization_id = $1 and env = $2 and name_key = $3);
+
+-- name: delete
+with gone as (
+    delete from static_list_members where organization_id = $1 and list_id = $3
+)
+delete from static_lists where organization_id = $1 and env = $2 and id = $3;
+
+-- name: resolved
+-- Which contacts are named, each once, and by which place of each column no contact is: how many, and the first hundred.
+-- Columns: ids and phones packed (`rows.py`), external ids as they are.
+with by_id as materialized (
+    select g.place, c.id
+    from unnest(unpack($3)) with ordinality as g (given, place)
+    left join contacts c on c.organization_id = $1 and c.env = $2 and c.id = g.given
+),
+by_phone as materialized (
+    select g.place, c.id
+    from unnest(unpack($4)) with ordinality as g (given, place)
+    left join contacts c on c.organization_id = $1 and c.env = $2 and c.phone = g.given
+),
+by_external_id as materialized (
+    select g.place, c.id
+    from unnest($5::text[]) with ordinality as g (given, place)
+    left join contacts c on c.organization_id = $1 and c.env = $2 and c.external_id = g.given
+),
+found as (
+    select id from by_id where id is not null
+    union
+    select id from by_phone where id is not null
+    union
+    select id from by_external_id where id is not null
+)
+
+-- name: add
+,
+added as (
+    insert into static_list_members (organization_id, list_id, contact_id, added_at)
+    select $1, $6, id, $7 from found order by id
+    on conflict do nothing
+    returning 1
+),
+removed as (
+    select 1 where false
+)
+
+-- name: replace
+-- A hashed `not in`, because these statements run without hash joins.
+,
+removed as (
+    delete from static_list_members m
+    where m.organization_id = $1 and m.list_id = $6 and m.contact_id not in (select id from found)
+    returning 1
+),
+added as (
+    insert into static_list_members (organization_id, list_id, contact_id, added_at)
+    select $1, $6, id, $7 from found order by id
+    on conflict do nothing
+    returning 1
+)
+
+-- name: remove
+-- Nobody joins; the moment is named because each of these statements has the same parameters.
+,
+added as (
+    select 1 where $7::timestamptz is null
+),
+removed as (
+    delete from static_list_members m
+    using found f
+    where m.organization_id = $1 and m.list_id = $6 and m.contact_id = f.id
+    returning 1
+)
+
+-- name: outcome
+,
+counted as (
+    update static_lists
+    set size = size + (select count(*) from added) - (select count(*) from removed)
+    where organization_id = $1 and env = $2 and id = $6
+    returning size
+)
+select
+    (select count(*) from found) as matched,
+    (select count(*) from added) as added,
+    (select count(*) from removed) as removed,
+    (select size from counted) as total,
+    (select count(*) from by_id where id is null) as no_ids,
+    (select count(*) from by_phone where id is null) as no_phones,
+    (select count(*) from by_external_id where id is null) as no_external_ids,
+    array(select place from by_id where id is null order by place limit $8) as ids,
+    array(select place from by_phone where id is null order by place limit $8) as phones,
+    array(select place from by_external_id where id is null order by place limit $8) as external_ids;
+
+-- name: join
+-- Contacts that the caller knows become members: of an import.
+with added as (
+    insert into static_list_members (organization_id, list_id, contact_id, added_at)
+    select $1, $3, g.id, $5 from unnest($4::text[]) as g (id) order by g.id
+    on conflict do nothing
+    returning 1
+)
+update static_lists set size = size + (select count(*) from added)
+where organization_id = $1 and env = $2 and id = $3
+returning size;
+
+-- name: lock_all
+-- Every list of an environment, in one order for all: who removes contacts waits for those who add them.
+select id from static_lists where organization_id = $1 and env = $2 order by id for no key update;
+
+-- name: leave
+-- Contacts leave every list of the environment.
+with gone as (
+    delete from static_list_members m
+    using unnest($3::text[]) as l (id), unnest($4::text[]) as g (contact_id)
+    where m.organization_id = $1 and m.list_id = l.id and m.contact_id = g.contact_id
+    returning m.list_id
+)
+update static_lists l set size = l.size - n.count
+from (select list_id, count(*)::integer as count from gone group by 1) n
+where l.organization_id = $1 and l.env = $2 and l.id = n.list_id;
+
+-- name: in_order
+-- The next members, by the order of their ids: an audience is read so.
+select
+    c.id, c.phone, c.opt_in_status,
+    exists (
+        select from opt_outs o
+        where o.organization_id = c.organization_id and o.env = c.env and o.kind = 'phone' and o.hash = c.phone_hash
+    ) as opted_out
+from static_list_members m
+join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
+where
+    m.organization_id = :organization_id and m.list_id = :list_id
+    and m.contact_id > :after_id and m.contact_id < :before_id
+order by m.contact_id limit :limit
+
+-- name: regions
+-- How many members there are, and how many of them in Brazil: what a batch to them would cost.
+select count(*) as contacts, count(*) filter (where c.phone like '+55%') as brazilian
+from static_list_members m
+join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
+where m.organization_id = :organization_id and m.list_id = :list_id and m.contact_id < :before_id

@@ -1,0 +1,176 @@
+-- Segments (C13): their records, and the fragments from which the conditions of a filter are put together. A fragment names
+-- its values; they travel as parameters only. Each is true or false for every contact, never null, so that `not` and the
+-- negative operators include contacts that have no value.
+
+-- name: insert
+insert into segments (
+    organization_id, env, id, name, name_key, description, filters, filter_tree, size, size_at, due_at, created_by_id,
+    updated_at
+) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+on conflict (organization_id, env, name_key) do nothing
+returning *;
+
+-- name: lock_organization
+select from organizations where id = $1 for no key update;
+
+-- name: count_of_environment
+select count(*) from segments where organization_id = $1 and env = $2;
+
+-- name: by_id
+select * from segments where organization_id = $1 and env = $2 and id = $3;
+
+-- name: by_id_locked
+select * from segments where organization_id = $1 and env = $2 and id = $3 for update;
+
+-- name: page
+select * from segments
+where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0)
+order by id desc limit $4 offset $5;
+
+-- name: page_count
+select count(*) from segments
+where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0);
+
+-- name: save
+update segments set
+    name = $5, name_key = $6, description = $7, filters = $8, filter_tree = $9, size = $10, size_at = $11, due_at = $12,
+    revision = revision + 1, updated_at = $13
+where organization_id = $1 and env = $2 and id = $3 and revision = $4
+returning *;
+
+-- name: named
+select exists (select from segments where organization_id = $1 and env = $2 and name_key = $3);
+
+-- name: delete
+delete from segments where organization_id = $1 and env = $2 and id = $3;
+
+-- name: claim_due
+-- Segments whose size is looked at again now; the next look is set first, so that one that cannot be evaluated, or a crash,
+-- keeps none of the others waiting.
+update segments s
+set due_at = $2
+where
+    s.ctid = any (array(
+        select d.ctid from segments d
+        where d.due_at <= $1
+        order by d.due_at limit $3
+        for update skip locked
+    ))
+returning s.*;
+
+-- name: note_size
+-- What was counted for a revision that is still the one.
+update segments set size = $5, size_at = $6
+where organization_id = $1 and env = $2 and id = $3 and revision = $4;
+
+-- name: count
+select count(*) from contacts c
+where c.organization_id = :organization_id and c.env = :env and {condition}
+
+-- name: newest
+select c.id from contacts c
+where c.organization_id = :organization_id and c.env = :env and {condition}
+order by c.id desc limit :limit
+
+-- name: contacts
+-- One page of those that match, newest first, before a contact.
+select c.* from contacts c
+where c.organization_id = :organization_id and c.env = :env and c.id < :before_id and {condition}
+order by c.id desc limit :limit
+
+-- name: in_order
+-- The next of those that match, oldest first: an audience is read so.
+select
+    c.id, c.phone, c.opt_in_status,
+    exists (
+        select from opt_outs o
+        where o.organization_id = c.organization_id and o.env = c.env and o.kind = 'phone' and o.hash = c.phone_hash
+    ) as opted_out
+from contacts c
+where
+    c.organization_id = :organization_id and c.env = :env and c.id > :after_id and c.id < :before_id and {condition}
+order by c.id limit :limit
+
+-- name: tag_any
+c.tag_keys && :values::text[]
+
+-- name: tag_exists
+c.tag_keys <> '{}'
+
+-- name: attribute_texts
+-- One of the values, without case, is the text or an element of the list.
+case jsonb_typeof(c.attributes -> :key::text)
+    when 'string' then
+        lower(c.attributes ->> :key::text) = any ((select array_agg(lower(v)) from unnest(:values::text[]) as v)::text[])
+    when 'array' then exists (
+        select from jsonb_array_elements_text(c.attributes -> :key::text) as e (text)
+        where lower(e.text) = any ((select array_agg(lower(v)) from unnest(:values::text[]) as v)::text[])
+    )
+    else false
+end
+
+-- name: attribute_scalars
+-- One of the numbers or truth values is the value: 1 is 1.0.
+case
+    when jsonb_typeof(c.attributes -> :key::text) in ('number', 'boolean')
+        then c.attributes -> :key::text = any ((select array_agg(v) from jsonb_array_elements(:values::jsonb) as v)::jsonb[])
+    else false
+end
+
+-- name: attribute_contains
+case jsonb_typeof(c.attributes -> :key::text)
+    when 'string' then strpos(lower(c.attributes ->> :key::text), (select lower(:value::text))) > 0
+    when 'array' then exists (
+        select from jsonb_array_elements_text(c.attributes -> :key::text) as e (text)
+        where strpos(lower(e.text), (select lower(:value::text))) > 0
+    )
+    else false
+end
+
+-- name: attribute_number
+case jsonb_typeof(c.attributes -> :key::text)
+    when 'number' then c.attributes -> :key::text {comparison} :value::jsonb
+    else false
+end
+
+-- name: attribute_date
+-- Dates are compared as text, and only with what begins like one.
+case jsonb_typeof(c.attributes -> :key::text)
+    when 'string' then
+        c.attributes ->> :key::text ~ :date::text and (c.attributes ->> :key::text) collate "C" {comparison} :value::text
+    when 'array' then exists (
+        select from jsonb_array_elements_text(c.attributes -> :key::text) as e (text)
+        where e.text ~ :date::text and e.text collate "C" {comparison} :value::text
+    )
+    else false
+end
+
+-- name: attribute_exists
+-- An empty text or list counts as no value.
+coalesce(c.attributes -> :key::text not in ('null'::jsonb, '""'::jsonb, '[]'::jsonb), false)
+
+-- name: opt_in
+c.opt_in_status = any (:values::text[])
+
+-- name: interaction_before
+coalesce(c.last_interaction_at < :value::timestamptz, false)
+
+-- name: interaction_after
+coalesce(c.last_interaction_at > :value::timestamptz, false)
+
+-- name: interaction_since
+coalesce(c.last_interaction_at >= :value::timestamptz, false)
+
+-- name: interaction_exists
+c.last_interaction_at is not null
+
+-- name: reachable_by_phone
+-- On one of these channels, as far as providers have told.
+not (:values::text[] <@ c.unreachable)
+
+-- name: reachable_by_email
+c.email_key is not null
+
+-- name: unreachable
+-- Devices for push and identities of social channels do not exist yet: nobody is reached there.
+false

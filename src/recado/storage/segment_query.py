@@ -1,0 +1,121 @@
+"""From the tree of a segment to one SQL query (C13.2, C13.3): fragments put together, values as parameters only.
+
+The text depends on fields, operators and the shape of the tree, never on what a caller wrote as a value or a key.
+"""
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from recado.domain.contact import tag_key
+from recado.domain.segment import ISO_DATE, NEGATIONS, And, Field, Leaf, Node, Not, Operator, Or
+from recado.storage.compose import compose
+from recado.storage.sql import load
+
+SQL = load("segments")
+
+_COMPARISONS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
+_BY_PHONE: Final = ("chatapp", "sms", "rcs")
+
+
+class Condition:
+    """What a tree demands of a contact `c`: a text with `$1`, `$2`, … and the arguments in that order.
+
+    `now`: days back are counted from it.
+    """
+
+    def __init__(self, node: Node, now: datetime) -> None:
+        self.arguments: list[Any] = []
+        self._now = now
+        self.text = f"({self._node(node)})"
+
+    def _node(self, node: Node) -> str:
+        match node:
+            case Leaf():
+                return self._leaf(node)
+            case And(children):
+                return "(" + "\nand ".join(map(self._node, children)) + ")"
+            case Or(children):
+                return "(" + "\nor ".join(map(self._node, children)) + ")"
+            case Not(child):
+                return f"not ({self._node(child)})"
+
+    def _leaf(self, leaf: Leaf) -> str:
+        positive = NEGATIONS.get(leaf.operator)
+        if positive is not None:
+            return f"not ({self._leaf(Leaf(leaf.field, positive, leaf.value, leaf.key))})"
+        match leaf.field:
+            case Field.TAG:
+                return self._tag(leaf)
+            case Field.ATTRIBUTE:
+                return self._attribute(leaf)
+            case Field.OPT_IN:
+                return self._fragment(SQL.opt_in, values=_values(leaf))
+            case Field.LAST_INTERACTION:
+                return self._interaction(leaf)
+            case Field.CHANNEL:
+                return self._channel(leaf)
+
+    def _tag(self, leaf: Leaf) -> str:
+        if leaf.operator == Operator.EXISTS:
+            return SQL.tag_exists
+        return self._fragment(SQL.tag_any, values=[tag_key(tag) for tag in _values(leaf)])
+
+    def _attribute(self, leaf: Leaf) -> str:
+        match leaf.operator:
+            case Operator.EXISTS:
+                return self._fragment(SQL.attribute_exists, key=leaf.key)
+            case Operator.CONTAINS:
+                return self._fragment(SQL.attribute_contains, key=leaf.key, value=leaf.value)
+            case Operator.IS | Operator.IN:
+                return self._equal_to_one(leaf)
+        comparison = _COMPARISONS[leaf.operator]
+        if isinstance(leaf.value, str):
+            text = SQL.attribute_date.replace("{comparison}", comparison)
+            return self._fragment(text, key=leaf.key, value=leaf.value, date=ISO_DATE)
+        return self._fragment(SQL.attribute_number.replace("{comparison}", comparison), key=leaf.key, value=leaf.value)
+
+    def _equal_to_one(self, leaf: Leaf) -> str:
+        wanted = _values(leaf)
+        texts = [value for value in wanted if isinstance(value, str)]
+        scalars = [value for value in wanted if not isinstance(value, str)]
+        found = [
+            self._fragment(text, key=leaf.key, values=values)
+            for text, values in ((SQL.attribute_texts, texts), (SQL.attribute_scalars, scalars))
+            if values
+        ]
+        return "(" + " or ".join(found) + ")"
+
+    def _interaction(self, leaf: Leaf) -> str:
+        match leaf.operator:
+            case Operator.EXISTS:
+                return SQL.interaction_exists
+            case Operator.BEFORE:
+                return self._fragment(SQL.interaction_before, value=leaf.value)
+            case Operator.AFTER:
+                return self._fragment(SQL.interaction_after, value=leaf.value)
+        days = leaf.value
+        assert isinstance(days, int)  # noqa: S101 - within_days takes nothing else
+        return self._fragment(SQL.interaction_since, value=self._now - timedelta(days=days))
+
+    def _channel(self, leaf: Leaf) -> str:
+        wanted = _values(leaf)
+        by_phone = [channel for channel in wanted if channel in _BY_PHONE]
+        found = [SQL.reachable_by_email] if "email" in wanted else []
+        if by_phone:
+            found.append(self._fragment(SQL.reachable_by_phone, values=by_phone))
+        return "(" + " or ".join(found or [SQL.unreachable]) + ")"
+
+    def _fragment(self, text: str, **values: Any) -> str:
+        composed, self.arguments = compose(text, values, self.arguments)
+        return composed
+
+
+def query(text: str, organization_id: str, env: str, node: Node, now: datetime, **more: Any) -> tuple[str, list[Any]]:
+    """One of the queries over contacts with the tree as its condition, and its arguments. `more`: its other values."""
+    condition = Condition(node, now)
+    values = {"organization_id": organization_id, "env": env, **more}
+    return compose(text.replace("{condition}", condition.text), values, condition.arguments)
+
+
+def _values(leaf: Leaf) -> list[Any]:
+    return list(leaf.value) if isinstance(leaf.value, tuple) else [leaf.value]

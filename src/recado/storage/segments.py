@@ -1,0 +1,212 @@
+"""Segments (C13): their records, and what their filters find among the contacts.
+
+`revision` rises with what a caller changes, not with the size. Evaluation is bounded in time: `Unavailable` beyond.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import asyncpg
+
+from recado.domain.errors import Problem, Unavailable, conflict
+from recado.domain.ids import CONTACT, created_at
+from recado.domain.names import name_key
+from recado.domain.segment import MAX_SEGMENTS, Node
+from recado.domain.segment_reading import tree_of
+from recado.storage.rows import Executor, Page, page, reader
+from recado.storage.segment_query import SQL, query
+
+SAMPLE: Final = 20  # contacts that a preview names
+EVALUATION_LIMIT: Final = 10.0  # seconds (C13.3)
+REFRESH_EVERY: Final = timedelta(hours=1)  # C32
+AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Segment:
+    """One segment. `filter_tree`: when a tree was given; `size`: matches at `size_at`."""
+
+    organization_id: str
+    env: str
+    id: str
+    name: str
+    description: str | None = None
+    filters: Sequence[Mapping[str, Any]] = ()
+    filter_tree: Mapping[str, Any] | None = None
+    size: int | None = None
+    size_at: datetime | None = None
+    due_at: datetime
+    created_by_id: str | None = None
+    revision: int = 1
+    updated_at: datetime
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+    @property
+    def tree(self) -> Node:
+        """What matches."""
+        return tree_of(list(self.filters), self.filter_tree)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a filter finds: how many, and some of them, the newest first."""
+
+    count: int
+    sample: list[str]
+
+
+read = reader(Segment, filters=tuple)
+
+
+async def insert(connection: Executor, new: Segment) -> Segment:
+    """Store a new segment, in a transaction; 409 `LIMIT_REACHED` beyond 500 (C31), `SEGMENT_NAME_TAKEN`."""
+    await connection.execute(SQL.lock_organization, new.organization_id)
+    if await connection.fetchval(SQL.count_of_environment, new.organization_id, new.env) >= MAX_SEGMENTS:
+        raise conflict("LIMIT_REACHED", f"An environment holds at most {MAX_SEGMENTS} segments.", limit=MAX_SEGMENTS)
+    row = await connection.fetchrow(
+        SQL.insert,
+        new.organization_id,
+        new.env,
+        new.id,
+        new.name,
+        name_key(new.name),
+        new.description,
+        list(new.filters),
+        new.filter_tree,
+        new.size,
+        new.size_at,
+        new.due_at,
+        new.created_by_id,
+        new.updated_at,
+    )
+    if row is None:
+        raise name_taken()
+    return read(row)
+
+
+def name_taken() -> Problem:
+    """409: another segment of the environment has the name."""
+    return Problem("SEGMENT_NAME_TAKEN", "A segment of this name exists already.")
+
+
+async def get(executor: Executor, organization_id: str, env: str, segment_id: str) -> Segment | None:
+    """The segment, when it exists in this environment."""
+    row = await executor.fetchrow(SQL.by_id, organization_id, env, segment_id)
+    return read(row) if row else None
+
+
+async def get_locked(connection: Executor, organization_id: str, env: str, segment_id: str) -> Segment | None:
+    """As `get`, and nobody else changes the row until this transaction ends."""
+    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, segment_id)
+    return read(row) if row else None
+
+
+async def list_page(
+    executor: Executor, organization_id: str, env: str, *, q: str | None = None, limit: int, skip: int
+) -> Page[Segment]:
+    """Newest first; `q`: a part of the name."""
+    filters = (organization_id, env, None if q is None else name_key(q))
+    rows = await executor.fetch(SQL.page, *filters, limit, skip)
+    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
+
+
+async def save(connection: Executor, before: Segment, after: Segment, now: datetime) -> Segment:
+    """Write what differs, and raise the revision; the row of `before` is locked by this transaction."""
+    if after == before:
+        return before
+    if name_key(after.name) != name_key(before.name):
+        await connection.execute(SQL.lock_organization, before.organization_id)
+        if await connection.fetchval(SQL.named, before.organization_id, before.env, name_key(after.name)):
+            raise name_taken()
+    row = await connection.fetchrow(
+        SQL.save,
+        before.organization_id,
+        before.env,
+        before.id,
+        before.revision,
+        after.name,
+        name_key(after.name),
+        after.description,
+        list(after.filters),
+        after.filter_tree,
+        after.size,
+        after.size_at,
+        after.due_at,
+        now,
+    )
+    return read(row)
+
+
+async def delete(connection: Executor, segment: Segment) -> None:
+    """Remove the segment, whose row is locked by this transaction."""
+    await connection.execute(SQL.delete, segment.organization_id, segment.env, segment.id)
+
+
+# Sizes --------------------------------------------------------------------------------------------------------------
+
+
+async def claim_due(executor: Executor, now: datetime, limit: int) -> list[Segment]:
+    """Segments whose size is an hour old; nobody else counts them until another hour has passed."""
+    return [read(row) for row in await executor.fetch(SQL.claim_due, now, now + REFRESH_EVERY, limit)]
+
+
+async def note_size(executor: Executor, segment: Segment, size: int, at: datetime) -> None:
+    """Write what was counted, unless the segment was changed meanwhile."""
+    await executor.execute(SQL.note_size, segment.organization_id, segment.env, segment.id, segment.revision, size, at)
+
+
+# Evaluation ---------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def bounded() -> AsyncIterator[None]:
+    """Ten seconds for an evaluation; 503 beyond (C13.3)."""
+    try:
+        async with asyncio.timeout(EVALUATION_LIMIT):
+            yield
+    except TimeoutError:
+        raise Unavailable("The filter takes too long to evaluate; narrow it.", retry_after=60) from None
+
+
+async def count(executor: Executor, organization_id: str, env: str, tree: Node, now: datetime) -> int:
+    """How many contacts match."""
+    sql, arguments = query(SQL.count, organization_id, env, tree, now)
+    async with bounded():
+        # All rows of one: asked for a single row, the server would not share the work among processes.
+        rows = await executor.fetch(sql, *arguments)
+    found: int = rows[0][0]
+    return found
+
+
+async def preview(executor: Executor, organization_id: str, env: str, tree: Node, now: datetime) -> Matches:
+    """How many match, and the newest twenty of them."""
+    sql, arguments = query(SQL.newest, organization_id, env, tree, now, limit=SAMPLE)
+    async with bounded():
+        sample = [row["id"] for row in await executor.fetch(sql, *arguments)]
+        if len(sample) < SAMPLE:
+            return Matches(len(sample), sample)
+        return Matches(await count(executor, organization_id, env, tree, now), sample)
+
+
+async def contacts_page(
+    executor: Executor,
+    organization_id: str,
+    env: str,
+    tree: Node,
+    now: datetime,
+    *,
+    before_id: str | None,
+    limit: int,
+) -> list[asyncpg.Record]:
+    """Rows of contacts that match now, newest first, older than `before_id` when it is given."""
+    more = {"before_id": before_id or AFTER_ALL_IDS, "limit": limit}
+    sql, arguments = query(SQL.contacts, organization_id, env, tree, now, **more)
+    async with bounded():
+        return await executor.fetch(sql, *arguments)  # type: ignore[no-any-return]
