@@ -31,24 +31,28 @@ from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.http.paging import Cursors
 from recado.http.route import Route
+from recado.http.routes.accounts import account_routes
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.billing import billing_routes
+from recado.http.routes.companies import company_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
+from recado.http.routes.sessions import session_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
-from recado.storage import api_keys
+from recado.storage import accounts, api_keys
 from recado.storage.crypto import KeyRing
 from recado.storage.directories import Directories
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.organizations import NewOrganization, create_organization
+from recado.storage.passwords import Passwords
 from recado.storage.postgres import Database
 
 ADMIN_TOKEN = "the administrator of the tests"
@@ -223,11 +227,18 @@ async def api(database: Database) -> AsyncIterator[Api]:
     sync = TemplateSync(database, **shared)
     resources: dict[str, Any] = {"database": database, "ids": ids, "changed": changed}
     providing: dict[str, Any] = {**resources, "keys": key_ring, "provider_for": lambda env: providers[env]}
+    signing_in: dict[str, Any] = {
+        "database": database, "ids": ids, "sessions": directories.sessions, "passwords": Passwords(os.urandom),
+        "random_bytes": os.urandom,
+    }  # fmt: skip
     routes = (
         *organization_routes(**resources, random_bytes=os.urandom),
         *api_key_routes(**resources, keys=directories.keys, random_bytes=os.urandom),
+        *account_routes(**signing_in),
+        *session_routes(**signing_in),
         *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
         *number_routes(**providing),
+        *company_routes(database=database, ids=ids, find_account=accounts.get),
         *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),
         *number_usage_routes(database=database, organizations=directories.organizations),
         *template_routes(**providing, sync=sync),
