@@ -26,6 +26,11 @@ OPERATIONS = [
     ("GET", "/numbers/{id}/health"),
     ("GET", "/numbers/{id}/usage"),
     ("GET", "/numbers/{id}/usage/timeseries"),
+    ("GET", "/v2/companies"),
+    ("POST", "/v2/companies"),
+    ("GET", "/v2/companies/{id}"),
+    ("PATCH", "/v2/companies/{id}"),
+    ("DELETE", "/v2/companies/{id}"),
     ("GET", "/v2/templates"),
     ("POST", "/v2/templates"),
     ("POST", "/v2/templates/sync"),
@@ -84,7 +89,9 @@ async def ids(api: Any, organization: int) -> dict[str, str]:
         "/webhooks", {"url": "https://hooks.example.com/", "events": ["wallet.depleted"]}, organization=organization
     )
     top_up = await api.post("/v2/wallet/top-ups", {"coins": 1}, organization=organization)
+    company = await api.post("/v2/companies", {"nome": "mine"}, organization=organization)
     return {
+        "emp_": company.body["id"],
         "top_": top_up.body["id"],
         "num_": made.number.id, "tpl_": template.body["id"], "key_": made.keys["test"][0].id, "wbh_": hook.body["id"],
     }  # fmt: skip
@@ -103,6 +110,7 @@ async def rows(api: Any) -> Any:
             "organizations",
             "numbers",
             "templates",
+            "companies",
             "api_keys",
             "webhook_subscriptions",
             "delivery_queue",
@@ -158,7 +166,9 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
     assert await rows(api) == before
 
 
-@pytest.mark.parametrize("path", ["/v2/api-keys", "/numbers", "/v2/templates", "/v2/wallet/top-ups", "/webhooks"])
+@pytest.mark.parametrize(
+    "path", ["/v2/api-keys", "/numbers", "/v2/companies", "/v2/templates", "/v2/wallet/top-ups", "/webhooks"]
+)
 async def test_lists_hold_nothing_of_others(api: Any, path: str) -> None:
     await ids(api, 1)
     await ids(api, 0)

@@ -1,0 +1,260 @@
+"""Companies: list, create, read, change, delete, and the contacts of one (C20)."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from recado.domain.cnpj import searched_cnpj
+from recado.domain.contact_attributes import merged, read_attributes
+from recado.domain.errors import Problem, not_found, reference_not_found, validation_error
+from recado.domain.ids import COMPANY, IdSource
+from recado.domain.reading import Refusal
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.paging import envelope
+from recado.http.reply import Reply
+from recado.http.route import Idempotency, Route
+from recado.http.routes.company_models import (
+    CompanyCreate,
+    CompanyOut,
+    CompanyPage,
+    CompanyPatch,
+    CompanyQuery,
+    company_view,
+)
+from recado.storage import audit, companies
+from recado.storage.companies import Company
+from recado.storage.postgres import Connection, Database
+from recado.storage.rows import Executor
+
+FindAccount = Callable[[Executor, str, str], Awaitable[object | None]]
+"""From organization and id to an account, or None."""
+
+_COLUMNS: Final = {
+    "nome": "name",
+    "cnpj": "cnpj",
+    "segmento": "segment",
+    "site": "site",
+    "endereco": "address",
+    "responsavel_id": "responsible_id",
+    "contato_principal_id": "main_contact_id",
+}
+
+
+class CompanyOperations:
+    """The handlers."""
+
+    def __init__(self, database: Database, ids: IdSource, find_account: FindAccount) -> None:
+        self._database = database
+        self._ids = ids
+        self._find_account = find_account
+
+    async def find(self, call: Call) -> Company:
+        principal = call.principal
+        company = await companies.get(self._database, principal.organization_id, principal.env, call.path["id"])
+        if company is None:
+            raise not_found()
+        return company
+
+    async def list(self, call: Call) -> Reply:
+        principal, query = call.principal, call.query
+        cnpj = None if query.q is None else searched_cnpj(query.q)
+        page = await companies.list_page(
+            self._database,
+            principal.organization_id,
+            principal.env,
+            cnpj=cnpj,
+            part=query.q if cnpj is None else None,
+            responsible_id=query.responsavel_id,
+            limit=query.limit,
+            skip=query.skip,
+        )
+        counts = await companies.counts(self._database, principal.organization_id, principal.env, page.items)
+        items = [company_view(company, counts[company.id]) for company in page.items]
+        return Reply(200, envelope(items, page.total, estimated=page.estimated))
+
+    async def read(self, call: Call) -> Reply:
+        return await self._reply(call.resource)
+
+    async def create(self, call: Call) -> Reply:
+        principal, body = call.principal, call.body
+        new = Company(
+            organization_id=principal.organization_id,
+            env=principal.env,
+            id=self._ids.new(COMPANY),
+            attributes=_attributes(body.atributos),
+            created_by_id=principal.actor_id,
+            updated_at=call.now,
+            **{column: getattr(body, name) for name, column in _COLUMNS.items()},
+        )
+        async with self._database.transaction() as connection:
+            await self._check_references(connection, new)
+            company = await companies.insert(connection, new)
+            await companies.adopt(connection, company, call.now)
+        return await self._reply(company, 201)
+
+    async def patch(self, call: Call) -> Reply:
+        changes = call.body.changes()
+        given = _attributes(changes.get("atributos"))
+        async with self._database.transaction() as connection:
+            before = await self._locked(connection, call)
+            edited = _edited(before, changes, given)
+            await self._check_references(connection, edited, before)
+            after = await companies.save(connection, before, edited, call.now)
+            if after.main_contact_id != before.main_contact_id:
+                await companies.adopt(connection, after, call.now)
+        return await self._reply(after)
+
+    async def delete(self, call: Call) -> Reply:
+        found: Company = call.resource
+        call.check_revision(found.revision)
+        await self._release_contacts(found, call)
+        async with self._database.transaction() as connection:
+            company = await companies.get_to_delete(connection, found.organization_id, found.env, found.id)
+            if company is None:
+                raise not_found()
+            call.check_revision(company.revision)
+            await companies.delete(connection, company, call.now)
+            await audit.write(
+                connection,
+                self._ids,
+                actor_of(call),
+                "company.delete",
+                organization_id=company.organization_id,
+                env=company.env,
+                target_id=company.id,
+            )
+        return Reply(204)
+
+    async def _release_contacts(self, company: Company, call: Call) -> None:
+        """A company may have a million contacts: most of them are released before the row is locked, in blocks."""
+        released = companies.RELEASED_AT_ONCE
+        while released == companies.RELEASED_AT_ONCE:
+            async with self._database.transaction() as connection:
+                released = await companies.release_contacts(connection, company, call.now)
+
+    async def _locked(self, connection: Connection, call: Call) -> Company:
+        """The path's company, held until the transaction ends, in a version that the caller accepts."""
+        found: Company = call.resource
+        company = await companies.get_locked(connection, found.organization_id, found.env, found.id)
+        if company is None:
+            raise not_found()
+        call.check_revision(company.revision)
+        return company
+
+    async def _check_references(self, connection: Connection, company: Company, before: Company | None = None) -> None:
+        """Raise REFERENCE_NOT_FOUND (422) for an account or a contact, named now, that is not there."""
+        organization_id, responsible_id, contact_id = (
+            company.organization_id,
+            company.responsible_id,
+            company.main_contact_id,
+        )
+        named = before is None or responsible_id != before.responsible_id
+        if named and responsible_id and await self._find_account(connection, organization_id, responsible_id) is None:
+            raise reference_not_found("responsavelId")
+        named = before is None or contact_id != before.main_contact_id
+        if (
+            named
+            and contact_id
+            and not await companies.contact_exists(connection, organization_id, company.env, contact_id)
+        ):
+            raise reference_not_found("contatoPrincipalId")
+
+    async def _reply(self, company: Company, status: int = 200) -> Reply:
+        counts = await companies.counts(self._database, company.organization_id, company.env, [company])
+        return Reply(status, company_view(company, counts[company.id]), revision=company.revision)
+
+
+def _edited(company: Company, changes: Mapping[str, Any], given: Mapping[str, Any]) -> Company:
+    """The company with a caller's changes: `given` attributes are merged, `null` clears."""
+    fields = {_COLUMNS[name]: value for name, value in changes.items() if name in _COLUMNS}
+    cleared = "atributos" in changes and changes["atributos"] is None
+    try:
+        attributes = merged(
+            {} if cleared else company.attributes, given, frozenset(changes.get("remover_atributos") or ())
+        )
+    except Refusal as refusal:
+        raise _refused(refusal) from None
+    return replace(company, **fields, attributes=attributes)
+
+
+def _attributes(given: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Attributes of a body; 422 that points at the one that is not acceptable."""
+    try:
+        return read_attributes(given or {})
+    except Refusal as refusal:
+        raise _refused(refusal) from None
+
+
+def _refused(refusal: Refusal) -> Problem:
+    return validation_error([refusal.under("atributos").error])
+
+
+def company_routes(*, database: Database, ids: IdSource, find_account: FindAccount) -> tuple[Route, ...]:
+    """`find_account`: who can be responsible for a company."""
+    operations = CompanyOperations(database, ids, find_account)
+    read: dict[str, Any] = {"tag": "Companies", "scope": "crm:read", "rate_class": "read"}
+    write: dict[str, Any] = {"tag": "Companies", "scope": "crm:write", "rate_class": "write"}
+    one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": COMPANY}, "versioned": True}
+    return (
+        Route(
+            method="GET",
+            path="/v2/companies",
+            handler=operations.list,
+            operation_id="listCompanies",
+            summary="List companies by name",
+            description="A `q` that is a valid CNPJ finds the company with it; any other one is a part of the name.",
+            query=CompanyQuery,
+            responses={200: CompanyPage},
+            **read,
+        ),
+        Route(
+            method="POST",
+            path="/v2/companies",
+            handler=operations.create,
+            operation_id="createCompany",
+            summary="Create a company",
+            body=CompanyCreate,
+            responses={201: CompanyOut},
+            errors=(409,),
+            idempotency=Idempotency.ACCEPTED,
+            versioned=True,
+            creates=True,
+            **write,
+        ),
+        Route(
+            method="GET",
+            path="/v2/companies/{id}",
+            handler=operations.read,
+            operation_id="getCompany",
+            summary="Read a company",
+            responses={200: CompanyOut},
+            errors=(404,),
+            **one,
+            **read,
+        ),
+        Route(
+            method="PATCH",
+            path="/v2/companies/{id}",
+            handler=operations.patch,
+            operation_id="updateCompany",
+            summary="Change a company",
+            body=CompanyPatch,
+            responses={200: CompanyOut},
+            errors=(404, 409),
+            **one,
+            **write,
+        ),
+        Route(
+            method="DELETE",
+            path="/v2/companies/{id}",
+            handler=operations.delete,
+            operation_id="deleteCompany",
+            summary="Delete a company",
+            description="Its contacts stay, without `companyId` and `papelNaEmpresa`.",
+            responses={204: None},
+            errors=(404,),
+            **one,
+            **write,
+        ),
+    )

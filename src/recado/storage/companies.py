@@ -1,0 +1,218 @@
+"""Companies (C20): records, their order by name, and the contacts that belong to them.
+
+`revision` rises with every change of the record; what is counted of its contacts is no part of it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+import asyncpg
+
+from recado.domain.contact import folded
+from recado.domain.errors import Problem, conflict
+from recado.domain.ids import created_at
+from recado.storage.rows import Executor, Page, affected, page, reader
+from recado.storage.sql import load
+
+SQL = load("companies")
+
+MOST_COMPANIES: Final = 100_000  # C31
+RELEASED_AT_ONCE: Final = 5_000  # contacts in a transaction
+_LONGEST_KEY: Final = (
+    400  # characters: an entry of an index has its limit, and few letters take so many without accents
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Company:
+    """One company. `responsible_id`: an account. `attributes`: text, numbers, booleans, null and lists of texts."""
+
+    organization_id: str
+    env: str
+    id: str
+    name: str
+    cnpj: str | None = field(default=None, repr=False)
+    segment: str | None = None
+    site: str | None = None
+    address: str | None = None
+    responsible_id: str | None = None
+    main_contact_id: str | None = None
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    created_by_id: str | None = None
+    revision: int = 1
+    updated_at: datetime
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a company's contacts say now. `has_main_contact`: the one that it names is still there."""
+
+    contacts: int
+    last_interaction_at: datetime | None
+    has_main_contact: bool
+
+
+read = reader(Company)
+
+
+def name_key(text: str) -> str:
+    """A name as names are ordered and searched: without case and accents."""
+    return folded(text)[:_LONGEST_KEY]
+
+
+async def insert(connection: Executor, company: Company) -> Company:
+    """Store a new company. Run it in a transaction.
+
+    Raises `Problem` LIMIT_REACHED (100,000 in an environment) or CNPJ_JA_CADASTRADO.
+    """
+    if await connection.fetchval(SQL.count_one, company.organization_id, company.env, MOST_COMPANIES) is None:
+        raise conflict("LIMIT_REACHED", f"There are {MOST_COMPANIES} companies already.", limit=MOST_COMPANIES)
+    row = await connection.fetchrow(
+        SQL.insert,
+        company.organization_id,
+        company.env,
+        company.id,
+        company.name,
+        name_key(company.name),
+        company.cnpj,
+        company.segment,
+        company.site,
+        company.address,
+        company.responsible_id,
+        company.main_contact_id,
+        company.attributes,
+        company.created_by_id,
+        company.revision,
+        company.updated_at,
+    )
+    if row is None:
+        raise _cnpj_taken()
+    return read(row)
+
+
+async def get(executor: Executor, organization_id: str, env: str, company_id: str) -> Company | None:
+    row = await executor.fetchrow(SQL.by_id, organization_id, env, company_id)
+    return read(row) if row else None
+
+
+async def get_locked(connection: Executor, organization_id: str, env: str, company_id: str) -> Company | None:
+    """As `get`, and nobody else changes the row until this transaction ends."""
+    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, company_id)
+    return read(row) if row else None
+
+
+async def existing(connection: Executor, organization_id: str, env: str, company_ids: Sequence[str]) -> set[str]:
+    """Of these ids, those that a contact can refer to; none of them is deleted until this transaction ends."""
+    rows = await connection.fetch(SQL.existing, organization_id, env, list(company_ids))
+    return {row["id"] for row in rows}
+
+
+async def list_page(
+    executor: Executor,
+    organization_id: str,
+    env: str,
+    *,
+    cnpj: str | None = None,
+    part: str | None = None,
+    responsible_id: str | None = None,
+    limit: int,
+    skip: int,
+) -> Page[Company]:
+    """By name without case and accents, then by id (C5.3). `part`: of the name."""
+    filters = (organization_id, env, cnpj, None if part is None else name_key(part), responsible_id)
+    rows = await executor.fetch(SQL.page, *filters, limit, skip)
+    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
+
+
+async def counts(executor: Executor, organization_id: str, env: str, companies: Sequence[Company]) -> dict[str, Counts]:
+    """What the contacts of each of these companies say, by its id."""
+    rows = await executor.fetch(
+        SQL.counts,
+        organization_id,
+        env,
+        [company.id for company in companies],
+        [company.main_contact_id for company in companies],
+    )
+    return {row["id"]: Counts(row["contacts"], row["last_interaction_at"], row["has_main_contact"]) for row in rows}
+
+
+async def save(connection: Executor, before: Company, after: Company, now: datetime) -> Company:
+    """Write what differs; a difference raises the revision. Run it in a transaction.
+
+    Raises `Problem` CNPJ_JA_CADASTRADO, or VERSION_MISMATCH when the row is no longer at `before.revision`.
+    """
+    if after == before:
+        return before
+    try:
+        row = await connection.fetchrow(
+            SQL.save,
+            before.organization_id,
+            before.env,
+            before.id,
+            before.revision,
+            after.name,
+            name_key(after.name),
+            after.cnpj,
+            after.segment,
+            after.site,
+            after.address,
+            after.responsible_id,
+            after.main_contact_id,
+            after.attributes,
+            before.revision + 1,
+            now,
+        )
+    except asyncpg.UniqueViolationError:
+        raise _cnpj_taken() from None
+    if row is None:
+        raise Problem("VERSION_MISMATCH", "The company was changed by another request.")
+    return read(row)
+
+
+async def get_to_delete(connection: Executor, organization_id: str, env: str, company_id: str) -> Company | None:
+    """As `get_locked`, in a transaction that ends with `delete` or is undone."""
+    await connection.execute(SQL.uncount_one, organization_id, env)
+    return await get_locked(connection, organization_id, env, company_id)
+
+
+async def delete(connection: Executor, company: Company, now: datetime) -> None:
+    """Remove the row, and clear it where contacts refer to it."""
+    while await release_contacts(connection, company, now) == RELEASED_AT_ONCE:
+        pass
+    await connection.execute(SQL.delete, company.organization_id, company.env, company.id)
+
+
+# Contacts -----------------------------------------------------------------------------------------------------------
+
+
+async def contact_exists(connection: Executor, organization_id: str, env: str, contact_id: str) -> bool:
+    """Whether there is such a contact; it is not deleted until this transaction ends."""
+    return await connection.fetchval(SQL.contact_exists, organization_id, env, contact_id) is not None
+
+
+async def adopt(connection: Executor, company: Company, now: datetime) -> None:
+    """The main contact joins the company when it has none."""
+    if company.main_contact_id is not None:
+        await connection.execute(
+            SQL.adopt, company.organization_id, company.env, company.main_contact_id, company.id, now
+        )
+
+
+async def release_contacts(
+    connection: Executor, company: Company, now: datetime, *, limit: int = RELEASED_AT_ONCE
+) -> int:
+    """Clear company and role of up to `limit` of its contacts; answers how many there were."""
+    status = await connection.execute(
+        SQL.release_contacts, company.organization_id, company.env, company.id, now, limit
+    )
+    return affected(status)
+
+
+def _cnpj_taken() -> Problem:
+    return Problem("CNPJ_JA_CADASTRADO", "Another company has this CNPJ.")

@@ -1,0 +1,86 @@
+-- name: count_one
+-- No row when the environment holds as many as it may. Whoever adds one waits here for whoever is adding another.
+insert into company_counts as c (organization_id, env, companies) values ($1, $2, 1)
+on conflict (organization_id, env) do update set companies = c.companies + 1 where c.companies < $3
+returning companies
+
+-- name: uncount_one
+-- Before the company is locked: whoever adds one holds this row, and may wait for a company with the same CNPJ.
+update company_counts set companies = companies - 1 where organization_id = $1 and env = $2
+
+-- name: insert
+insert into companies (
+    organization_id, env, id, name, name_key, cnpj, segment, site, address, responsible_id, main_contact_id,
+    attributes, created_by_id, revision, updated_at
+) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+on conflict do nothing
+returning *
+
+-- name: by_id
+select * from companies where organization_id = $1 and env = $2 and id = $3
+
+-- name: by_id_locked
+select * from companies where organization_id = $1 and env = $2 and id = $3 for update
+
+-- name: existing
+-- Whoever refers to a company holds it: it is not deleted before the reference is written, which the deletion then clears.
+select id from companies where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+
+-- name: page
+select * from companies
+where organization_id = $1 and env = $2
+    and ($3::text is null or cnpj = $3)
+    and ($4::text is null or strpos(name_key, $4) > 0)
+    and ($5::text is null or responsible_id = $5)
+order by name_key, id limit $6 offset $7
+
+-- name: page_count
+select count(*) from (
+    select from companies
+    where organization_id = $1 and env = $2
+        and ($3::text is null or cnpj = $3)
+        and ($4::text is null or strpos(name_key, $4) > 0)
+        and ($5::text is null or responsible_id = $5)
+    limit 10001
+) matches
+
+-- name: save
+update companies set
+    name = $5, name_key = $6, cnpj = $7, segment = $8, site = $9, address = $10, responsible_id = $11,
+    main_contact_id = $12, attributes = $13, revision = $14, updated_at = $15
+where organization_id = $1 and env = $2 and id = $3 and revision = $4
+returning *
+
+-- name: delete
+delete from companies where organization_id = $1 and env = $2 and id = $3
+
+-- name: counts
+-- One look along the index of contacts for each company of a page, and one for its main contact.
+select
+    c.id, counted.contacts, counted.last_interaction_at,
+    exists (
+        select from contacts where organization_id = $1 and env = $2 and id = c.main_contact_id
+    ) as has_main_contact
+from unnest($3::text[], $4::text[]) as c (id, main_contact_id)
+cross join lateral (
+    select count(*) as contacts, max(last_interaction_at) as last_interaction_at
+    from contacts where organization_id = $1 and env = $2 and company_id = c.id
+) counted
+
+-- name: adopt
+-- The main contact joins the company, unless it has one.
+update contacts set company_id = $4, revision = revision + 1, updated_at = $5
+where organization_id = $1 and env = $2 and id = $3 and company_id is null
+
+-- name: contact_exists
+-- Held, so that it is not deleted before the reference to it is written.
+select true from contacts where organization_id = $1 and env = $2 and id = $3 for key share
+
+-- name: release_contacts
+with held as materialized (
+    select id from contacts where organization_id = $1 and env = $2 and company_id = $3
+    order by id limit $5 for update
+)
+update contacts c set company_id = null, company_role = null, revision = revision + 1, updated_at = $4
+from held
+where c.organization_id = $1 and c.env = $2 and c.id = held.id
