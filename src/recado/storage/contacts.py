@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import orjson
+
 from recado.domain.consent import Consent, ConsentStatus
-from recado.domain.contact import email_key, search_mark, search_words, tag_key
+from recado.domain.contact import email_hash, email_key, search_mark, search_words, tag_key
 from recado.domain.errors import Problem
 from recado.domain.ids import created_at
 from recado.domain.phones import recipient_hash
-from recado.storage.rows import Executor, reader
+from recado.storage.rows import Executor, array, pack, pack_moments, reader
 from recado.storage.sql import load
 
 SQL = load("contacts")
@@ -130,6 +132,70 @@ def derived(contact: Contact) -> tuple[str | None, list[str], list[str]]:
     )
 
 
+async def insert(executor: Executor, batch: Sequence[Contact], *, unless_opted_out: bool) -> set[str]:
+    """Store new contacts; answers the ids of those that were stored.
+
+    Left out is whoever has the phone or the external id of another, and with `unless_opted_out` whoever the opt-out
+    registry knows by phone or address.
+    """
+    addresses, tag_keys, words = zip(*(derived(contact) for contact in batch), strict=True)
+    rows = await executor.fetch(
+        SQL.insert,
+        pack([contact.organization_id for contact in batch]),
+        pack([contact.env for contact in batch]),
+        pack([contact.id for contact in batch]),
+        pack([contact.phone for contact in batch]),
+        pack([contact.phone_hash.hex() for contact in batch]),
+        array([contact.name for contact in batch]),
+        array([contact.chatapp_profile_name for contact in batch]),
+        pack([contact.email for contact in batch]),
+        pack(addresses),
+        pack([_email_hash(contact) for contact in batch]),
+        pack([contact.avatar_url for contact in batch]),
+        pack([contact.cpf_cipher for contact in batch]),
+        pack([contact.cnpj_cipher for contact in batch]),
+        pack([contact.birth_date_cipher for contact in batch]),
+        pack([_hex(contact.cpf_index) for contact in batch]),
+        pack([_hex(contact.cnpj_index) for contact in batch]),
+        pack([orjson.dumps(contact.attributes).decode() for contact in batch]),
+        [_array_text(contact.tags) for contact in batch],
+        [_array_text(keys) for keys in tag_keys],
+        pack([contact.source for contact in batch]),
+        array([contact.external_id for contact in batch]),
+        array([orjson.dumps(contact.external_ids).decode() if contact.external_ids else None for contact in batch]),
+        pack([contact.company_id for contact in batch]),
+        pack([contact.company_role for contact in batch]),
+        pack([contact.opt_in_status for contact in batch]),
+        array([contact.opt_in_source for contact in batch]),
+        pack_moments([contact.opt_in_at for contact in batch]),
+        array([contact.opt_in_ip for contact in batch]),
+        array([contact.opt_in_user_agent for contact in batch]),
+        pack_moments([contact.opt_in_revoked_at for contact in batch]),
+        unless_opted_out,
+        array([contact.opt_in_revoked_reason for contact in batch]),
+        pack([" ".join(each) for each in words]),
+        pack_moments([contact.updated_at for contact in batch]),
+    )
+    return {row["id"] for row in rows}
+
+
+async def holders(executor: Executor, batch: Sequence[Contact]) -> dict[str, tuple[str, bool]]:
+    """By the id of each of these that is not free: who has its phone (True) or its external id (False)."""
+    rows = await executor.fetch(
+        SQL.holders,
+        [contact.organization_id for contact in batch],
+        [contact.env for contact in batch],
+        [contact.id for contact in batch],
+        [contact.phone for contact in batch],
+        [contact.external_id for contact in batch],
+    )
+    found: dict[str, tuple[str, bool]] = {}
+    for row in rows:
+        if row["by_phone"] or row["id"] not in found:
+            found[row["id"]] = (row["holder"], row["by_phone"])
+    return found
+
+
 async def save(executor: Executor, before: Contact, after: Contact, now: datetime) -> Contact:
     """Write `after` in place of `before`, which raises the revision; nothing when they do not differ.
 
@@ -180,3 +246,17 @@ async def save(executor: Executor, before: Contact, after: Contact, now: datetim
 async def delete(connection: Executor, contact: Contact) -> None:
     """Remove the row."""
     await connection.execute(SQL.delete, contact.organization_id, contact.env, contact.id)
+
+
+def _email_hash(contact: Contact) -> str | None:
+    return None if contact.email is None else email_hash(contact.organization_id, contact.email).hex()
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()
+
+
+def _array_text(texts: Sequence[str]) -> str:
+    """An array of texts as the server writes one: arrays of arrays would have to be of one length."""
+    quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
+    return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

@@ -109,6 +109,37 @@ async def emit(
     return [(organization_id, subscription_id) for subscription_id in takers]
 
 
+@dataclass(frozen=True, slots=True)
+class RecordEvent:
+    """What happened to a record. `data` is stored; phones in it are masked when it is delivered (C23.6)."""
+
+    organization_id: str
+    env: str
+    type: str
+    data: Mapping[str, Any]
+
+
+async def emit_records(connection: Executor, ids: IdSource, happened: Sequence[RecordEvent]) -> list[SubscriptionKey]:
+    """Write many events, in their order, and their deliveries; answers whom to hint after the commit."""
+    takers: dict[tuple[str, str], Takers] = {}
+    for environment in sorted({(each.organization_id, each.env) for each in happened}):
+        takers[environment] = takers_of(await connection.fetch(WEBHOOKS.of_environment, *environment))
+    events, queued = [], []
+    for each in happened:
+        subscriptions = takers[each.organization_id, each.env].by_event.get(each.type)
+        if subscriptions is None:
+            continue
+        event_id = ids.new(EVENT)
+        events.append((each.organization_id, event_id, each.env, each.type, _text(each.data)))
+        queued += [
+            (each.organization_id, subscription_id, ids.new(DELIVERY), event_id, each.type, created_at(event_id))
+            for subscription_id in subscriptions
+        ]
+    if events:
+        await connection.execute(SQL.insert_records, *columns(events, 5), *columns(queued, 6))
+    return sorted({(row[0], row[1]) for row in queued})
+
+
 async def insert_test(
     connection: Executor,
     *,

@@ -131,3 +131,14 @@ from messages m
 where
     m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
     and m.type = 'template' and coalesce(m.template_category, 'marketing') = 'marketing';
+
+-- Deleted contacts whose messages still have to lose recipient and content (C12.6): done in blocks, up to `after_id` so far.
+create table contact_erasures (
+    organization_id id not null,
+    env text not null,
+    contact_id id not null,
+    after_id id not null default '',
+    due_at timestamptz not null, -- later than at once while one of its messages is being sent
+    primary key (organization_id, env, contact_id)
+);
+create index contact_erasures_due on contact_erasures (due_at);

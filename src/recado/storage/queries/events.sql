@@ -8,6 +8,17 @@ select $1, g.subscription_id, g.id, g.event_id, g.event, $2, $3
 from unnest($4::text[], $5::text[], $6::text[], $7::text[]) as g (subscription_id, id, event_id, event)
 on conflict do nothing;
 
+-- name: insert_records
+-- Events of records, which store their data, and their deliveries.
+with emitted as (
+    insert into events (organization_id, id, env, type, data)
+    select organization_id, id, env, type, data::json
+    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as e (organization_id, id, env, type, data)
+)
+insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
+select *
+from unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::timestamptz[]);
+
 -- name: emit_batch
 -- The events of many messages at once, with their deliveries. The same batch run twice has the same ids.
 with emitted as (

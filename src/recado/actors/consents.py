@@ -1,0 +1,107 @@
+"""What follows from changes of consent, in their transaction: history, registry, events, queued messages (C12.5).
+
+Whoever changes a contact's consent (callers, imports, keywords, providers, public pages) ends here.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recado.actors import contact_events
+from recado.domain.changes import DeliveriesQueued, OnChange
+from recado.domain.consent import Changed
+from recado.domain.ids import IdSource
+from recado.storage import contact_consents, opt_outs, withdrawals
+from recado.storage.audit import Actor
+from recado.storage.contacts import Contact
+from recado.storage.events import RecordEvent, emit_records
+from recado.storage.moves import AfterCommit, Effects
+from recado.storage.opt_outs import Address
+from recado.storage.rows import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentChanged:
+    """A change that is stored already: the contact as it is now, what changed, and who changed it.
+
+    `registered`: its phone or address may be in the opt-out registry.
+    """
+
+    contact: Contact
+    changed: Changed
+    by: Actor
+    registered: bool = True
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What followed. `committed` tells, after the commit, whoever must hear of it."""
+
+    withdrawn: int = 0  # messages
+    after: list[AfterCommit] = field(default_factory=list)
+
+    def committed(self) -> None:
+        for each in self.after:
+            each()
+
+
+class Consents:
+    """Writes what follows. `effects`: of the messages that are withdrawn; `changed` hears of queued deliveries."""
+
+    def __init__(self, ids: IdSource, effects: Effects, changed: OnChange) -> None:
+        self._ids = ids
+        self._effects = effects
+        self._changed = changed
+
+    async def record(
+        self,
+        connection: Executor,
+        changes: Sequence[ConsentChanged],
+        now: datetime,
+        *,
+        events: Sequence[RecordEvent] = (),
+    ) -> Outcome:
+        """Write what follows from `changes`, with `events` told before theirs. Run it in their transaction."""
+        outcome = Outcome()
+        await contact_consents.append(connection, [(each.contact, each.changed, each.by) for each in changes])
+        denied = [each for each in changes if each.changed.denies]
+        await opt_outs.enter(
+            connection,
+            [(address_of(each.contact), each.changed.at, each.changed.after.source) for each in denied],
+        )
+        for each in changes:
+            if each.changed.grants and each.registered:
+                await opt_outs.leave(connection, address_of(each.contact), each.contact.id)
+        told = [event for each in changes for event in contact_events.consent_changed(each.contact, each.changed)]
+        await self.tell(connection, [*events, *told], outcome)
+        await self.withdraw(
+            connection,
+            [(each.contact.organization_id, each.contact.env, each.contact.recipient_hash) for each in denied],
+            now,
+            outcome,
+        )
+        return outcome
+
+    async def tell(self, connection: Executor, events: Sequence[RecordEvent], outcome: Outcome) -> None:
+        """Write events, and hint at their deliveries after the commit."""
+        queued = await emit_records(connection, self._ids, events)
+        if queued:
+            outcome.after.append(_hint(self._changed, DeliveriesQueued(tuple(queued))))
+
+    async def withdraw(
+        self, connection: Executor, recipients: Sequence[withdrawals.Recipient], now: datetime, outcome: Outcome
+    ) -> None:
+        """Fail what is queued for these recipients and subject to consent, and release what it held (C12.5.3)."""
+        moved = await withdrawals.opted_out(connection, recipients, now)
+        if moved:
+            outcome.withdrawn += len(moved)
+            outcome.after.append(await self._effects.write(connection, moved))
+
+
+def address_of(contact: Contact) -> Address:
+    """Under which names the registry knows a contact."""
+    return Address(contact.organization_id, contact.env, contact.phone, contact.email)
+
+
+def _hint(changed: OnChange, queued: DeliveriesQueued) -> Callable[[], None]:
+    return lambda: changed(queued)

@@ -1,0 +1,79 @@
+"""What webhooks are told of contacts (C23.6). Phones are given in the clear and masked when they are delivered."""
+
+from datetime import datetime
+from typing import Any
+
+from recado.domain.consent import Changed
+from recado.storage.contacts import Contact
+from recado.storage.events import RecordEvent
+
+CREATED = "contact.created"
+CONSENT_CHANGED = "contact.consent_changed"
+OPTED_OUT = "contact.opted_out"
+
+_UNSAID = "api"  # the source of a refusal that named none
+
+
+def created(contact: Contact) -> RecordEvent:
+    """`contact.created`."""
+    data = _named(contact) | {
+        "source": contact.source,
+        "phone": contact.phone,
+        "optInStatus": contact.opt_in_status.value,
+        "tags": list(contact.tags),
+        "createdAt": contact.created_at,
+    }
+    return RecordEvent(contact.organization_id, contact.env, CREATED, data)
+
+
+def consent_changed(contact: Contact, changed: Changed) -> list[RecordEvent]:
+    """`contact.consent_changed`, and for a refusal `contact.opted_out` (C12.5.2)."""
+    data = _named(contact) | {
+        "from": changed.before.value,
+        "to": changed.after.status.value,
+        "at": changed.at,
+        "dataInformada": changed.date_given,
+    }
+    if changed.after.source is not None:
+        data["source"] = changed.after.source
+    events = [RecordEvent(contact.organization_id, contact.env, CONSENT_CHANGED, data)]
+    if changed.denies:
+        events.append(
+            opted_out(
+                contact.organization_id,
+                contact.env,
+                contact,
+                phone=contact.phone,
+                source=changed.after.source,
+                at=changed.at,
+                reason=changed.after.revoked_reason,
+            )
+        )
+    return events
+
+
+def opted_out(
+    organization_id: str,
+    env: str,
+    contact: Contact | None,
+    *,
+    phone: str | None,
+    source: str | None,
+    at: datetime,
+    reason: str | None,
+) -> RecordEvent:
+    """`contact.opted_out`; without a contact, of an entry of the registry alone."""
+    data: dict[str, Any] = {} if contact is None else _named(contact)
+    if phone is not None:
+        data["phone"] = phone
+    data |= {"source": source or _UNSAID, "revokedAt": at}
+    if reason is not None:
+        data["revokedReason"] = reason
+    return RecordEvent(organization_id, env, OPTED_OUT, data)
+
+
+def _named(contact: Contact) -> dict[str, Any]:
+    data: dict[str, Any] = {"id": contact.id}
+    if contact.external_id is not None:
+        data["externalId"] = contact.external_id
+    return data

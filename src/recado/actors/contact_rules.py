@@ -1,0 +1,142 @@
+"""From what was given to a contact: a new one, and one that is changed (C12.2, C12.3); its documents are sealed here.
+
+`given` are the values of `domain/contact_input.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from recado.domain.consent import ConsentChange, ConsentStatus, Refused
+from recado.domain.contact import MOST_TAGS, ContactSource, tags_united, tags_without
+from recado.domain.contact_attributes import merged as merged_attributes
+from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
+from recado.domain.errors import FieldError, Problem, validation_error
+from recado.domain.ids import created_at
+from recado.domain.phones import phone_hash
+from recado.domain.reading import Refusal
+from recado.storage.contacts import Contact
+from recado.storage.documents import Documents
+
+Values = Mapping[str, Any]
+
+_PLAIN = ("name", "email", "avatar_url", "external_id", "company_id")
+_DOCUMENTS = {"cpf": (CPF, "cpf_cipher", "cpf_index"), "cnpj": (CNPJ, "cnpj_cipher", "cnpj_index"),
+              "birth_date": (BIRTH_DATE, "birth_date_cipher", None)}  # fmt: skip
+
+
+def new_contact(
+    given: Values, documents: Documents, *, organization_id: str, env: str, contact_id: str, source: str | None = None
+) -> Contact:
+    """A contact to store, its consent still unknown. `source`: in place of the one given; else it is `manual`."""
+    phone = given["phone"]
+    empty = Contact(
+        organization_id=organization_id,
+        env=env,
+        id=contact_id,
+        phone=phone,
+        phone_hash=phone_hash(organization_id, phone),
+        source=source or given.get("source") or ContactSource.MANUAL.value,
+        updated_at=created_at(contact_id),
+    )
+    return changed_contact(empty, {name: value for name, value in given.items() if name != "source"}, documents)
+
+
+def changed_contact(before: Contact, given: Values, documents: Documents) -> Contact:
+    """The contact after a change of everything but consent and debt groups; the same one when nothing differs.
+
+    Raises `Problem` 422: PHONE_IMMUTABLE, another source, more than 100 tags or attributes.
+    """
+    _check_fixed(before, given)
+    changes: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
+    if "company_role" in given:
+        role = given["company_role"]
+        changes["company_role"] = None if role is None else str(role.value)
+    if "attributes" in given or "removed_attributes" in given:
+        changes["attributes"] = _attributes(before, given)
+    if "external_ids" in given:
+        changes["external_ids"] = _external_ids(before, given["external_ids"])
+    if {"tags", "added_tags", "removed_tags"} & given.keys():
+        changes["tags"] = _tags(before, given)
+    changes |= _documents(before, given, documents)
+    return replace(before, **changes) if changes else before
+
+
+def _check_fixed(before: Contact, given: Values) -> None:
+    if given.get("phone", before.phone) != before.phone:
+        message = "The phone of a contact cannot change."
+        raise validation_error([FieldError("/phone", "PHONE_IMMUTABLE", message)], code="PHONE_IMMUTABLE")
+    if given.get("source", before.source) != before.source:
+        raise validation_error([FieldError("/source", "NOT_ALLOWED", "The source of a contact cannot change.")])
+
+
+def _attributes(before: Contact, given: Values) -> dict[str, Any]:
+    try:
+        return merged_attributes(
+            before.attributes, given.get("attributes") or {}, given.get("removed_attributes") or ()
+        )
+    except Refusal as refusal:
+        raise validation_error([refusal.under("attributes").error]) from None
+
+
+def _external_ids(before: Contact, given: Mapping[str, str | None] | None) -> dict[str, str]:
+    merged = {} if given is None else {**before.external_ids, **given}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def _tags(before: Contact, given: Values) -> tuple[str, ...]:
+    tags = before.tags if given.get("tags") is None else given["tags"]
+    tags = tags_without(tags_united(tags, given.get("added_tags") or ()), given.get("removed_tags") or ())
+    if len(tags) > MOST_TAGS:
+        field = "addTags" if "added_tags" in given else "tags"
+        raise validation_error([FieldError(f"/{field}", "TOO_MANY", f"A contact holds at most {MOST_TAGS} tags.")])
+    return tags
+
+
+def _documents(before: Contact, given: Values, documents: Documents) -> dict[str, Any]:
+    changes: dict[str, Any] = {}
+    for name, (field, cipher_column, index_column) in _DOCUMENTS.items():
+        if name not in given:
+            continue
+        cipher, index = None, None
+        if given[name] is not None:
+            sealed = documents.seal(
+                field, given[name], organization_id=before.organization_id, env=before.env, contact_id=before.id
+            )
+            cipher, index = sealed.cipher, sealed.index
+        changes[cipher_column] = cipher
+        if index_column is not None:
+            changes[index_column] = index
+    return changes
+
+
+def refusal_of(refused: Refused) -> Problem:
+    """The problem that a refused change of consent is answered with (C12.5)."""
+    return Problem(refused.code, refused.error.message, errors=[refused.error])
+
+
+def denial(at: datetime | None, reason: str | None, source: str | None) -> ConsentChange:
+    """A refusal as POST /contacts/opt-out gives it (C12.5.7)."""
+    return ConsentChange(ConsentStatus.DENIED, source=source, revoked_at=at, revoked_reason=reason, dates_count=True)
+
+
+def no_such_company() -> Problem:
+    """422: `companyId` names no company of this environment."""
+    error = FieldError("/companyId", "REFERENCE_NOT_FOUND", "does not exist")
+    return Problem("REFERENCE_NOT_FOUND", "The company does not exist.", errors=[error], meta={"field": "companyId"})
+
+
+def taken(by_phone: bool) -> Problem:
+    """409: another contact has the phone, or else the external id."""
+    if by_phone:
+        error = FieldError("/phone", "PHONE_TAKEN", "Another contact has this phone.")
+    else:
+        error = FieldError("/externalId", "EXTERNAL_ID_TAKEN", "Another contact has this external id.")
+    return validation_error([error], code=error.code)
+
+
+def future_refusal() -> Problem:
+    """422: the date of a refusal lies more than five minutes ahead (C12.5.1)."""
+    code = "DATA_DO_CONSENTIMENTO_NO_FUTURO"
+    return validation_error([FieldError("/at", code, "The date lies more than 5 minutes ahead.")], code=code)

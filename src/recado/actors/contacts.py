@@ -1,0 +1,229 @@
+"""Changes of contacts: edits, refusals, deletion; each one transaction with all that follows (C12.3, C12.5, C12.6)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import asyncpg
+
+from recado.actors import contact_events
+from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of
+from recado.actors.contact_rules import Values, changed_contact, future_refusal, no_such_company, refusal_of, taken
+from recado.domain.consent import Changed, ConsentChange, Refused, decide
+from recado.domain.errors import not_found
+from recado.domain.ids import IdSource
+from recado.storage import (
+    audit,
+    companies,
+    contact_consents,
+    contact_erasures,
+    contacts,
+    debtor_groups,
+    lists,
+    opt_outs,
+    withdrawals,
+)
+from recado.storage.contacts import Contact, consent_columns
+from recado.storage.debtor_groups import Groups
+from recado.storage.documents import Documents
+from recado.storage.moves import Effects
+from recado.storage.opt_outs import Address
+from recado.storage.postgres import Connection, Database
+
+Key = tuple[str, str, str]
+"""Organization, environment, contact."""
+
+Check = Callable[[Contact], None]
+"""Raises when the caller does not accept the contact's version."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptedOut:
+    """What an opt-out did (C12.5.7). `contact_id`: the first that was found; None: the registry alone knows of it."""
+
+    contact_id: str | None
+    already: bool
+    withdrawn: int
+
+
+class Contacts:
+    """The changes. `deleted` is called after a contact's deletion: its messages have something to lose."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        ids: IdSource,
+        documents: Documents,
+        consents: Consents,
+        effects: Effects,
+        deleted: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._ids = ids
+        self._documents = documents
+        self._consents = consents
+        self._effects = effects
+        self._deleted = deleted
+
+    async def change(
+        self, key: Key, given: Values, change: ConsentChange | None, *, by: audit.Actor, now: datetime, check: Check
+    ) -> tuple[Contact, Groups]:
+        """Apply a PATCH (C12.3); answers the contact and its debt groups as they are now.
+
+        Raises `Problem`: 404; 409 EXTERNAL_ID_TAKEN; 412 of `check`; 422 PHONE_IMMUTABLE, REFERENCE_NOT_FOUND; the
+        refusals of C12.5.
+        """
+        async with self._db.transaction() as connection:
+            before = await self._locked(connection, key, check)
+            stored, groups, changes = await self.apply(connection, before, given, change, by=by, now=now)
+            outcome = await self._consents.record(connection, changes, now)
+        outcome.committed()
+        return stored, groups
+
+    async def apply(
+        self,
+        connection: Connection,
+        before: Contact,
+        given: Values,
+        change: ConsentChange | None,
+        *,
+        by: audit.Actor,
+        now: datetime,
+    ) -> tuple[Contact, Groups, list[ConsentChanged]]:
+        """Change a contact that this transaction has locked; what follows of its consent is the caller's to record."""
+        after = changed_contact(before, given, self._documents)
+        if after.company_id is not None and after.company_id != before.company_id:
+            await _require_company(connection, after)
+        decided, registered = await self._decide(connection, before, change, now)
+        if decided is not None:
+            after = replace(after, **consent_columns(decided.after))
+        groups = await self._groups(connection, before, given)
+        stored = await _save(connection, before, _touched(before, after, given), now)
+        changes = [] if decided is None else [ConsentChanged(stored, decided, by, registered=registered)]
+        return stored, groups, changes
+
+    async def opt_out(
+        self, found: Sequence[str], address: Address, change: ConsentChange, *, by: audit.Actor, now: datetime
+    ) -> OptedOut:
+        """Record a refusal of the contacts with these ids, or of `address` alone when there is none (C12.5.7).
+
+        Raises `Problem` 422 DATA_DO_CONSENTIMENTO_NO_FUTURO.
+        """
+        refusal = decide(None, change, now=now)
+        if not isinstance(refusal, Changed):
+            raise future_refusal()
+        async with self._db.transaction() as connection:
+            outcome, changes, known = Outcome(), [], []
+            for contact_id in sorted(found):  # one order of locks for all
+                before = await contacts.get_locked(connection, address.organization_id, address.env, contact_id)
+                if before is None:
+                    continue
+                known.append(before)
+                decided = decide(before.consent, change, now=now)
+                if isinstance(decided, Changed):
+                    after = replace(before, **consent_columns(decided.after))
+                    stored = await contacts.save(connection, before, after, now)
+                    changes.append(ConsentChanged(stored, decided, by))
+            already = bool(known) and not changes
+            if address.names():
+                already = already or (not known and await self._is_registered(connection, address))
+                await self._register(connection, address, refusal, now, outcome, alone=not known and not already)
+            followed = await self._consents.record(connection, changes, now)
+        outcome.committed()
+        followed.committed()
+        return OptedOut(known[0].id if known else None, already, outcome.withdrawn + followed.withdrawn)
+
+    async def delete(self, key: Key, *, by: audit.Actor, now: datetime, check: Check) -> None:
+        """Remove a contact and everything that is its alone (C12.6); its messages lose their content soon after."""
+        organization_id, env, contact_id = key
+        async with self._db.transaction() as connection:
+            before = await self._locked(connection, key, check)
+            if before.consent.revoked_at is not None:  # the registry may not know its present address yet
+                refusal = (address_of(before), before.consent.revoked_at, before.consent.source)
+                await opt_outs.enter(connection, [refusal])
+            await debtor_groups.remove(connection, *key)
+            await contact_consents.forget(connection, before)
+            await contacts.delete(connection, before)
+            await lists.leave(connection, organization_id, env, [contact_id])
+            await contact_erasures.begin(connection, key, now)
+            await audit.write(
+                connection, self._ids, by, "contact.delete",
+                organization_id=organization_id, env=env, target_id=contact_id,
+            )  # fmt: skip
+            moved = await withdrawals.of_contact(connection, *key, now)
+            committed = await self._effects.write(connection, moved)
+        committed()
+        self._deleted()
+
+    async def _locked(self, connection: Connection, key: Key, check: Check) -> Contact:
+        contact = await contacts.get_locked(connection, *key)
+        if contact is None:
+            raise not_found()
+        check(contact)
+        return contact
+
+    async def _decide(
+        self, connection: Connection, before: Contact, change: ConsentChange | None, now: datetime
+    ) -> tuple[Changed | None, bool]:
+        """What becomes of the consent, and whether the registry knew the contact."""
+        if change is None:
+            return None, False
+        (registered,) = await opt_outs.entries(connection, [address_of(before)])
+        decided = decide(before.consent, change, now=now, registered=registered)
+        if isinstance(decided, Refused):
+            raise refusal_of(decided)
+        return decided, registered is not None
+
+    async def _groups(self, connection: Connection, contact: Contact, given: Values) -> Groups:
+        key = (contact.organization_id, contact.env, contact.id)
+        if "debtor_groups" not in given:
+            return (await debtor_groups.of_contacts(connection, key[0], key[1], [contact.id])).get(contact.id, ())
+        groups = debtor_groups.with_ids(given["debtor_groups"] or (), self._ids)
+        await debtor_groups.remove(connection, *key)
+        await debtor_groups.insert(connection, key[0], key[1], [(contact.id, groups)])
+        return groups
+
+    async def _is_registered(self, connection: Connection, address: Address) -> bool:
+        (entry,) = await opt_outs.entries(connection, [address])
+        return entry is not None
+
+    async def _register(
+        self,
+        connection: Connection,
+        address: Address,
+        refusal: Changed,
+        now: datetime,
+        outcome: Outcome,
+        *,
+        alone: bool,
+    ) -> None:
+        """Write the registry's entry; `alone`: no contact has the address, so that nothing else tells of it."""
+        source, reason = refusal.after.source, refusal.after.revoked_reason
+        await opt_outs.enter(connection, [(address, refusal.at, source)])
+        if not alone:
+            return
+        event = contact_events.opted_out(
+            address.organization_id, address.env, None,
+            phone=address.phone, source=source, at=refusal.at, reason=reason,
+        )  # fmt: skip
+        await self._consents.tell(connection, [event], outcome)
+        await self._consents.withdraw(connection, address.recipients(), now, outcome)
+
+
+async def _require_company(connection: Connection, contact: Contact) -> None:
+    wanted = [str(contact.company_id)]
+    if not await companies.existing(connection, contact.organization_id, contact.env, wanted):
+        raise no_such_company()
+
+
+def _touched(before: Contact, after: Contact, given: Values) -> Contact:
+    """The same contact as another value when only its debt groups change: that, too, is a new revision."""
+    return replace(after, revision=before.revision + 1) if "debtor_groups" in given else after
+
+
+async def _save(connection: Connection, before: Contact, after: Contact, now: datetime) -> Contact:
+    try:
+        return await contacts.save(connection, before, after, now)
+    except asyncpg.UniqueViolationError:
+        raise taken(by_phone=False) from None

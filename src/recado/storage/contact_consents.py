@@ -1,0 +1,80 @@
+"""The history of contacts' consent: one row for each change, in the transaction that makes it (C12.5.2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recado.domain.consent import Changed, ConsentStatus
+from recado.storage.audit import Actor
+from recado.storage.contacts import Contact
+from recado.storage.rows import Executor, columns, reader
+from recado.storage.sql import load
+
+SQL = load("contact_consents")
+
+MOST_SHOWN = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class ConsentEntry:
+    """One change. `at`: of the consent or refusal; `date_given`: the caller named it; `from_status` None: at birth."""
+
+    from_status: ConsentStatus | None
+    to_status: ConsentStatus
+    at: datetime
+    date_given: bool
+    source: str | None
+    ip: str | None = field(repr=False)
+    user_agent: str | None = field(repr=False)
+    reason: str | None = field(repr=False)
+    actor_type: str | None
+    actor_id: str | None
+    recorded_at: datetime
+
+
+read = reader(ConsentEntry, from_status=ConsentStatus, to_status=ConsentStatus)
+
+
+async def append(connection: Executor, changes: Sequence[tuple[Contact, Changed, Actor]]) -> None:
+    """Record changes and who made them; each contact is given as it is stored after its change.
+
+    A repeat adds nothing.
+    """
+    rows = [
+        (
+            contact.organization_id,
+            contact.env,
+            contact.id,
+            contact.revision,
+            None if contact.revision == 1 else changed.before.value,
+            changed.after.status.value,
+            changed.at,
+            changed.date_given,
+            changed.after.source,
+            changed.after.ip,
+            changed.after.user_agent,
+            changed.after.revoked_reason,
+            actor.type,
+            actor.id,
+            contact.updated_at,
+        )
+        for contact, changed, actor in changes
+    ]
+    if rows:
+        await connection.execute(SQL.append, *columns(rows, 15))
+
+
+async def of_contact(executor: Executor, contact: Contact) -> list[ConsentEntry]:
+    """Newest first, the last 1,000."""
+    rows = await executor.fetch(SQL.of_contact, contact.organization_id, contact.env, contact.id, MOST_SHOWN)
+    return [read(row) for row in rows]
+
+
+async def forget(connection: Executor, contact: Contact) -> None:
+    """Remove the history of a contact that is deleted (C12.6)."""
+    await connection.execute(SQL.forget, contact.organization_id, contact.env, contact.id)
+
+
+async def purge(executor: Executor, before: datetime) -> None:
+    """Remove what was recorded before a moment (C32: five years)."""
+    await executor.execute(SQL.purge, before)

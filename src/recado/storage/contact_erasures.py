@@ -1,0 +1,69 @@
+"""What messages of deleted contacts lose (C12.6): recipients are masked for good, content is emptied, in blocks."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from recado.storage.postgres import Connection, Database
+from recado.storage.rows import Executor
+from recado.storage.sql import load
+
+SQL = load("contact_erasures")
+
+BLOCK = 1_000  # messages in a commit
+AGAIN = timedelta(minutes=5)  # while one of them is being sent
+
+Key = tuple[str, str, str]
+"""Organization, environment, contact."""
+
+
+@dataclass(frozen=True, slots=True)
+class Erasure:
+    """One contact's, as far as it is done."""
+
+    key: Key
+    after_id: str
+
+
+async def begin(connection: Executor, key: Key, now: datetime) -> None:
+    """Note, in the transaction of the deletion, what is left to do."""
+    await connection.execute(SQL.begin, *key, now)
+
+
+async def due(executor: Executor, now: datetime, limit: int) -> list[Erasure]:
+    rows = await executor.fetch(SQL.due, now, limit)
+    return [Erasure((row["organization_id"], row["env"], row["contact_id"]), row["after_id"]) for row in rows]
+
+
+async def block(
+    db: Database, erasure: Erasure, now: datetime, *, mask: Callable[[str, str], str], limit: int = BLOCK
+) -> Erasure | None:
+    """Erase the next messages in one commit; None when nothing more can be done now.
+
+    `mask`: from channel and recipient to what is kept. A message on its way keeps its recipient until it is settled:
+    the contact is looked at again later.
+    """
+    async with db.transaction() as connection:
+        rows = await connection.fetch(SQL.block, *erasure.key, erasure.after_id, limit)
+        if not rows:
+            await _finish(connection, erasure, now)
+            return None
+        settled = [row for row in rows if row["settled"]]
+        await connection.execute(
+            SQL.erase,
+            *erasure.key[:2],
+            [row["channel"] for row in settled],
+            [row["id"] for row in settled],
+            [mask(row["channel"], row["recipient"]) for row in settled],
+        )
+        after_id = rows[-1]["id"]
+        await connection.execute(SQL.advance, *erasure.key, after_id)
+    return Erasure(erasure.key, after_id)
+
+
+async def _finish(connection: Connection, erasure: Erasure, now: datetime) -> None:
+    """Done, unless a message was on its way: then from the beginning, later."""
+    if await connection.fetchval(SQL.left, *erasure.key):
+        await connection.execute(SQL.again, *erasure.key, now + AGAIN)
+    else:
+        await connection.execute(SQL.end, *erasure.key)

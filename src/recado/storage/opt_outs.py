@@ -1,0 +1,78 @@
+"""The opt-out registry (C12.5.8): phones and addresses, by hash, that asked for nothing more. It outlives contacts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recado.domain.consent import OptOut
+from recado.domain.contact import email_hash, email_key
+from recado.domain.phones import phone_hash, recipient_hash
+from recado.storage.rows import Executor, columns
+from recado.storage.sql import load
+
+SQL = load("opt_outs")
+
+PHONE, EMAIL = "phone", "email"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Whom the registry may know: a canonical phone, an e-mail address, or both."""
+
+    organization_id: str
+    env: str
+    phone: str | None = field(default=None, repr=False)
+    email: str | None = field(default=None, repr=False)
+
+    def names(self) -> list[tuple[str, bytes]]:
+        """Kind and hash of each of its entries."""
+        found = []
+        if self.phone is not None:
+            found.append((PHONE, phone_hash(self.organization_id, self.phone)))
+        if self.email is not None:
+            found.append((EMAIL, email_hash(self.organization_id, self.email)))
+        return found
+
+    def recipients(self) -> list[tuple[str, str, int]]:
+        """Whom queued messages go to: organization, environment, `recipient_hash`; empty without a phone."""
+        if self.phone is None:
+            return []
+        return [(self.organization_id, self.env, recipient_hash(self.organization_id, self.phone))]
+
+
+async def entries(executor: Executor, addresses: Sequence[Address]) -> list[OptOut | None]:
+    """What the registry says of each: of its phone or its e-mail address, the later refusal."""
+    named = [(n, a.organization_id, a.env, kind, hashed) for n, a in enumerate(addresses) for kind, hashed in a.names()]
+    found: list[OptOut | None] = [None] * len(addresses)
+    if not named:
+        return found
+    numbers, organizations, envs, kinds, hashes = (list(column) for column in zip(*named, strict=True))
+    for row in await executor.fetch(SQL.entries, numbers, organizations, envs, kinds, hashes):
+        known = found[row["n"]]
+        if known is None or known.at < row["at"]:
+            found[row["n"]] = OptOut(row["at"], row["source"])
+    return found
+
+
+async def enter(connection: Executor, refusals: Sequence[tuple[Address, datetime, str | None]]) -> None:
+    """Record refusals: whose, when, and from where. Of an entry that is there already the later date stays."""
+    rows: dict[tuple[str, str, str, bytes], tuple[datetime, str | None]] = {}
+    for address, at, source in refusals:
+        for name in address.names():
+            key = (address.organization_id, address.env, *name)
+            if key not in rows or rows[key][0] < at:
+                rows[key] = (at, source)
+    if rows:
+        await connection.execute(SQL.enter, *columns([(*key, *rows[key]) for key in sorted(rows)], 6))
+
+
+async def leave(connection: Executor, address: Address, contact_id: str) -> None:
+    """A contact consents again. An address stays while another contact with it refuses."""
+    for kind, hashed in sorted(address.names()):
+        if kind == PHONE:
+            await connection.execute(SQL.leave, address.organization_id, address.env, kind, hashed)
+        else:
+            key = email_key(address.email or "")
+            await connection.execute(
+                SQL.leave_unless_shared, address.organization_id, address.env, kind, hashed, key, contact_id
+            )

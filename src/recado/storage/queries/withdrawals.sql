@@ -1,0 +1,36 @@
+-- As everywhere, `dispatch` is touched first: its row is what a claim in progress locks.
+
+-- name: opted_out
+with withdrawn as (
+    delete from dispatch d
+    using unnest($1::text[], $2::text[], $3::bigint[]) as g (organization_id, env, consent_hash)
+    where
+        d.organization_id = g.organization_id and d.env = g.env and d.consent_hash = g.consent_hash
+        and d.claimed_epoch is null
+    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
+)
+update messages m
+set status = 'failed', failed_at = $4, last_error = $5, updated_at = $4
+from withdrawn w
+where
+    m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
+    and m.status = any($6::text[])
+returning m.organization_id, m.env, m.id, m.channel, w.coins, w.price_kind, w.owner, w.campaign_id;
+
+-- name: of_contact
+with queued as materialized (
+    select id from messages where organization_id = $1 and env = $2 and contact_id = $3 and status = any($6::text[])
+),
+withdrawn as (
+    delete from dispatch d
+    using queued q
+    where d.organization_id = $1 and d.env = $2 and d.id = q.id and d.claimed_epoch is null
+    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
+)
+update messages m
+set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
+from withdrawn w
+where
+    m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
+    and m.status = any($6::text[])
+returning m.organization_id, m.env, m.id, m.channel, w.coins, w.price_kind, w.owner, w.campaign_id;
