@@ -51,6 +51,7 @@ from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
 from recado.http.routes.sessions import session_routes
+from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
@@ -85,6 +86,7 @@ class Application:
         self._system: ActorSystem | None = None
         self._server: HttpServer | None = None
         self.made: NewOrganization | None = None
+        self.owner_password: str | None = None
         self.routes: tuple[Route, ...] = ()
 
     @property
@@ -99,6 +101,7 @@ class Application:
             running.push_async_callback(self._installation.stop)
             await self._installation.start()
             self.made = self._installation.made
+            self.owner_password = self._installation.owner_password
             await ensure_partitions(self._installation.database, self._clock.now())
             providers = chatapp_providers(self._settings, self._clock)
             for provider in providers.values():
@@ -221,6 +224,7 @@ class Application:
             *number_health_routes(health=HealthReader(db, clock=clock, refresh=refresh)),
             *number_usage_routes(database=db, organizations=directories.organizations),
             *template_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, sync=sync, changed=changed),
+            *static_list_routes(database=db, ids=ids),
             *sandbox_inbound_routes(database=db, numbers=directories.numbers, receiver=system.receipts),
             *sandbox_record_routes(database=db, ids=ids, changed=changed),
             *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=changed),

@@ -37,6 +37,7 @@ from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
+from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.template_models import TemplateOut
 from recado.http.routes.templates import template_routes
 from recado.http.routes.wallet_models import CreditOut, LedgerEntryOut, TopUpOut, WalletOut
@@ -101,6 +102,7 @@ def routes() -> tuple[Route, ...]:
         *template_routes(
             database=nothing, ids=nothing, keys=nothing, provider_for=nothing, sync=nothing, changed=nothing
         ),
+        *static_list_routes(database=nothing, ids=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(database=nothing, ids=nothing, random_bytes=nothing, changed=nothing),

@@ -42,6 +42,7 @@ from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.sessions import session_routes
+from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
@@ -242,6 +243,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),
         *number_usage_routes(database=database, organizations=directories.organizations),
         *template_routes(**providing, sync=sync),
+        *static_list_routes(database=database, ids=ids),
         *sandbox_record_routes(**resources),
         *billing_routes(**resources, cursors=Cursors(CursorSigner(b"c" * 32)), prices=directories.prices),
         *webhook_routes(**resources, keys=key_ring, guard=guard, actors=webhooks, random_bytes=os.urandom),
