@@ -181,16 +181,21 @@ class Api:
         body: Any = None,
         *,
         key: str | None = None,
+        token: str | None = None,
         timeout: float = 30.0,
         **query: str | int,
     ) -> Any:
+        """`key`: of idempotency. `token`: the credential of another caller."""
         assert self._session is not None
         async with self._session.request(
             method,
             self._url + path,
             json=body,
             params=query,
-            headers={} if key is None else {"Idempotency-Key": key},
+            headers={
+                **({} if key is None else {"Idempotency-Key": key}),
+                **({} if token is None else {"Authorization": f"Bearer {token}"}),
+            },
             timeout=aiohttp.ClientTimeout(total=timeout),
         ) as answer:
             content = await answer.json(content_type=None) if answer.status != 204 else None

@@ -12,21 +12,28 @@ from recado.config.errors import SettingsError
 from recado.config.secrets import Keys, load_keys
 from recado.config.settings import Settings
 from recado.domain.clock import Clock
-from recado.domain.ids import IdSource
-from recado.storage import audit
+from recado.domain.ids import IdSource, base62
+from recado.storage import accounts, audit
 from recado.storage.crypto import KeyRing
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.migrate import migrate, pending
 from recado.storage.organizations import NewOrganization, all_organizations, create_organization
+from recado.storage.passwords import Passwords
 from recado.storage.postgres import Database
 
 T = TypeVar("T")
 
 FIRST_ORGANIZATION = "Demonstration"
+FIRST_OWNER = "owner@demonstration.invalid"  # nobody's: the operator invites people with addresses
+PASSWORD_LENGTH = 20  # characters
 
 
 class Installation:
-    """Open while started. `made`: what this start put into an empty embedded database, its keys' tokens included."""
+    """Open while started.
+
+    `made`: what this start put into an empty embedded database, its keys' tokens included; `owner_password`: with which
+    its owner signs in.
+    """
 
     def __init__(
         self,
@@ -44,6 +51,7 @@ class Installation:
         self.ids = IdSource(clock, random.Random(random_bytes(32)))  # noqa: S311 - ids are unique, not secret
         self.applied: list[str] = []
         self.made: NewOrganization | None = None
+        self.owner_password: str | None = None
         self._sizes = (pool_size, hot_size)
         self._keys: Keys | None = None
         self._key_ring: KeyRing | None = None
@@ -102,14 +110,26 @@ class Installation:
     async def _fill_when_empty(self) -> NewOrganization | None:
         if await all_organizations(self.database):
             return None
+        password = base62(int.from_bytes(self.random_bytes(32), "big"), PASSWORD_LENGTH)
+        password_hash = await Passwords(self.random_bytes).hash(password)
         async with self.database.transaction() as connection:
             # Two first commands at once: the second waits here, and then finds the organization.
             await connection.execute("lock table organizations in share row exclusive mode")
             if await all_organizations(connection):
                 return None
+            now = self.clock.now()
             made = await create_organization(
-                connection, self.ids, name=FIRST_ORGANIZATION, now=self.clock.now(), random_bytes=self.random_bytes
+                connection,
+                self.ids,
+                name=FIRST_ORGANIZATION,
+                now=now,
+                random_bytes=self.random_bytes,
+                owner_email=FIRST_OWNER,
             )
+            if made.owner is not None and await accounts.accept(
+                connection, made.owner[1], password_hash=password_hash, now=now
+            ):
+                self.owner_password = password
             await audit.write(
                 connection,
                 self.ids,

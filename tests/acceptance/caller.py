@@ -29,6 +29,7 @@ class Request:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     raw: bytes | None = None  # instead of `body`
+    token: str | None = None  # of the one credential with which it succeeds, where that is not the tenant's
 
     @property
     def content(self) -> bytes | None:

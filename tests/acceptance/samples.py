@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.acceptance.caller import Request
 from tests.acceptance.served import BRIDGE_SECRET
-from tests.acceptance.tenants import CAMPAIGN, CUSTOMER, Tenant, later, template, webhook
+from tests.acceptance.tenants import CAMPAIGN, CUSTOMER, PASSWORD, Tenant, later, template, webhook
 from tests.program import Api
 
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
@@ -41,7 +41,7 @@ def new(word: str) -> str:
 @sample(
     "getHealth", "getReadiness", "getOpenApiDocument", "getDocs",
     "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
-    "listCampaigns", "listBatches",
+    "listCampaigns", "listBatches", "listAccounts",
     "getWallet", "getPrices", "listLedger", "listTopUps",
 )  # fmt: skip
 async def nothing(api: Api, tenant: Tenant) -> Request:
@@ -244,7 +244,7 @@ async def settings(api: Api, tenant: Tenant) -> Request:
 
 @sample("createOrganization")
 async def organization(api: Api, tenant: Tenant) -> Request:
-    return Request(body={"name": new("Organization ")})
+    return Request(body={"name": new("Organization "), "ownerEmail": f"{new('owner')}@example.com"})
 
 
 @sample("administerOrganization")
@@ -276,6 +276,55 @@ async def key_change(api: Api, tenant: Tenant) -> Request:
 @sample("rotateApiKey")
 async def rotation(api: Api, tenant: Tenant) -> Request:
     return Request((await spare_key(api, tenant)).path, body={"graceSeconds": 60})
+
+
+# Accounts and sessions ----------------------------------------------------------------------------------------------
+
+
+def person() -> dict[str, Any]:
+    return {"name": "A person", "email": f"{new('person')}@example.com", "role": "analyst"}
+
+
+async def invited(api: Api, tenant: Tenant) -> Any:
+    return await api.call("POST", "/v2/accounts", person(), token=tenant.sessions["test"])
+
+
+@sample("createAccount")
+async def new_account(api: Api, tenant: Tenant) -> Request:
+    return Request(body=person())
+
+
+@sample("disableAccount", "inviteAccount")
+async def invited_account(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await invited(api, tenant))["id"]})
+
+
+@sample("updateAccount")
+async def account_change(api: Api, tenant: Tenant) -> Request:
+    return Request((await invited_account(api, tenant)).path, body={"name": new("Renamed "), "role": "operator"})
+
+
+@sample("acceptInvite")
+async def acceptance(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"token": (await invited(api, tenant))["inviteToken"], "password": PASSWORD})
+
+
+async def signer(api: Api, tenant: Tenant) -> dict[str, str]:
+    """With what a new person signs in."""
+    account = await invited(api, tenant)
+    await api.call("POST", "/v2/accounts/accept-invite", {"token": account["inviteToken"], "password": PASSWORD})
+    return {"email": account["email"], "password": PASSWORD}
+
+
+@sample("createSession")
+async def sign_in(api: Api, tenant: Tenant) -> Request:
+    return Request(body=await signer(api, tenant))
+
+
+@sample("endSession")
+async def session(api: Api, tenant: Tenant) -> Request:
+    signed_in = await api.call("POST", "/v2/sessions", await signer(api, tenant))
+    return Request(token=signed_in["tokens"]["test"])
 
 
 # Wallet -------------------------------------------------------------------------------------------------------------

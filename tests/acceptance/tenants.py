@@ -4,21 +4,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import quote
 
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.ids import API_KEY, BATCH, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
+from recado.domain.ids import (
+    ACCOUNT,
+    API_KEY,
+    BATCH,
+    DELIVERY,
+    MESSAGE,
+    NUMBER,
+    ORGANIZATION,
+    TEMPLATE,
+    TOP_UP,
+    WEBHOOK,
+)
+from recado.http.route import Route
 
 CAMPAIGN = "campaign"  # the callers' own tag: no id of the service, and so without a prefix
 CUSTOMER = "+5511987650000"
 """The sandbox delivers to this phone, and reads."""
+PASSWORD = "the owner's password"
 
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """One organization in test. `live`: the token of its key of the other environment. `ids`: one of each kind it owns.
-    `others`: by operation, the path of another record with a list under it.
+    """One organization in test. `live`: the token of its key of the other environment. `sessions`: tokens of its owner,
+    by environment. `ids`: one of each kind it owns. `others`: by operation, the path of another record with a list
+    under it.
 
     What `ids` names stays as it is; what an operation consumes is made for it.
     """
@@ -26,16 +41,29 @@ class Tenant:
     organization_id: str
     token: str
     live: str
+    sessions: Mapping[str, str]
     ids: Mapping[str, str]
     others: Mapping[str, Mapping[str, str]]
+
+    def credential(self, route: Route, env: str = "test") -> str:
+        """The token with which it calls an operation: a session's where a key would not do."""
+        if route.session_only:
+            return self.sessions[env]
+        return self.token if env == "test" else self.live
 
 
 async def settle(url: str, admin_token: str, name: str) -> Tenant:
     """A new organization, with at least two of everything that is listed, when nothing of it moves any more."""
     async with Api(url, admin_token) as administrator:
-        made = await administrator.call("POST", "/v2/admin/organizations", {"name": name})
+        body = {"name": name, "ownerEmail": f"{quote(name)}@example.com"}
+        made = await administrator.call("POST", "/v2/admin/organizations", body)
     keys = made["keys"]
     async with Api(url, keys["test"]["token"]) as api:
+        await api.call("POST", "/v2/accounts/accept-invite", {"token": made["inviteToken"], "password": PASSWORD})
+        sign_in = {"email": body["ownerEmail"], "password": PASSWORD}
+        sessions = (await api.call("POST", "/v2/sessions", sign_in))["tokens"]
+        person = {"name": "Invited", "email": f"invited.{sign_in['email']}", "role": "analyst"}
+        invited = await api.call("POST", "/v2/accounts", person, token=sessions["test"])
         number = (await api.call("GET", "/numbers"))["items"][0]
         await api.number(f"another of {name}")
         templates = [await api.call("POST", "/v2/templates", template(number["id"], f"first{n}")) for n in range(2)]
@@ -68,6 +96,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         CAMPAIGN: campaigns[0],
         BATCH: batches[0]["id"],
         ORGANIZATION: made["id"],
+        ACCOUNT: invited["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],
@@ -77,7 +106,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         DELIVERY: deliveries[0]["deliveryId"],
     }
     others = {"listWebhookDeliveries": {"id": hooks[1]["id"]}}
-    return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], ids, others)
+    return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
 
 
 def template(number_id: str, name: str) -> dict[str, Any]:

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 import pytest
 from tests.acceptance.caller import Request, never
-from tests.acceptance.samples import SAMPLES
+from tests.acceptance.samples import SAMPLES, new
 from tests.acceptance.served import ADMIN_TOKEN
+from tests.acceptance.tenants import PASSWORD
 from tests.acceptance.walk import Walk
 
-from recado.domain.scopes import KEY_SCOPES, implied
+from recado.domain.account import ANALYST_SCOPES
+from recado.domain.ids import ACCOUNT
+from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES, implied
 from recado.http.route import Access
 
 SCOPES = {
@@ -25,13 +28,17 @@ SCOPES = {
     "org:write": "updateOrganization",
     "apikeys:read": "listApiKeys getApiKey",
     "apikeys:write": "createApiKey updateApiKey rotateApiKey revokeApiKey",
+    "accounts:read": "listAccounts",
+    "accounts:write": "createAccount updateAccount disableAccount inviteAccount",
     "audit:read": "listAudit",
+    "": "endSession",
     "wallet:read": "getWallet getPrices listLedger listTopUps getTopUp",
     "wallet:write": "updateWallet createTopUp",
     "webhooks:read": "listWebhooks getWebhook listWebhookDeliveries getWebhookDelivery",
     "webhooks:write": "createWebhook updateWebhook deleteWebhook rotateWebhook testWebhook "
     "replayWebhook replayWebhookDelivery",
 }
+SHARED_BY_ENVIRONMENTS = {ACCOUNT}
 CLASSES = {
     "createBatch": "bulk",
     "createMessage": "send",
@@ -65,10 +72,7 @@ async def test_every_sample_succeeds_as_the_document_says(walk: Walk, subtests: 
     for route in walk.table:
         with subtests.test(route.operation_id):
             answer = await walk.call(route, await walk.fresh(route))
-            if route.session_only:
-                assert (answer.status, answer.code) == (403, "SESSION_ONLY")
-            else:
-                assert answer.status in (route.responses or {200}), answer.body
+            assert answer.status in (route.responses or {200}), answer.body
 
 
 async def test_without_a_valid_credential_nothing_is_told_or_done(walk: Walk, subtests: pytest.Subtests) -> None:
@@ -120,11 +124,41 @@ async def test_a_key_without_the_scope_is_refused_before_anything_is_read(
         await walk.api.call("DELETE", f"/v2/api-keys/{key['id']}")
 
 
+async def test_a_session_without_the_scope_is_refused_before_anything_is_read(
+    walk: Walk, subtests: pytest.Subtests
+) -> None:
+    token = await session_of(walk, "analyst")
+    lacking = ALL_SCOPES - ANALYST_SCOPES
+    for route in walk.routes(lambda route: route.scope in lacking, Access.KEY):
+        request = replace(await walk.some(route), **RUBBISH)
+        with subtests.test(route.operation_id):
+            async with walk.unchanged():
+                answer = await walk.call(route, request, token)
+            assert (answer.status, answer.code) == (403, "SCOPE_REQUIRED")
+            assert answer.body["meta"] == {"requiredScope": route.scope}
+
+
+async def test_what_takes_a_key_takes_a_session_too(walk: Walk, subtests: pytest.Subtests) -> None:
+    for route in walk.routes(lambda route: not route.session_only, Access.KEY):
+        with subtests.test(route.operation_id):
+            answer = await walk.call(route, await walk.fresh(route), walk.mine.sessions["test"])
+            assert answer.status in route.responses, answer.body
+
+
+async def session_of(walk: Walk, role: str) -> str:
+    """The token of a session of a new account."""
+    person = {"name": "Someone", "email": f"{new('someone')}@example.com", "role": role}
+    made = await walk.api.call("POST", "/v2/accounts", person, token=walk.mine.sessions["test"])
+    await walk.api.call("POST", "/v2/accounts/accept-invite", {"token": made["inviteToken"], "password": PASSWORD})
+    signed_in = await walk.api.call("POST", "/v2/sessions", {"email": person["email"], "password": PASSWORD})
+    return str(signed_in["tokens"]["test"])
+
+
 async def test_ids_of_others_answer_exactly_like_ids_that_never_were(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in walk.open_routes(lambda route: route.path_ids):
         good = await walk.some(route)
         for name, prefix in route.path_ids.items():
-            live = walk.mine.live if route.access is Access.KEY else None
+            live = walk.mine.credential(route, "live") if route.access is Access.KEY else None
             asked: dict[str, tuple[str, str | None]] = {
                 "of another form": ("nothing", None),
                 "too short": (good.path[name][:-1], None),
@@ -135,7 +169,7 @@ async def test_ids_of_others_answer_exactly_like_ids_that_never_were(walk: Walk,
             }
             if route.access is Access.KEY:
                 asked["of another organization"] = (walk.foreign.ids[prefix], None)
-            else:
+            if route.access is not Access.KEY or prefix in SHARED_BY_ENVIRONMENTS:
                 del asked["of the other environment"]
             async with walk.unchanged():
                 missing = await walk.call(route, good, path={**good.path, name: never(prefix)})

@@ -10,8 +10,8 @@ from tests.acceptance.walk import Walk
 
 from recado.http.route import Route
 
-# Entries about the organization itself stand in the audit of both environments (C24.5).
-SHARED_BY_ENVIRONMENTS = {"listAudit"}
+# Accounts, and entries about the organization itself, belong to both environments (C2.2, C24.5).
+SHARED_BY_ENVIRONMENTS = {"listAccounts", "listAudit"}
 PERIOD = {"from": "2026-01-02T00:00:00Z", "to": "2026-01-01T00:00:00Z"}
 
 
@@ -98,8 +98,12 @@ async def test_unknown_parameters_are_ignored(walk: Walk, subtests: pytest.Subte
 
 
 async def test_a_list_holds_each_of_its_own_once_and_nothing_of_others(walk: Walk, subtests: pytest.Subtests) -> None:
-    owners = {"mine": walk.mine.token, "live": walk.mine.live, "foreign": walk.foreign.token}
     for route in walk.open_routes(is_list):
+        owners = {
+            "mine": walk.mine.credential(route),
+            "live": walk.mine.credential(route, "live"),
+            "foreign": walk.foreign.credential(route),
+        }
         with subtests.test(route.operation_id):
             # A list under a record is asked for under a record of each owner's; the other environment has none.
             ids_of = {"mine": walk.mine.ids, "foreign": walk.foreign.ids}
@@ -182,7 +186,10 @@ async def test_a_cursor_is_good_for_its_list_filters_organization_and_environmen
             "in other signs": ("é" + cursor, None),
             **{f"of {other}": (cursors[other], None) for other in cursors if other != route.operation_id},
         }
-        elsewhere = {"from another organization": walk.foreign.token, "from the other environment": walk.mine.live}
+        elsewhere = {
+            "from another organization": walk.foreign.credential(route),
+            "from the other environment": walk.mine.credential(route, "live"),
+        }
         wrong |= {name: (cursor, token) for name, token in elsewhere.items()}
         for name, (value, token) in wrong.items():
             with subtests.test(route.operation_id, cursor=name):

@@ -11,7 +11,7 @@ from tests.acceptance.walk import Walk
 from recado.http.route import Idempotency, Route
 
 JSON = {"Content-Type": "application/json"}
-SHOWN_ONCE = {"token", "secret"}
+SHOWN_ONCE = {"token", "secret", "inviteToken"}
 LONG = f'"{"9" * 40}"'
 
 

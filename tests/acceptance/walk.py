@@ -16,7 +16,11 @@ from tests.waiting import until
 from recado.http.route import Access, Route
 
 # Columns that the service writes by itself, whatever callers do.
-_RESTLESS = {"api_keys": ["last_used_at"], "numbers": ["verify_at", "last_provider_sync_at"]}
+_RESTLESS = {
+    "api_keys": ["last_used_at"],
+    "numbers": ["verify_at", "last_provider_sync_at"],
+    "sessions": ["last_used_at"],
+}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -44,8 +48,8 @@ class Walk:
         return [route for route in self.table if wanted(route) and (not access or route.access in access)]
 
     def open_routes(self, wanted: Callable[[Route], Any] = lambda _: True) -> list[Route]:
-        """Those `wanted` ones that a key or the administrator gets past the credential with."""
-        return [route for route in self.routes(wanted, Access.KEY, Access.ADMIN) if not route.session_only]
+        """Those `wanted` ones that a key, a session or the administrator gets past the credential with."""
+        return self.routes(wanted, Access.KEY, Access.ADMIN)
 
     def described(self, route: Route) -> Any:
         """The operation in the OpenAPI document."""
@@ -66,7 +70,7 @@ class Walk:
 
     def token(self, route: Route) -> str | None:
         """The credential with which the first organization succeeds."""
-        return {Access.KEY: self.mine.token, Access.ADMIN: ADMIN_TOKEN}.get(route.access)
+        return {Access.KEY: self.mine.credential(route), Access.ADMIN: ADMIN_TOKEN}.get(route.access)
 
     async def fresh(self, route: Route) -> Request:
         """A request that succeeds, once."""
@@ -82,7 +86,7 @@ class Walk:
 
     async def call(self, route: Route, request: Request, token: str | None = None, **changed: Any) -> Answer:
         """Send the request with other parts `changed` in it."""
-        return await self.caller.call(route, replace(request, **changed), token or self.token(route))
+        return await self.caller.call(route, replace(request, **changed), token or request.token or self.token(route))
 
     @asynccontextmanager
     async def unchanged(self) -> AsyncIterator[None]:

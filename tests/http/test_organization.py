@@ -8,6 +8,7 @@ import pytest
 from recado.domain.changes import OrganizationChanged
 
 ADMIN = "the administrator of the tests"
+NEW = {"name": "Third", "ownerEmail": "third@example.com"}
 
 
 async def test_the_organization_is_read_with_its_defaults(api: Any) -> None:
@@ -111,7 +112,7 @@ async def test_a_change_to_the_same_values_raises_no_revision(api: Any) -> None:
 
 
 async def test_the_administrator_makes_an_organization_with_keys_and_a_sandbox_number(api: Any) -> None:
-    answer = await api.post("/v2/admin/organizations", {"name": "Third"}, token=ADMIN)
+    answer = await api.post("/v2/admin/organizations", NEW, token=ADMIN)
     assert answer.status == 201
     assert answer.body["name"] == "Third"
     test, live = answer.body["keys"]["test"], answer.body["keys"]["live"]
@@ -123,21 +124,38 @@ async def test_the_administrator_makes_an_organization_with_keys_and_a_sandbox_n
     ]
     assert numbers[0]["rateLimit"] == {"perSecond": 80, "perDay": 100_000}
     assert (await api.get("/numbers", token=live["token"])).body == {"items": [], "total": 0}
+    accepted = await api.post(
+        "/v2/accounts/accept-invite",
+        {"token": answer.body["inviteToken"], "password": "long enough, this one"},
+        token="",
+    )
+    assert (accepted.body["role"], accepted.body["email"]) == ("owner", NEW["ownerEmail"])
+    owner_id = accepted.body["id"]
     audit = (await api.get("/v2/audit", token=test["token"])).body["items"]
     assert [(e["actor"]["type"], e["action"], e["targetId"]) for e in audit] == [
+        ("account", "account.accept", owner_id),
         ("admin", "organization.create", answer.body["id"]),
+        ("admin", "pii_full.grant", owner_id),
+        ("admin", "account.create", owner_id),
         ("admin", "pii_full.grant", test["id"]),
         ("admin", "api_key.create", test["id"]),
     ]
 
 
+async def test_an_organization_whose_owner_has_an_account_elsewhere_is_not_made(api: Any) -> None:
+    assert (await api.post("/v2/admin/organizations", NEW, token=ADMIN)).status == 201
+    again = await api.post("/v2/admin/organizations", NEW | {"name": "Fourth"}, token=ADMIN)
+    assert (again.status, again.code) == (409, "ACCOUNT_EMAIL_TAKEN")
+    assert await api.database.fetchval("select count(*) from organizations where name = 'Fourth'") == 0
+
+
 async def test_administration_takes_the_administrators_token_alone(api: Any) -> None:
-    assert (await api.post("/v2/admin/organizations", {"name": "X"})).status == 401
-    assert (await api.post("/v2/admin/organizations", {"name": "X"}, token="")).status == 401
+    assert (await api.post("/v2/admin/organizations", NEW)).status == 401
+    assert (await api.post("/v2/admin/organizations", NEW, token="")).status == 401
     assert (await api.get("/v2/organization", token=ADMIN)).status == 401
-    no_name = await api.post("/v2/admin/organizations", {}, token=ADMIN)
-    assert (no_name.status, no_name.body["errors"][0]["path"]) == (422, "/name")
-    guarded = await api.post("/v2/admin/organizations", {"name": "X"}, token=ADMIN, headers={"If-Match": "*"})
+    nothing = await api.post("/v2/admin/organizations", {}, token=ADMIN)
+    assert (nothing.status, [error["path"] for error in nothing.body["errors"]]) == (422, ["/name", "/ownerEmail"])
+    guarded = await api.post("/v2/admin/organizations", NEW, token=ADMIN, headers={"If-Match": "*"})
     assert guarded.status == 412
 
 

@@ -52,19 +52,22 @@ async def opened(settings: Settings) -> AsyncIterator[Installation]:
     await installation.start()
     try:
         if installation.made is not None:
-            for line in first_start_lines(installation.made):
+            for line in first_start_lines(installation.made, installation.owner_password):
                 print(line, file=sys.stderr)
         yield installation
     finally:
         await installation.stop()
 
 
-def first_start_lines(made: NewOrganization) -> list[str]:
-    """Return what an operator must see once: the tokens of the organization that the first start made."""
-    return [
+def first_start_lines(made: NewOrganization, owner_password: str | None) -> list[str]:
+    """Return what an operator must see once: keys and sign-in of the organization that the first start made."""
+    lines = [
         f"Made the organization {made.organization.name} ({made.organization.id}). These keys are shown only now:",
         *(f"  {env} key   {token}" for env, (_, token) in sorted(made.keys.items(), reverse=True)),
     ]
+    if made.owner is not None and owner_password is not None:
+        lines.append(f"  sign-in    {made.owner[0].email} with the password {owner_password}")
+    return lines
 
 
 async def chosen_organization(installation: Installation, wanted: str | None) -> Organization:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 import typer.main
 
-from recado.cli import doctor, keys, migrate, organizations, serve, version, wallet
+from recado.cli import accounts, doctor, keys, migrate, organizations, serve, version, wallet
 from recado.cli.errors import explain
 from recado.cli.loadtest import command as loadtest
 from recado.cli.simulator import command as simulator
@@ -25,6 +25,7 @@ serve.mount(app)
 migrate.mount(app)
 organizations.mount(app)
 keys.mount(app)
+accounts.mount(app)
 wallet.mount(app)
 doctor.mount(app)
 loadtest.mount(app)

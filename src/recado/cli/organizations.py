@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+from recado.cli.accounts import checked_email, print_invitation
 from recado.cli.common import DataDir, Json, opened, print_json, print_table, read_settings, run_async
 from recado.cli.errors import CommandError
 from recado.config.settings import Settings
@@ -21,13 +22,21 @@ def mount(app: typer.Typer) -> None:
         epilog="Example: recado org create --name 'Padaria Central'",
         no_args_is_help=True,
     )
-    group.command("create", epilog="Example: recado org create --name 'Padaria Central' --json")(create)
+    group.command("create", epilog="Example: recado org create --name 'Padaria Central' --owner-email ana@example.com")(
+        create
+    )
     group.command("list", epilog="Example: recado org list")(list_all)
     app.add_typer(group, name="org")
 
 
 def create(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What the organization is called.")],
+    owner_email: Annotated[
+        str | None,
+        typer.Option(
+            "--owner-email", metavar="EMAIL", help="Whom to invite as its owner; without, nobody can sign in to it yet."
+        ),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
@@ -35,15 +44,20 @@ def create(
     name = name.strip()
     if not 1 <= len(name) <= NAME_LIMIT or "\x00" in name:
         raise CommandError(f"--name must have 1 to {NAME_LIMIT} characters")
-    made = run_async(_create(read_settings(data_dir), name))
+    if owner_email is not None:
+        owner_email = checked_email(owner_email, "--owner-email")
+    made = run_async(_create(read_settings(data_dir), name, owner_email))
     if as_json:
         keys = {env: {"id": key.id, "token": token} for env, (key, token) in made.keys.items()}
-        print_json({**_shown(made.organization), "keys": keys, "numberId": made.number.id})
+        invited = {"accountId": made.owner[0].id, "inviteToken": made.owner[1]} if made.owner else {}
+        print_json({**_shown(made.organization), "keys": keys, "numberId": made.number.id, **invited})
         return
     print(f"{made.organization.id}  {made.organization.name}")
     print("These keys are shown only now:")
     for env, (_, token) in made.keys.items():
         print(f"  {env}  {token}")
+    if made.owner is not None:
+        print_invitation(*made.owner)
 
 
 def list_all(data_dir: DataDir = None, as_json: Json = False) -> None:
@@ -59,7 +73,7 @@ def list_all(data_dir: DataDir = None, as_json: Json = False) -> None:
     )
 
 
-async def _create(settings: Settings, name: str) -> NewOrganization:
+async def _create(settings: Settings, name: str, owner_email: str | None) -> NewOrganization:
     async with opened(settings) as installation, installation.database.transaction() as connection:
         made = await create_organization(
             connection,
@@ -67,6 +81,7 @@ async def _create(settings: Settings, name: str) -> NewOrganization:
             name=name,
             now=installation.clock.now(),
             random_bytes=installation.random_bytes,
+            owner_email=owner_email,
         )
         await audit.write(
             connection,

@@ -99,6 +99,6 @@ def _welcome(settings: Settings, application: "Application") -> None:
     address = application.address
     lines = [f"Recado serves {address}", f"Documentation {address}/docs"]
     if application.made is not None:
-        lines += first_start_lines(application.made)
+        lines += first_start_lines(application.made, application.owner_password)
     print("\n".join(lines), flush=True)
     sys.stdout.flush()

@@ -1,14 +1,16 @@
 """Organizations: their settings, and what a new one is born with (C2.2, C24.1)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 
+from recado.domain.account import Role
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.ids import ORGANIZATION, IdSource, created_at
 from recado.domain.scopes import KEY_SCOPES
-from recado.storage import api_keys, audit, ledger, numbers
+from recado.storage import accounts, api_keys, audit, ledger, numbers
+from recado.storage.accounts import Account
 from recado.storage.api_keys import ApiKey
 from recado.storage.audit import Actor
 from recado.storage.directory import Directory
@@ -22,6 +24,7 @@ ACTIVE, SUSPENDED = "active", "suspended"
 DEFAULT_TIME_ZONE = "America/Sao_Paulo"
 DEFAULT_COUNTRY = "BR"
 ENVIRONMENTS = ("live", "test")
+OWNER_NAME = "Owner"
 SANDBOX_PHONE = "+15555550100"  # reserved for fiction: nobody can be called by mistake
 
 
@@ -57,11 +60,15 @@ class Organization:
 
 @dataclass(frozen=True, slots=True)
 class NewOrganization:
-    """What `create_organization` made. `keys`: by environment, each with its token, which is shown once."""
+    """What `create_organization` made. `keys`: by environment, each with its token, which is shown once.
+
+    `owner`: the invited owner, if there is one, with the token of its invitation, shown once too.
+    """
 
     organization: Organization
-    keys: Mapping[str, tuple[ApiKey, str]]
+    keys: Mapping[str, tuple[ApiKey, str]] = field(repr=False)
     number: Number
+    owner: tuple[Account, str] | None = field(default=None, repr=False)
 
 
 read = reader(Organization, opt_out_keywords=tuple, opt_in_keywords=tuple)
@@ -75,11 +82,13 @@ async def create_organization(
     now: datetime,
     random_bytes: Callable[[int], bytes],
     actor: Actor = audit.SYSTEM,
+    owner_email: str | None = None,
 ) -> NewOrganization:
     """Make an organization with a key and a wallet per environment and a connected sandbox number (C2.2).
 
-    To be run in one transaction. The keys hold every scope that a key may hold; the audit tells of them, the caller
-    writes its entry for the organization itself.
+    To be run in one transaction. The keys hold every scope that a key may hold; the audit tells of them and of the
+    owner who is invited; the caller writes its entry for the organization itself. Raises `Problem`
+    ACCOUNT_EMAIL_TAKEN.
     """
     organization = read(
         await connection.fetchrow(SQL.insert, ids.new(ORGANIZATION), name, DEFAULT_TIME_ZONE, DEFAULT_COUNTRY, now)
@@ -107,7 +116,24 @@ async def create_organization(
         connection,
         numbers.sandbox_number(ids, organization_id=organization.id, display_phone=SANDBOX_PHONE, now=now),
     )
-    return NewOrganization(organization, keys, number)
+    if owner_email is None:
+        return NewOrganization(organization, keys, number)
+    account, token = await accounts.create(
+        connection,
+        ids,
+        organization_id=organization.id,
+        name=OWNER_NAME,
+        email=owner_email,
+        role=Role.OWNER,
+        now=now,
+        random_bytes=random_bytes,
+        invited_by_id=actor.id,
+    )
+    for action in ("account.create", "pii_full.grant"):
+        await audit.write(
+            connection, ids, actor, action, organization_id=organization.id, env=None, target_id=account.id
+        )
+    return NewOrganization(organization, keys, number, (account, token))
 
 
 async def get(executor: Executor, organization_id: str) -> Organization | None:

@@ -90,7 +90,8 @@ async def newcomer(service: Service, admin: Api) -> AsyncIterator[Newcomer]:
     async with AsyncExitStack() as open_callers:
 
         async def make() -> tuple[str, Customer]:
-            made = await admin.call("POST", "/v2/admin/organizations", {"name": "Newcomer"})
+            body = {"name": "Newcomer", "ownerEmail": f"{secrets.token_hex(8)}@example.com"}
+            made = await admin.call("POST", "/v2/admin/organizations", body)
             caller = await open_callers.enter_async_context(Api(service.url, made["keys"]["test"]["token"]))
             return made["id"], await Customer.arrive(caller)
 

@@ -24,8 +24,9 @@ async def test_the_log_of_a_run_holds_no_phone_no_text_no_key_and_no_secret(tmp_
             customer = await Customer.arrive(api)
             await api.call("PATCH", f"/numbers/{customer.number_id}", {"accessToken": access_token})
             display_phone = (await api.call("GET", f"/numbers/{customer.number_id}"))["displayPhone"]
-            made = await admin.call("POST", "/v2/admin/organizations", {"name": "Another"})
-            tokens = [each["token"] for each in made["keys"].values()]
+            owner = "another.owner@example.com"
+            made = await admin.call("POST", "/v2/admin/organizations", {"name": "Another", "ownerEmail": owner})
+            tokens = [made["inviteToken"], *(each["token"] for each in made["keys"].values())]
             await _write(customer, people[0], text)
             sent = [await customer.send(person, templateVars=[variable]) for person in people]
             await customer.reaches(sent[0], "read")
@@ -37,7 +38,7 @@ async def test_the_log_of_a_run_holds_no_phone_no_text_no_key_and_no_secret(tmp_
         postgres_log = tmp_path / "postgres.log"
         postgres_log.write_bytes(service.cluster().log.read_bytes())
 
-    private = [*(person[1:] for person in people), display_phone[1:], text, variable, malformed]
+    private = [*(person[1:] for person in people), owner, display_phone[1:], text, variable, malformed]
     assert found_in_logs([service.log, postgres_log], [*private, token, admin_token, access_token, *tokens]) == []
 
 

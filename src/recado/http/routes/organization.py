@@ -69,6 +69,7 @@ class OrganizationOperations:
                 now=call.now,
                 random_bytes=self._random_bytes,
                 actor=actor_of(call),
+                owner_email=call.body.owner_email,
             )
             await audit.write(
                 connection,
@@ -81,6 +82,8 @@ class OrganizationOperations:
             )
         keys = {env: {**key_view(key, call.now), "token": token} for env, (key, token) in new.keys.items()}
         body = {**organization_view(new.organization), "keys": keys}
+        if new.owner is not None:
+            body["inviteToken"] = new.owner[1]
         return Reply(201, body, revision=new.organization.revision)
 
     async def _change(
@@ -190,11 +193,12 @@ def organization_routes(
             handler=operations.admin_create,
             operation_id="createOrganization",
             summary="Create an organization",
-            description="It has one key for each environment and a sandbox number. The tokens are shown once.",
+            description="It has keys, a sandbox number and an invited owner. Their tokens are shown once.",
             tag="Administration",
             access=Access.ADMIN,
             body=OrganizationCreate,
             responses={201: NewOrganizationOut},
+            errors=(409,),
             versioned=True,
             creates=True,
         ),

@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, Field, model_validator
 
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.routes.account_models import Email
 from recado.http.routes.api_key_models import IssuedKey
 from recado.storage.organizations import Organization
 from recado.storage.price_overrides import Override
@@ -71,9 +72,10 @@ class OrganizationPatch(PatchModel):
 
 
 class OrganizationCreate(ApiModel):
-    """A new organization."""
+    """A new organization, and the e-mail address of the person who is invited as its owner."""
 
     name: Name
+    owner_email: Email
 
 
 class PriceOverride(ApiModel):
@@ -128,6 +130,7 @@ class NewOrganizationOut(OrganizationOut):
     """An organization just made."""
 
     keys: FirstKeys
+    invite_token: str = Field(description="With it, the owner chooses a password. It holds for 72 hours.")
 
 
 def overrides_view(overrides: Mapping[str, Override]) -> dict[str, Any]:
