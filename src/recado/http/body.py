@@ -1,6 +1,7 @@
 """Reads a request's body into memory: within its limit, and only from a client that keeps sending (C2.3.6, C31)."""
 
 import asyncio
+from collections.abc import AsyncIterator
 
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestPayloadError
@@ -21,9 +22,7 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
 
     A body that arrived together with its head is taken without waiting.
     """
-    declared = request.headers.get("Content-Length")
-    if declared is not None and int(declared) > limit:
-        raise too_large(limit)
+    _check_declared(request, limit)
     payload = request.content
     try:
         if payload.is_eof():
@@ -44,7 +43,36 @@ async def read_body(request: BaseRequest, limit: int, clock: Clock) -> bytes:
     except ConnectionError as error:
         raise ClientLeft from error
     except RequestPayloadError:
-        raise Problem("BAD_REQUEST", "The body does not have the form that its headers announce.") from None
+        raise _malformed() from None
+
+
+async def body_chunks(request: BaseRequest, limit: int, clock: Clock) -> AsyncIterator[bytes]:
+    """Give the body as it arrives; the same refusals as `read_body`."""
+    _check_declared(request, limit)
+    payload = request.content
+    if not payload.is_eof():
+        _continue(request)
+    size = 0
+    try:
+        while chunk := await _next_chunk(payload, clock):
+            size += len(chunk)
+            if size > limit:
+                raise too_large(limit)
+            yield chunk
+    except ConnectionError as error:
+        raise ClientLeft from error
+    except RequestPayloadError:
+        raise _malformed() from None
+
+
+def _check_declared(request: BaseRequest, limit: int) -> None:
+    declared = request.headers.get("Content-Length")
+    if declared is not None and int(declared) > limit:
+        raise too_large(limit)
+
+
+def _malformed() -> Problem:
+    return Problem("BAD_REQUEST", "The body does not have the form that its headers announce.")
 
 
 def too_large(limit: int) -> Problem:

@@ -11,6 +11,7 @@ from recado.domain.errors import Problem
 from recado.http.middleware.client_ip import ClientAddresses
 from recado.http.middleware.rate_limits import Bucket
 from recado.http.principal import Principal
+from recado.http.spool import Spool
 
 __all__ = ["ANY_REVISION", "Call", "IdempotencyKey", "Principal"]
 
@@ -42,7 +43,7 @@ class Call:
 
     __slots__ = (
         "_addresses", "body", "bucket", "headers", "idempotency", "if_match", "method", "now", "path", "peer",
-        "principal", "query", "raw_body", "request_id", "resource", "target",
+        "principal", "query", "raw_body", "request_id", "resource", "spool", "target",
     )  # fmt: skip
 
     def __init__(
@@ -70,6 +71,7 @@ class Call:
         self.query: Any = None
         self.body: Any = None
         self.raw_body = b""
+        self.spool: Spool | None = None
         self.resource: Any = None
         self.idempotency: IdempotencyKey | None = None
         self.if_match: _AnyRevision | tuple[int, ...] | None = None

@@ -29,6 +29,7 @@ from recado.http.principal import ACCOUNT, NOBODY
 from recado.http.reply import Reply, StreamReply
 from recado.http.route import Access, Idempotency, Route
 from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
+from recado.http.spool import Spooler, media_type_of
 
 Observer = Callable[[str, int, float], None]
 
@@ -50,6 +51,7 @@ class Dispatcher:
         answers: Answers,
         addresses: ClientAddresses,
         administrator: Administrator,
+        spooler: Spooler,
         observe: Observer | None = None,
     ) -> None:
         self._router = Router((route.method, route.path, Operation(route)) for route in routes)
@@ -63,6 +65,7 @@ class Dispatcher:
         self._new_id = ids.new
         self._answers = answers
         self._addresses = addresses
+        self._spooler = spooler
         self._observe = observe
 
     async def handle(self, request: BaseRequest) -> web.StreamResponse:
@@ -87,6 +90,9 @@ class Dispatcher:
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a handler is answered with 500
             self._report(operation, call, error)
             reply = self._answers.problem(Problem("INTERNAL_ERROR", "The request could not be completed."), call)
+        finally:
+            if call.spool is not None:
+                call.spool.close()
         if operation is not None and operation.rate_class == PUBLIC and reply.status == 404:
             self._limiter.of_address(call.client_ip, PUBLIC, started).take(started)
         if self._observe is not None:
@@ -176,6 +182,9 @@ class Dispatcher:
             call.raw_body = await read_body(request, route.body_limit, self._clock)
             if operation.body is not None:
                 body = _parse(operation, call)
+        elif operation.spooled:
+            media_type = media_type_of(call.headers.get("Content-Type"), operation.spooled)
+            call.spool = await self._spooler.read(request, route.body_limit, media_type)
         if operation.query is not None:
             call.query = operation.query.parse(query)
         if operation.path_ids and not ids_are_formed(operation.path_ids, call.path):
@@ -184,7 +193,8 @@ class Dispatcher:
             call.resource = await operation.load(call)
         if given_key is None:
             return await self._finish(operation, call, body)
-        key = key_of(call, given_key, query, body.canonical if body is not None else call.raw_body)
+        content = body.canonical if body is not None else call.raw_body
+        key = key_of(call, given_key, query, content if call.spool is None else call.spool.digest)
         if not operation.keeps_answers:
             call.idempotency = key
             return await self._finish(operation, call, body)

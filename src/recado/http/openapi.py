@@ -74,7 +74,7 @@ class _Schemas:
     def __init__(self, routes: Sequence[Route]) -> None:
         wanted: dict[tuple[type[BaseModel], Mode], None] = {}
         for route in routes:
-            for model in (route.query, route.body):
+            for model in (route.query, route.body, *route.spooled.values()):
                 if model is not None:
                     wanted[model, "validation"] = None
             for answer in route.responses.values():
@@ -151,6 +151,12 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
             "required": not route.body_optional,
             "content": {"application/json": {"schema": schemas.ref(route.body, "validation")}},
         }
+    elif route.spooled:
+        content = {
+            media_type: {"schema": {"type": "string"} if model is None else schemas.ref(model, "validation")}
+            for media_type, model in route.spooled.items()
+        }
+        found["requestBody"] = {"required": True, "content": content}
     elif route.raw_body:
         found["requestBody"] = {"required": True, "content": {"*/*": {"schema": {}}}}
     found["responses"] = _responses(route, schemas)

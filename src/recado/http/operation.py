@@ -12,7 +12,7 @@ class Operation:
 
     __slots__ = (
         "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "load", "path_ids",
-        "query", "rate_class", "route", "scope", "versioned", "writes",
+        "query", "rate_class", "route", "scope", "spooled", "versioned", "writes",
     )  # fmt: skip
 
     def __init__(self, route: Route) -> None:
@@ -26,6 +26,7 @@ class Operation:
         self.query = QueryParser(route.query, route.bad_query_status) if route.query is not None else None
         self.body: type[BaseModel] | None = route.body
         self.has_body = route.body is not None or route.raw_body
+        self.spooled = frozenset(route.spooled)
         self.idempotency = route.idempotency is not Idempotency.NONE
         self.keeps_answers = route.idempotency is Idempotency.ACCEPTED
         self.path_ids = route.path_ids
@@ -45,8 +46,8 @@ def _check(route: Route) -> None:
         raise ValueError(f"{where} is no POST of a caller that an idempotency key could belong to")
     if unknown := [name for name in route.path_ids if "{" + name + "}" not in route.path]:
         raise ValueError(f"{where} has no parameter {unknown[0]}")
-    if route.body is not None and route.raw_body:
-        raise ValueError(f"{where} cannot both be parsed and be left raw")
+    if (route.body is not None) + route.raw_body + bool(route.spooled) > 1:
+        raise ValueError(f"{where} takes its body in one way: parsed, left raw, or spooled")
 
 
 def statuses(route: Route) -> tuple[int, ...]:
@@ -68,6 +69,8 @@ def statuses(route: Route) -> tuple[int, ...]:
         found |= {408, 413, 415, 422, route.bad_body_status}
     elif route.raw_body:
         found |= {408, 413}
+    elif route.spooled:
+        found |= {408, 413, 415, 422}
     if route.idempotency is not Idempotency.NONE:
         found |= {409, 422}
     if route.creates or (route.versioned and route.method != "GET"):

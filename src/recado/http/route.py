@@ -54,6 +54,8 @@ class Route:
     body: type[BaseModel] | None = None
     body_optional: bool = False
     raw_body: bool = False  # the handler reads `call.raw_body` itself: any Content-Type
+    # The body goes to a file, `call.spool`, and is of one of these media types; a model describes what it holds.
+    spooled: Mapping[str, type[BaseModel] | None] = field(default_factory=dict)
     body_limit: int = MIB
     responses: Mapping[int, type[BaseModel] | None] = field(default_factory=dict)
     response_types: Mapping[int, str] = field(default_factory=dict)  # media types that are not JSON

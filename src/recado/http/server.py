@@ -21,6 +21,7 @@ from recado.http.middleware.rate_limits import Limit, RateLimiter
 from recado.http.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.rendering import WireResponse, head
 from recado.http.route import Route
+from recado.http.spool import Spooler
 
 DRAIN_SECONDS = 20.0
 LOOK_SECONDS = 1.0
@@ -33,7 +34,8 @@ class HttpServer:
     """A service with `start()` and `stop()`, both safe to call twice.
 
     `host` and `port` (0: any free one, see `port`), or `socket_path` for a Unix socket. `limits`: refill per second and
-    capacity of every class of C6.1. Raises OSError when the address cannot be used.
+    capacity of every class of C6.1. `spool_folder`: where large bodies wait while they are read; None for the system's
+    own. Raises OSError when the address cannot be used.
     """
 
     def __init__(
@@ -52,6 +54,7 @@ class HttpServer:
         admin_token: str | None = None,
         trusted_proxies: Sequence[Network] = (),
         gateways: int = 1,
+        spool_folder: Path | None = None,
         observe: Observer | None = None,
     ) -> None:
         self._clock = clock
@@ -72,6 +75,7 @@ class HttpServer:
             answers=self._answers,
             addresses=ClientAddresses(trusted_proxies),
             administrator=Administrator(admin_token),
+            spooler=Spooler(spool_folder, clock),
             observe=observe,
         )
         self._host = host

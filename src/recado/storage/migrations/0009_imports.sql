@@ -28,13 +28,13 @@ create table contact_imports (
 create index contact_imports_open on contact_imports (id) where status = 'processing';
 create index contact_imports_age on contact_imports (id);
 
--- Rows that are not written yet, a thousand in a block; a block goes in the commit that writes its rows. JSON and NDJSON: a row
--- is a line of JSON. CSV: an array of arrays of cells.
+-- Rows that are not written yet, up to a thousand in a block; a block goes in the commit that writes its rows. JSON and NDJSON:
+-- a row is a line of JSON. CSV: an array of arrays of cells.
 create table contact_import_blocks (
     organization_id id not null,
     import_id id not null,
-    number integer not null,
+    first_row integer not null, -- from 1
     rows bytea not null,
-    primary key (organization_id, import_id, number)
+    primary key (organization_id, import_id, first_row)
 );
 alter table contact_import_blocks alter column rows set storage external; -- written once, read once: not worth compressing

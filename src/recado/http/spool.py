@@ -1,0 +1,80 @@
+"""Large bodies: kept in a file without a name while they are read, so that memory holds a piece of them only.
+
+The file is gone with its last use, also when the process is killed.
+"""
+
+import tempfile
+from collections.abc import Collection
+from contextlib import aclosing
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Final
+
+from aiohttp.web_request import BaseRequest
+
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem, Unavailable
+from recado.http.body import body_chunks
+
+MOST_AT_ONCE: Final = 32
+IN_MEMORY: Final = 1024 * 1024  # bytes; a smaller body needs no file
+
+
+class Spool:
+    """A body that has arrived. `digest`: its SHA-256. `file` stands at its beginning."""
+
+    __slots__ = ("_spooler", "digest", "file", "media_type", "size")
+
+    def __init__(self, spooler: "Spooler", file: IO[bytes], media_type: str, size: int, digest: bytes) -> None:
+        self._spooler = spooler
+        self.file = file
+        self.media_type = media_type
+        self.size = size
+        self.digest = digest
+
+    def close(self) -> None:
+        """Forget the body."""
+        self.file.close()
+        self._spooler.open -= 1
+
+
+class Spooler:
+    """Keeps the bodies of an HTTP server, 32 at a time."""
+
+    def __init__(self, folder: Path | None, clock: Clock) -> None:
+        self._folder = None if folder is None else str(folder)
+        self._clock = clock
+        self.open = 0
+
+    async def read(self, request: BaseRequest, limit: int, media_type: str) -> Spool:
+        """Return the body of `request`; the refusals of `read_body`, and 503 when there is no room for it."""
+        if self.open >= MOST_AT_ONCE:
+            raise Unavailable("Too many large bodies are being read; try again shortly.")
+        self.open += 1
+        size, digest = 0, sha256()
+        file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=self._folder)  # noqa: SIM115 - closed by the spool
+        try:
+            async with aclosing(body_chunks(request, limit, self._clock)) as chunks:  # type: ignore[type-var]
+                async for chunk in chunks:
+                    file.write(chunk)
+                    digest.update(chunk)
+                    size += len(chunk)
+            file.seek(0)
+        except BaseException as error:
+            file.close()
+            self.open -= 1
+            if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+                raise Unavailable("There is no room for the body at the moment.") from None
+            raise
+        return Spool(self, file, media_type, size, digest.digest())
+
+
+def media_type_of(header: str | None, allowed: Collection[str]) -> str:
+    """Return the media type that a `Content-Type` names; UNSUPPORTED_MEDIA_TYPE (415) unless allowed, and in UTF-8."""
+    media_type, _, parameters = (header or "").partition(";")
+    name = media_type.strip().lower()
+    charset = parameters.replace(" ", "").replace('"', "").lower()
+    named = charset.rpartition("charset=")[2] if "charset=" in charset else ""
+    if name not in allowed or named.partition(";")[0] not in {"", "utf-8", "utf8"}:
+        raise Problem("UNSUPPORTED_MEDIA_TYPE", f"The body must be sent as {', '.join(sorted(allowed))}, in UTF-8.")
+    return name
