@@ -4,7 +4,7 @@ A body is read once by a strict parser; what is validated and fingerprinted is i
 same document.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_origin
 from urllib.parse import parse_qsl
 
@@ -59,10 +59,10 @@ def validate_body(model: type[BaseModel], body: JsonBody, bad_status: int) -> Ba
     try:
         return model.__pydantic_validator__.validate_json(body.canonical)  # type: ignore[no-any-return]
     except ValidationError as error:
-        raise _invalid(from_body(error, body.document), bad_status) from None
+        raise invalid_body(from_body(error, body.document), bad_status) from None
 
 
-def _invalid(errors: list[FieldError], status: int) -> Problem:
+def invalid_body(errors: Sequence[FieldError], status: int) -> Problem:
     """The problem for a body that does not fit: under the one code that all its errors share, if it has this status."""
     codes = {error.code for error in errors}
     code = codes.pop() if len(codes) == 1 else ""

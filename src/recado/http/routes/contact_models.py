@@ -1,0 +1,304 @@
+"""Bodies and parameters of the operations on contacts (C12.1, C12.2).
+
+What callers send is described here and read by `domain/contact_input.py`, which an import uses as well: the models pass
+the document on as it came.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from recado.domain.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentStatus
+from recado.domain.contact import (
+    INTEGRATIONS,
+    MOST_ATTRIBUTES,
+    MOST_EMAIL,
+    MOST_EXTERNAL_ID,
+    MOST_GROUP_PHONES,
+    MOST_GROUPS,
+    MOST_NAME,
+    MOST_QUERY,
+    MOST_TAG,
+    MOST_TAGS,
+    CompanyRole,
+    DebtStatus,
+)
+from recado.domain.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENCE
+from recado.http.models import ApiModel, QueryInt, Timestamp
+from recado.http.paging import MOST_SKIPPED, CursorQuery, Page, PageQuery
+
+_VALUE = {
+    "anyOf": [
+        {"type": ["string", "number", "boolean", "null"]},
+        {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 50},
+    ]
+}
+_ATTRIBUTES = {
+    "type": "object",
+    "maxProperties": MOST_ATTRIBUTES,
+    "propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_.-]{0,63}$"},
+    "additionalProperties": _VALUE,
+}
+_INTEGRATION_IDS = {
+    "type": "object",
+    "properties": {name: {"type": ["string", "null"], "maxLength": MOST_EXTERNAL_ID} for name in INTEGRATIONS},
+}
+
+Id = Annotated[str, Field(min_length=1, max_length=64)]
+Phone = Annotated[str, Field(min_length=1, examples=["+5511987654321"])]
+Tag = Annotated[str, Field(min_length=1, max_length=MOST_TAG)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
+Attributes = Annotated[Any, Field(json_schema_extra=_ATTRIBUTES)]
+IntegrationIds = Annotated[Any, Field(json_schema_extra=_INTEGRATION_IDS)]
+Source = Literal["manual", "import", "api", "webhook"]
+GivenSource = Literal["manual", "import", "api"]
+
+
+class DebtGroupIn(ApiModel):
+    """A debt group; its `id` is kept when it is sent."""
+
+    id: Id | None = None
+    company: Annotated[str, Field(min_length=1, max_length=MOST_COMPANY)]
+    phones: Annotated[list[Phone], Field(min_length=1, max_length=MOST_GROUP_PHONES)]
+    amount_cents: Annotated[int, Field(ge=0, le=MOST_CENTS)] | None = None
+    status: DebtStatus | None = None
+    reference: Annotated[str, Field(min_length=1, max_length=MOST_REFERENCE)] | None = None
+
+
+class OptInChange(ApiModel):
+    """A change of consent. The dates count for API keys; of a session, address and user agent are the request's."""
+
+    status: ConsentStatus
+    source: Annotated[str, Field(max_length=MOST_SOURCE)] | None = None
+    at: Timestamp | None = None
+    ip: Annotated[str, Field(max_length=45)] | None = None
+    user_agent: Annotated[str, Field(max_length=MOST_USER_AGENT)] | None = None
+    revoked_at: Timestamp | None = None
+    revoked_reason: Annotated[str, Field(max_length=MOST_REASON)] | None = None
+
+
+class ContactInput(ApiModel):
+    """What a contact may be given, at birth and later."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME)] | None = None
+    email: Annotated[str, Field(max_length=MOST_EMAIL, json_schema_extra={"format": "email"})] | None = None
+    avatar_url: Annotated[
+        str, Field(max_length=65_536, description="http(s) without user info, or a picture as a data URI.")
+    ] | None = None  # fmt: skip
+    cpf: Annotated[str, Field(description="With or without mask. Stored encrypted, never given back.")] | None = None
+    cnpj: Annotated[str, Field(description="With or without mask; letters allowed.")] | None = None
+    birth_date: Annotated[str, Field(json_schema_extra={"format": "date"})] | None = None
+    external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
+    external_ids: IntegrationIds = None
+    company_id: Annotated[str, Field(min_length=1, max_length=64, description="Prefix emp_")] | None = None
+    papel_na_empresa: CompanyRole | None = None
+    debtor_groups: Annotated[list[DebtGroupIn], Field(max_length=MOST_GROUPS)] | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_it_came(cls, document: Any, _: Callable[[Any], Any]) -> Any:
+        return document
+
+
+class ContactCreate(ContactInput):
+    """A new contact."""
+
+    phone: Phone
+    attributes: Attributes = None
+    tags: Tags | None = None
+    opt_in: OptInChange | None = None
+    source: GivenSource | None = None
+
+
+class ContactPatch(ContactInput):
+    """A change: an absent field stays, `null` clears it. `attributes` and `externalIds` merge key by key."""
+
+    phone: Annotated[str, Field(description="Only the one that the contact has.")] = ""
+    attributes: Attributes = Field(default_factory=dict)
+    remove_attributes: list[str] | None = None
+    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS, description="In place of all.")] = Field(
+        default_factory=list
+    )
+    add_tags: Tags | None = None
+    remove_tags: Tags | None = None
+    opt_in: OptInChange = Field(default_factory=lambda: OptInChange(status=ConsentStatus.UNKNOWN))
+    source: Annotated[Source, Field(description="Only the one that the contact has.")] = "manual"
+
+
+class OptOut(ApiModel):
+    """Who wants nothing more: exactly one of the four."""
+
+    contact_id: Id | None = None
+    external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
+    phone: Phone | None = None
+    email: Annotated[str, Field(min_length=1, max_length=MOST_EMAIL)] | None = None
+    at: Timestamp | None = None
+    reason: Annotated[str, Field(min_length=1, max_length=MOST_REASON)] | None = None
+    source: Annotated[str, Field(min_length=1, max_length=MOST_SOURCE)] | None = None
+
+
+class OptedOutResult(ApiModel):
+    """What the opt-out did."""
+
+    contact_id: str | None
+    already_opted_out: bool
+    executions_cancelled: int
+    messages_withdrawn: int
+
+
+class ContactQuery(CursorQuery):
+    """Filters of the list of contacts."""
+
+    skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED, description="A cursor makes it void.")] = 0
+    tag: Annotated[str | None, Field(min_length=1, max_length=MOST_TAG)] = None
+    opt_in_status: ConsentStatus | None = None
+    source: Source | None = None
+    external_id: Annotated[str | None, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] = None
+    list_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    q: Annotated[
+        str | None,
+        Field(min_length=1, max_length=MOST_QUERY, description="Dropped, with a warning, without `pii:full`."),
+    ] = None
+    updated_since: Annotated[
+        Timestamp | None, Field(description="Inclusive; the list is then in the order of changes.")
+    ] = None
+    documento: Annotated[
+        str | None, Field(min_length=1, max_length=32, description="A CPF or CNPJ; sessions with `contacts:pii` only.")
+    ] = None
+
+
+class DebtorGroupQuery(PageQuery):
+    """Filters of the list of debt groups."""
+
+    status: DebtStatus | None = None
+    company: Annotated[str | None, Field(min_length=1, max_length=MOST_COMPANY, description="A part of it.")] = None
+    contact_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+
+
+class DebtGroupOut(ApiModel):
+    """A debt group of a contact; its phones are masked without `pii:full`."""
+
+    id: str
+    company: str
+    phones: list[str]
+    amount_cents: int | None = None
+    status: DebtStatus | None = None
+    reference: str | None = None
+
+
+class OwnedGroupOut(DebtGroupOut):
+    """A debt group, and whose it is."""
+
+    contact_id: str
+
+
+class DebtorGroupPage(Page[OwnedGroupOut]):
+    """Debt groups, newest first."""
+
+
+class OptInOut(ApiModel):
+    """What the contact consented to."""
+
+    status: ConsentStatus
+    source: str | None = None
+    at: Timestamp | None = None
+    ip: str | None = None
+    user_agent: str | None = None
+    revoked_at: Timestamp | None = None
+    revoked_reason: str | None = None
+
+
+class Documents(ApiModel):
+    """Documents, masked."""
+
+    cpf: str | None = None
+    cnpj: str | None = None
+    nascimento: str | None = None
+
+
+class ContactOut(ApiModel):
+    """A contact; its phone is masked without `pii:full`."""
+
+    id: str
+    organization_id: str
+    phone: str
+    phone_hash: str
+    name: str | None = None
+    email: str | None = None
+    avatar_url: str | None = None
+    chatapp_profile_name: str | None = None
+    cpf_cipher: str | None = None
+    cnpj_cipher: str | None = None
+    birth_date_cipher: str | None = None
+    attributes: dict[str, Any]
+    debtor_groups: list[DebtGroupOut] | None = None
+    tags: list[str]
+    opt_in: OptInOut
+    source: Source
+    external_id: str | None = None
+    external_ids: dict[str, str] | None = None
+    company_id: str | None = None
+    papel_na_empresa: CompanyRole | None = None
+    last_interaction_at: Timestamp | None = None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class ContactDetail(ContactOut):
+    """One contact."""
+
+    documentos: Documents | None = None
+
+
+class Warning(ApiModel):  # noqa: A001 - the name that it has in the answer
+    """A parameter that was not obeyed."""
+
+    code: Literal["FILTER_DROPPED"]
+    parameter: str
+    detail: str
+
+
+class ContactPage(Page[ContactOut]):
+    """Contacts, newest first."""
+
+    warnings: Annotated[list[Warning], Field(description="Absent when every filter was obeyed.")] = Field(
+        default_factory=list
+    )
+
+
+class ConsentOut(ApiModel):
+    """One change of consent. `from` is absent of the one that the contact was created with."""
+
+    from_: Annotated[ConsentStatus | None, Field(alias="from")] = None
+    to: ConsentStatus
+    at: Timestamp
+    data_informada: bool
+    source: str | None = None
+    ip: str | None = None
+    user_agent: str | None = None
+    revoked_reason: str | None = None
+    recorded_at: Timestamp
+
+
+class ConsentHistory(ApiModel):
+    """Newest first."""
+
+    items: list[ConsentOut]
+
+
+class ContactField(ApiModel):
+    """A field of contacts. `operators`: of segments; `journeyVariable`: how journeys name it."""
+
+    key: str
+    label: str
+    type: Literal["text", "number", "boolean", "list", "date", "mixed"]
+    origin: Literal["standard", "attribute"]
+    operators: list[str]
+    journey_variable: str
+
+
+class ContactFields(ApiModel):
+    """The standard fields, then the attributes in use, most used first."""
+
+    items: list[ContactField]

@@ -1,0 +1,198 @@
+"""Contacts: list, create, read, change, delete (C12.1 to C12.3, C12.6)."""
+
+from typing import Any, Final
+
+from recado.actors.contact_creation import ContactCreation, NewContact
+from recado.actors.contact_rules import new_contact
+from recado.actors.contacts import Contacts
+from recado.domain.consent import ConsentChange, with_request
+from recado.domain.contact_input import Given, read_changes, read_new
+from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
+from recado.domain.errors import not_found
+from recado.domain.ids import CONTACT, IdSource
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.operation import missing_scope
+from recado.http.paging import Cursors, envelope
+from recado.http.parsing import invalid_body
+from recado.http.principal import ACCOUNT
+from recado.http.reply import Reply
+from recado.http.routes.contact_models import ContactQuery
+from recado.http.routes.contact_view import contact_view, masked
+from recado.storage import contact_reads, contacts, debtor_groups
+from recado.storage.contact_reads import ContactFilter, ContactPage
+from recado.storage.contacts import Contact
+from recado.storage.debtor_groups import Groups
+from recado.storage.documents import Documents
+from recado.storage.postgres import Database
+
+PII: Final = "pii:full"
+DOCUMENTS: Final = "contacts:pii"
+LIST: Final = "listContacts"
+
+_DROPPED = {
+    "code": "FILTER_DROPPED",
+    "parameter": "q",
+    "detail": "The search looks into phones, and the credential lacks the scope pii:full.",
+}
+
+
+class ContactOperations:
+    """The handlers."""
+
+    def __init__(
+        self,
+        database: Database,
+        ids: IdSource,
+        documents: Documents,
+        creation: ContactCreation,
+        changes: Contacts,
+        cursors: Cursors,
+    ) -> None:
+        self._database = database
+        self._ids = ids
+        self._documents = documents
+        self._creation = creation
+        self._changes = changes
+        self._cursors = cursors
+
+    async def list(self, call: Call) -> Reply:
+        query: ContactQuery = call.query
+        dropped = query.q is not None and not call.can(PII)
+        page, groups = await self._page(call, query, None if dropped else query.q)
+        unmasked = call.can(PII)
+        items = [contact_view(each, groups.get(each.id, ()), unmasked=unmasked) for each in page.items]
+        cursor = self._cursors.write(call, LIST, _position(query, page.items[-1])) if page.more else None
+        body = envelope(items, page.total, estimated=page.estimated, next_cursor=cursor)
+        if dropped:
+            body["warnings"] = [_DROPPED]
+        return Reply(200, body)
+
+    async def create(self, call: Call) -> Reply:
+        principal = call.principal
+        given = _accepted(read_new(call.body, call.now.date()), call)
+        contact = new_contact(
+            given.values,
+            self._documents,
+            organization_id=principal.organization_id,
+            env=principal.env,
+            contact_id=self._ids.new(CONTACT),
+        )
+        groups = debtor_groups.with_ids(given.values.get("debtor_groups", ()), self._ids)
+        new = NewContact(contact, actor_of(call), consent_of(call, given), groups)
+        return _reply(call, await self._creation.create(new), groups, 201)
+
+    async def read(self, call: Call) -> Reply:
+        contact: Contact = call.resource
+        reply = _reply(call, contact, await self._groups(contact), 200)
+        ciphers = {CPF: contact.cpf_cipher, CNPJ: contact.cnpj_cipher, BIRTH_DATE: contact.birth_date_cipher}
+        documents = self._documents.masked(ciphers, organization_id=contact.organization_id, contact_id=contact.id)
+        if documents:
+            reply.body["documentos"] = documents
+        return reply
+
+    async def patch(self, call: Call) -> Reply:
+        found: Contact = call.resource
+        given = _accepted(read_changes(call.body, call.now.date()), call)
+        contact, groups = await self._changes.change(
+            (found.organization_id, found.env, found.id),
+            given.values,
+            consent_of(call, given),
+            by=actor_of(call),
+            now=call.now,
+            check=lambda current: call.check_revision(current.revision),
+        )
+        return _reply(call, contact, groups, 200)
+
+    async def delete(self, call: Call) -> Reply:
+        found: Contact = call.resource
+        await self._changes.delete(
+            (found.organization_id, found.env, found.id),
+            by=actor_of(call),
+            now=call.now,
+            check=lambda current: call.check_revision(current.revision),
+        )
+        return Reply(204)
+
+    async def replay(self, call: Call, status: int, body: Any) -> Reply:
+        """A kept answer, its phones masked for this caller."""
+        return Reply(status, body if call.can(PII) else masked(body))
+
+    async def find(self, call: Call) -> Contact:
+        """The contact of the path; 404."""
+        principal = call.principal
+        contact = await contacts.get(self._database, principal.organization_id, principal.env, call.path["id"])
+        if contact is None:
+            raise not_found()
+        return contact
+
+    async def _page(self, call: Call, query: ContactQuery, q: str | None) -> tuple[ContactPage, dict[str, Groups]]:
+        principal = call.principal
+        after = self._cursors.read(call, LIST)
+        document = None
+        if query.documento is not None:
+            if not call.can(DOCUMENTS):
+                raise missing_scope(DOCUMENTS)
+            document = self._documents.searched(
+                query.documento, organization_id=principal.organization_id, env=principal.env
+            )
+            if document is None:
+                return ContactPage([], 0, estimated=False, more=False), {}
+        wanted = ContactFilter(
+            organization_id=principal.organization_id,
+            env=principal.env,
+            tag=query.tag,
+            opt_in_status=query.opt_in_status,
+            source=query.source,
+            external_id=query.external_id,
+            list_id=query.list_id,
+            q=q,
+            document=document,
+            updated_since=query.updated_since,
+        )
+        page = await contact_reads.list_page(
+            self._database,
+            wanted,
+            limit=query.limit,
+            skip=query.skip if after is None else 0,
+            after=None if after is None else contact_reads.position(after),
+        )
+        ids = [contact.id for contact in page.items]
+        if not ids:
+            return page, {}
+        groups = await debtor_groups.of_contacts(self._database, principal.organization_id, principal.env, ids)
+        return page, groups
+
+    async def _groups(self, contact: Contact) -> Groups:
+        found = await debtor_groups.of_contacts(self._database, contact.organization_id, contact.env, [contact.id])
+        return found.get(contact.id, ())
+
+
+def consent_of(call: Call, given: Given) -> ConsentChange | None:
+    """The change of consent in a body; of a session its dates do not count (C12.5.1)."""
+    change: ConsentChange | None = given.values.get("opt_in")
+    return change if change is None else for_caller(call, change)
+
+
+def for_caller(call: Call, change: ConsentChange) -> ConsentChange:
+    """A change as this caller may ask for it."""
+    if call.principal.actor_type != ACCOUNT:
+        return change
+    return with_request(change, ip=call.client_ip, user_agent=call.headers.get("User-Agent"))
+
+
+def _accepted(given: Given, call: Call) -> Given:
+    if given.errors:
+        raise invalid_body(given.errors, 422)
+    return given
+
+
+def _position(query: ContactQuery, last: Contact) -> list[Any]:
+    if query.updated_since is None:
+        return [last.id]
+    return [last.updated_at.isoformat(), last.id]
+
+
+def _reply(call: Call, contact: Contact, groups: Groups, status: int) -> Reply:
+    view = contact_view(contact, groups, unmasked=True)
+    return Reply(status, view if call.can(PII) else masked(view), revision=contact.revision, stored=view)

@@ -1,0 +1,170 @@
+"""The operations on contacts and on what belongs to them (C12.1)."""
+
+from typing import Any
+
+from recado.actors.contact_creation import ContactCreation
+from recado.actors.contacts import Contacts
+from recado.domain.ids import CONTACT, IdSource
+from recado.http.paging import Cursors
+from recado.http.route import Idempotency, Route
+from recado.http.routes.contact_models import (
+    ConsentHistory,
+    ContactCreate,
+    ContactDetail,
+    ContactFields,
+    ContactOut,
+    ContactPage,
+    ContactPatch,
+    ContactQuery,
+    DebtorGroupPage,
+    DebtorGroupQuery,
+    OptedOutResult,
+    OptOut,
+)
+from recado.http.routes.contact_operations import LIST, ContactOperations
+from recado.http.routes.contact_records import ContactRecords
+from recado.storage.documents import Documents
+from recado.storage.postgres import Database
+
+TAG = "Contacts"
+
+
+def contact_routes(
+    *,
+    database: Database,
+    ids: IdSource,
+    documents: Documents,
+    creation: ContactCreation,
+    changes: Contacts,
+    cursors: Cursors,
+) -> tuple[Route, ...]:
+    """`creation` and `changes` write; lists and reads go to the database."""
+    operations = ContactOperations(database, ids, documents, creation, changes, cursors)
+    records = ContactRecords(database, changes)
+    read: dict[str, Any] = {"tag": TAG, "scope": "contacts:read", "rate_class": "read"}
+    write: dict[str, Any] = {"tag": TAG, "scope": "contacts:write", "rate_class": "write"}
+    one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": CONTACT}}
+    return (
+        Route(
+            method="GET",
+            path="/contacts",
+            handler=operations.list,
+            operation_id=LIST,
+            summary="List and search contacts, newest first",
+            description=(
+                "`q` looks for beginnings of words in name, profile name and e-mail, and for the beginning or the end "
+                "of phones; without `pii:full` it is dropped, and `warnings` says so. With `updatedSince` the list is "
+                "in the order of changes."
+            ),
+            query=ContactQuery,
+            responses={200: ContactPage},
+            errors=(503,),
+            **read,
+        ),
+        Route(
+            method="POST",
+            path="/contacts",
+            handler=operations.create,
+            operation_id="createContact",
+            summary="Create a contact",
+            description=(
+                "Phone and `externalId` are unique in the environment. A phone or address in the opt-out registry "
+                "makes the contact `denied`, unless it comes with a younger consent that names its source."
+            ),
+            body=ContactCreate,
+            responses={201: ContactOut},
+            errors=(409, 422),
+            idempotency=Idempotency.ACCEPTED,
+            replay=operations.replay,
+            versioned=True,
+            creates=True,
+            **write,
+        ),
+        Route(
+            method="POST",
+            path="/contacts/opt-out",
+            handler=records.opt_out,
+            operation_id="optOutContact",
+            summary="Record that somebody wants no more messages",
+            description=(
+                "Works for people who are no contact yet: the registry remembers the phone or address. Queued messages "
+                "that are subject to consent fail with `opted_out`."
+            ),
+            body=OptOut,
+            responses={200: OptedOutResult},
+            errors=(404, 422),
+            idempotency=Idempotency.ACCEPTED,
+            **write,
+        ),
+        Route(
+            method="GET",
+            path="/contacts/fields",
+            handler=records.fields,
+            operation_id="listContactFields",
+            summary="List the fields of contacts, and the attribute keys in use",
+            responses={200: ContactFields},
+            **read,
+        ),
+        Route(
+            method="GET",
+            path="/contacts/{id}",
+            handler=operations.read,
+            operation_id="getContact",
+            summary="Read a contact, with its documents masked",
+            responses={200: ContactDetail},
+            errors=(404,),
+            versioned=True,
+            **one,
+            **read,
+        ),
+        Route(
+            method="PATCH",
+            path="/contacts/{id}",
+            handler=operations.patch,
+            operation_id="updateContact",
+            summary="Change a contact",
+            body=ContactPatch,
+            responses={200: ContactOut},
+            errors=(404, 409, 422),
+            versioned=True,
+            **one,
+            **write,
+        ),
+        Route(
+            method="DELETE",
+            path="/contacts/{id}",
+            handler=operations.delete,
+            operation_id="deleteContact",
+            summary="Delete a contact for good",
+            description=(
+                "Queued messages to it are withdrawn; those that exist keep their history, with the recipient masked "
+                "and the content emptied. Its refusal stays in the opt-out registry."
+            ),
+            responses={204: None},
+            errors=(404,),
+            versioned=True,
+            **one,
+            **write,
+        ),
+        Route(
+            method="GET",
+            path="/contacts/{id}/consents",
+            handler=records.consents,
+            operation_id="listContactConsents",
+            summary="Read the history of a contact's consent, newest first",
+            responses={200: ConsentHistory},
+            errors=(404,),
+            **one,
+            **read,
+        ),
+        Route(
+            method="GET",
+            path="/v2/debtor-groups",
+            handler=records.groups,
+            operation_id="listDebtorGroups",
+            summary="List the debt groups of contacts, newest first",
+            query=DebtorGroupQuery,
+            responses={200: DebtorGroupPage},
+            **read,
+        ),
+    )

@@ -1,0 +1,160 @@
+"""Contacts in lists (C12.1): by filters and search, newest first or, to synchronize, by change.
+
+What is searched for may have few matches or a hundred thousand. They are counted first, up to 10,001: few are found
+through their index and sorted, many are met soon enough along the order of the list.
+"""
+
+import asyncio
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from recado.domain.contact import search_mark, search_query, tag_key
+from recado.domain.errors import Unavailable
+from recado.storage.compose import compose
+from recado.storage.contacts import Contact, read
+from recado.storage.rows import COUNTED_TO, Executor
+from recado.storage.sql import load
+
+SQL = load("contact_reads")
+
+READ_LIMIT = 5.0  # seconds that one list may take
+
+Query = tuple[str, list[Any]]
+Position = tuple[datetime | None, str]
+"""Where a page begins: after the contact with this change and id; the moment counts under `updated_since` only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContactFilter:
+    """What a list shows. `document`: a column of blind indexes and its value; `q`: as the caller typed it."""
+
+    organization_id: str
+    env: str
+    tag: str | None = None
+    opt_in_status: str | None = None
+    source: str | None = None
+    external_id: str | None = field(default=None, repr=False)
+    list_id: str | None = None
+    company_id: str | None = None
+    q: str | None = field(default=None, repr=False)
+    document: tuple[str, bytes] | None = field(default=None, repr=False)
+    updated_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ContactPage:
+    """`estimated`: there are more than 10,000 matches, and `total` says no more (C5.1). `more`: others follow."""
+
+    items: list[Contact]
+    total: int
+    estimated: bool
+    more: bool
+
+
+_NOTHING = ContactPage([], 0, estimated=False, more=False)
+
+
+async def list_page(
+    executor: Executor, wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None
+) -> ContactPage:
+    """One page: newest first, under `updated_since` the change that is longest ago first (C5.3).
+
+    The total is that of the whole list. Raises `Unavailable` when the database does not find it in five seconds.
+    """
+    values = _values(wanted)
+    if wanted.q is not None and values["q"] is None:
+        return _NOTHING
+    try:
+        async with asyncio.timeout(READ_LIMIT):
+            total = await _count(executor, wanted, values) if _searches(wanted) else None
+            many = total is not None and total > COUNTED_TO
+            sql, arguments = page_query(wanted, limit=limit + 1, skip=skip, after=after, many=many)
+            rows = await executor.fetch(sql, *arguments)
+            if total is None:
+                known = after is None and 0 < len(rows) <= limit
+                total = skip + len(rows) if known else await _count(executor, wanted, values)
+    except TimeoutError:
+        raise Unavailable("The list takes too long to find; narrow it by another filter.") from None
+    items = [read(row) for row in rows[:limit]]
+    return ContactPage(items, total, estimated=total > COUNTED_TO, more=len(rows) > limit)
+
+
+def page_query(
+    wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None, many: bool = False
+) -> Query:
+    """The query of one page. `many`: more match the search than could be sorted."""
+    values = _values(wanted) | {"limit": limit, "skip": skip}
+    conditions = _conditions(wanted)
+    order = SQL.newest if wanted.updated_since is None else SQL.changed
+    start = ""
+    if after is not None:
+        values |= {"after_at": after[0], "after_id": after[1]}
+        start = SQL.after_newest if wanted.updated_since is None else SQL.after_changed
+    if wanted.list_id is not None:
+        found = SQL.members
+    elif _searches(wanted):
+        found = SQL.along if many else SQL.narrow
+    else:
+        found = SQL.walk
+    search = _search(wanted)
+    text = SQL.page.replace("{found}", found).replace("{search}", search).replace("{conditions}", conditions)
+    return compose(text.replace("{start}", start).replace("{order}", order), values)
+
+
+def count_query(wanted: ContactFilter) -> Query:
+    """The query that counts the whole list up to 10,001."""
+    source = SQL.count_members if wanted.list_id is not None else SQL.count
+    text = source.replace("{search}", _search(wanted)).replace("{conditions}", _conditions(wanted))
+    return compose(text, _values(wanted))
+
+
+async def _count(executor: Executor, wanted: ContactFilter, values: dict[str, Any]) -> int:
+    text, arguments = count_query(wanted)
+    return int(await executor.fetchval(text, *arguments))
+
+
+def _searches(wanted: ContactFilter) -> bool:
+    """Whether the list is found through an index that knows no order."""
+    return wanted.list_id is None and (wanted.q is not None or wanted.tag is not None)
+
+
+def _search(wanted: ContactFilter) -> str:
+    given = [(wanted.q, SQL.if_q), (wanted.tag, SQL.if_tag)]
+    return "\n".join(condition for value, condition in given if value is not None)
+
+
+def _conditions(wanted: ContactFilter) -> str:
+    given = [
+        (wanted.opt_in_status, SQL.if_opt_in),
+        (wanted.source, SQL.if_source),
+        (wanted.external_id, SQL.if_external_id),
+        (wanted.company_id, SQL.if_company),
+        (wanted.updated_since, SQL.if_updated),
+    ]
+    conditions = [condition for value, condition in given if value is not None]
+    if wanted.document is not None:
+        conditions.append({"cpf_index": SQL.if_cpf, "cnpj_index": SQL.if_cnpj}[wanted.document[0]])
+    return "\n".join(conditions)
+
+
+def _values(wanted: ContactFilter) -> dict[str, Any]:
+    mark = search_mark(wanted.organization_id, wanted.env)
+    return {
+        "organization_id": wanted.organization_id,
+        "env": wanted.env,
+        "tag": None if wanted.tag is None else tag_key(wanted.tag),
+        "opt_in_status": wanted.opt_in_status,
+        "source": wanted.source,
+        "external_id": wanted.external_id,
+        "list_id": wanted.list_id,
+        "company_id": wanted.company_id,
+        "q": None if wanted.q is None else search_query(mark, wanted.q),
+        "document": None if wanted.document is None else wanted.document[1],
+        "updated_since": wanted.updated_since,
+    }
+
+
+def position(key: list[Any]) -> Position:
+    """From the order key of a cursor: `[id]`, under `updated_since` `[change, id]` (C5.4)."""
+    return (None, key[0]) if len(key) == 1 else (datetime.fromisoformat(key[0]), key[1])

@@ -1,0 +1,125 @@
+-- name: page
+-- `found` is one of the sources below: only ids are sorted and skipped, whole rows are read for one page.
+with found as (
+    {found}
+    limit :limit offset :skip
+)
+select c.*
+from found f
+join contacts c on c.organization_id = :organization_id and c.env = :env and c.id = f.id
+{order}
+
+-- name: walk
+-- In the order of the list, along an index that has it.
+select c.id
+from contacts c
+where
+    c.organization_id = :organization_id and c.env = :env
+    {conditions}
+    {start}
+{order}
+
+-- name: narrow
+-- Few match the search: found through its index, then sorted.
+select c.id
+from (
+    select c.id, c.updated_at
+    from contacts c
+    where
+        c.organization_id = :organization_id and c.env = :env
+        {search}
+        {conditions}
+    offset 0
+) c
+where
+    true
+    {start}
+{order}
+
+-- name: along
+-- Many match the search: met along the order of the list. `is true` keeps the index of the search out of it, which would
+-- find them all first.
+select c.id
+from contacts c
+where
+    c.organization_id = :organization_id and c.env = :env
+    and (true {search}) is true
+    {conditions}
+    {start}
+{order}
+
+-- name: members
+-- By the list: its members in the order of their ids.
+select c.id, c.updated_at
+from static_list_members m
+join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
+where
+    m.organization_id = :organization_id and m.list_id = :list_id
+    {search}
+    {conditions}
+    {start}
+{order}
+
+-- name: count
+select count(*)
+from (
+    select
+    from contacts c
+    where
+        c.organization_id = :organization_id and c.env = :env
+        {search}
+        {conditions}
+    limit 10001
+) matches
+
+-- name: count_members
+select count(*)
+from (
+    select
+    from static_list_members m
+    join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
+    where
+        m.organization_id = :organization_id and m.list_id = :list_id
+        {search}
+        {conditions}
+    limit 10001
+) matches
+
+-- name: newest
+order by c.id desc
+
+-- name: changed
+order by c.updated_at, c.id
+
+-- name: after_newest
+and c.id < :after_id
+
+-- name: after_changed
+and (c.updated_at, c.id) > (:after_at, :after_id)
+
+-- name: if_q
+and c.search @@ :q::text::tsquery
+
+-- name: if_tag
+and c.tag_keys @> array[:tag::text]
+
+-- name: if_opt_in
+and c.opt_in_status = :opt_in_status
+
+-- name: if_source
+and c.source = :source
+
+-- name: if_external_id
+and c.external_id = :external_id
+
+-- name: if_company
+and c.company_id = :company_id
+
+-- name: if_updated
+and c.updated_at >= :updated_since
+
+-- name: if_cpf
+and c.cpf_index = :document
+
+-- name: if_cnpj
+and c.cnpj_index = :document
