@@ -76,7 +76,11 @@ def test_an_external_database_without_keys_is_refused_before_it_is_asked(recado:
     done = recado("org", "list", DATABASE_URL="postgresql://127.0.0.1:1/recado")
 
     assert done.returncode == 1
-    assert [line.split()[1] for line in done.stderr.splitlines()] == ["RECADO_ENCRYPTION_KEYS", "RECADO_CURSOR_KEY"]
+    assert [line.split()[1] for line in done.stderr.splitlines()] == [
+        "RECADO_ENCRYPTION_KEYS",
+        "RECADO_INDEX_KEY",
+        "RECADO_CURSOR_KEY",
+    ]
 
 
 def test_a_folder_that_cannot_be_made_is_named(recado: Recado, tmp_path: Path) -> None:

@@ -24,7 +24,8 @@ def test_missing_keys_are_made_once_and_kept_for_their_owner_only(settings: Sett
 
     assert load_keys(settings) == first
     assert first.encryption.startswith("k1:")
-    assert len(first.cursor) == 32
+    assert len(first.cursor) == len(first.index) == 32
+    assert first.cursor != first.index
     assert stat.S_IMODE((settings.data_dir / "keys.json").stat().st_mode) == 0o600
     assert [path.name for path in settings.data_dir.iterdir()] == ["keys.json"]
 
@@ -39,7 +40,22 @@ def test_processes_that_start_at_once_agree_on_the_keys(settings: Settings) -> N
     with ThreadPoolExecutor(8) as pool:
         keys = list(pool.map(load_keys, [settings] * 32))
 
-    assert len({(each.encryption, each.cursor) for each in keys}) == 1
+    assert len({(each.encryption, each.index, each.cursor) for each in keys}) == 1
+
+
+def test_a_key_file_of_an_earlier_release_gets_what_it_lacks_once(settings: Settings) -> None:
+    path = settings.data_dir / "keys.json"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"encryption_keys": f"k1:{KEY}", "cursor_key": KEY}))
+
+    with ThreadPoolExecutor(8) as pool:
+        keys = list(pool.map(load_keys, [settings] * 32))
+
+    assert len({each.index for each in keys}) == 1
+    assert keys[0].encryption == f"k1:{KEY}"
+    assert load_keys(settings) == keys[0]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [found.name for found in settings.data_dir.iterdir()] == ["keys.json"]
 
 
 def test_a_key_of_the_settings_is_used_and_only_the_others_are_kept(
@@ -56,6 +72,7 @@ def test_a_key_of_the_settings_is_used_and_only_the_others_are_kept(
 
 def test_with_every_key_set_no_file_is_made(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECADO_CURSOR_KEY", KEY)
+    monkeypatch.setenv("RECADO_INDEX_KEY", KEY)
     monkeypatch.setenv("RECADO_ENCRYPTION_KEYS", f"a:{KEY},b:{KEY}")
 
     keys = load_keys(load_settings(data_dir=settings.data_dir))
@@ -72,6 +89,7 @@ def test_an_external_database_wants_every_key_set(settings: Settings, monkeypatc
 
     assert [line.split(":")[0] for line in refusal.value.lines] == [
         "RECADO_ENCRYPTION_KEYS is missing",
+        "RECADO_INDEX_KEY is missing",
         "RECADO_CURSOR_KEY is missing",
     ]
     assert not settings.data_dir.exists()

@@ -1,6 +1,7 @@
 """The keys of an installation: taken from the settings, or made once and kept beside the embedded database (C33)."""
 
 import base64
+import fcntl
 import json
 import os
 import secrets
@@ -13,14 +14,17 @@ from recado.config.forms import KEY_BYTES, decode_key, parse_key_list
 from recado.config.settings import PREFIX, Settings
 
 KEY_FILE = "keys.json"
-_NAMES = ("encryption_keys", "cursor_key")
+_NAMES = ("encryption_keys", "index_key", "cursor_key")
 
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`encryption` is a list `kid:base64,…`, the first of which encrypts; `cursor` signs page cursors."""
+    """`encryption` is a list `kid:base64,…`, the first of which encrypts; `index` makes the blind indexes of documents;
+    `cursor` signs page cursors.
+    """
 
     encryption: str = field(repr=False)
+    index: bytes = field(repr=False)
     cursor: bytes = field(repr=False)
 
 
@@ -41,7 +45,7 @@ def load_keys(settings: Settings) -> Keys:
         )
     if missing:
         values = _kept_keys(settings.data_dir / KEY_FILE) | values
-    return Keys(values["encryption_keys"], decode_key(values["cursor_key"]))
+    return Keys(values["encryption_keys"], decode_key(values["index_key"]), decode_key(values["cursor_key"]))
 
 
 def _kept_keys(path: Path) -> dict[str, str]:
@@ -52,6 +56,9 @@ def _kept_keys(path: Path) -> dict[str, str]:
         kept = json.loads(path.read_text("utf-8"))
         parse_key_list(kept["encryption_keys"])
         decode_key(kept["cursor_key"])
+        if "index_key" not in kept:
+            kept = _completed(path)
+        decode_key(kept["index_key"])
     except (ValueError, KeyError, TypeError):
         # Made anew, it could no longer decrypt what the database holds.
         raise SettingsError([f"{path} is damaged: restore it from a backup, the data folder depends on it"]) from None
@@ -61,24 +68,48 @@ def _kept_keys(path: Path) -> dict[str, str]:
 
 
 def _make(path: Path) -> None:
-    fresh = {"encryption_keys": f"k1:{_random_key()}", "cursor_key": _random_key()}
+    fresh = {"encryption_keys": f"k1:{_random_key()}", "index_key": _random_key(), "cursor_key": _random_key()}
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # A temporary file is born with mode 0600. Linking it is atomic and refuses to replace, so that of two processes
-    # that start at once one makes the keys and both read the same.
-    descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{KEY_FILE}.")
+    # Linking is atomic and refuses to replace, so that of two processes that start at once one makes the keys and both
+    # read the same.
+    temporary = _written(path.parent, fresh)
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return
+    finally:
+        os.unlink(temporary)
+    _sync_folder(path.parent)
+
+
+def _completed(path: Path) -> dict[str, str]:
+    """Add the key that a key file of an earlier release lacks; of two processes that start at once one does."""
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        kept: dict[str, str] = json.loads(path.read_text("utf-8"))
+        if "index_key" not in kept:
+            kept["index_key"] = _random_key()
+            os.replace(_written(path.parent, kept), path)
+            os.fsync(folder)
+    finally:
+        os.close(folder)
+    return kept
+
+
+def _written(folder: Path, keys: dict[str, str]) -> str:
+    """A temporary file, which is born with mode 0600, that holds the keys and is on the disk."""
+    descriptor, temporary = tempfile.mkstemp(dir=folder, prefix=f".{KEY_FILE}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(fresh, file, indent=2)
+            json.dump(keys, file, indent=2)
             file.write("\n")
             file.flush()
             os.fsync(file.fileno())
-        try:
-            os.link(temporary, path)
-        except FileExistsError:
-            return
-        _sync_folder(path.parent)
-    finally:
+    except BaseException:
         os.unlink(temporary)
+        raise
+    return temporary
 
 
 def _sync_folder(folder: Path) -> None:

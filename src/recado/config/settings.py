@@ -78,6 +78,12 @@ class Settings(BaseSettings):
         "a list of KEYID:BASE64 of 32 bytes each, such as k1:$(openssl rand -base64 32)",
         "embedded database: made once and kept in `DATA_DIR`",
     )
+    index_key: Annotated[SecretStr | None, BeforeValidator(parse_key)] = _setting(
+        None,
+        "The key of the index that finds contacts by their documents. It stays the same for ever.",
+        "base64 of at least 32 bytes, such as $(openssl rand -base64 32)",
+        "embedded database: made once and kept in `DATA_DIR`",
+    )
     cursor_key: Annotated[SecretStr | None, BeforeValidator(parse_key)] = _setting(
         None,
         "The key that signs page cursors.",
