@@ -16,6 +16,8 @@ import pytest
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 
+from recado.actors.consequences import Consequences
+from recado.actors.contact_system import ContactSystem
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
@@ -36,6 +38,7 @@ from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.billing import billing_routes
 from recado.http.routes.companies import company_routes
+from recado.http.routes.contacts import contact_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
@@ -51,6 +54,7 @@ from recado.http.token_authenticator import TokenAuthenticator
 from recado.storage import accounts, api_keys
 from recado.storage.crypto import KeyRing
 from recado.storage.directories import Directories
+from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.organizations import NewOrganization, create_organization
 from recado.storage.passwords import Passwords
@@ -232,6 +236,10 @@ async def api(database: Database) -> AsyncIterator[Api]:
         "database": database, "ids": ids, "sessions": directories.sessions, "passwords": Passwords(os.urandom),
         "random_bytes": os.urandom,
     }  # fmt: skip
+    people = ContactSystem(
+        database, ids=ids, documents=Documents(key_ring, b"i" * 32), subscriptions=directories.subscriptions,
+        effects=Consequences(), changed=changed, clock=clock,
+    )  # fmt: skip
     routes = (
         *organization_routes(**resources, random_bytes=os.urandom),
         *api_key_routes(**resources, keys=directories.keys, random_bytes=os.urandom),
@@ -239,6 +247,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *session_routes(**signing_in),
         *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
         *number_routes(**providing),
+        *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),
         *company_routes(database=database, ids=ids, find_account=accounts.get),
         *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),
         *number_usage_routes(database=database, organizations=directories.organizations),
@@ -266,6 +275,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
                 await create_organization(connection, ids, name=name, now=clock.now(), random_bytes=os.urandom)
             )
     await database.execute("delete from audit")  # of how the organizations came to be
+    await people.start()
     await server.start()
     await root.start()
     try:
@@ -277,6 +287,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     finally:
         await server.stop()
         await root.stop()
+        await people.stop()
 
 
 async def names(host: str, port: int) -> list[str]:

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from recado.actors.contact_creation import ContactCreation, NewContact
+from recado.actors.contact_creation import NewContact
 from recado.actors.contact_rules import new_contact
-from recado.actors.contacts import Contacts
+from recado.actors.contact_system import ContactSystem
 from recado.domain.consent import ConsentChange, with_request
 from recado.domain.contact_input import Given, read_changes, read_new
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
@@ -23,7 +23,6 @@ from recado.storage import contact_reads, contacts, debtor_groups
 from recado.storage.contact_reads import ContactFilter, ContactPage
 from recado.storage.contacts import Contact
 from recado.storage.debtor_groups import Groups
-from recado.storage.documents import Documents
 from recado.storage.postgres import Database
 
 PII: Final = "pii:full"
@@ -40,20 +39,12 @@ _DROPPED = {
 class ContactOperations:
     """The handlers."""
 
-    def __init__(
-        self,
-        database: Database,
-        ids: IdSource,
-        documents: Documents,
-        creation: ContactCreation,
-        changes: Contacts,
-        cursors: Cursors,
-    ) -> None:
+    def __init__(self, database: Database, ids: IdSource, people: ContactSystem, cursors: Cursors) -> None:
         self._database = database
         self._ids = ids
-        self._documents = documents
-        self._creation = creation
-        self._changes = changes
+        self._documents = people.documents
+        self._creation = people.creation
+        self._changes = people.changes
         self._cursors = cursors
 
     async def list(self, call: Call) -> Reply:

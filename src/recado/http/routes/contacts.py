@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from recado.actors.contact_creation import ContactCreation
-from recado.actors.contacts import Contacts
+from recado.actors.contact_system import ContactSystem
 from recado.domain.ids import CONTACT, IdSource
 from recado.http.paging import Cursors
 from recado.http.route import Idempotency, Route
@@ -23,7 +22,6 @@ from recado.http.routes.contact_models import (
 )
 from recado.http.routes.contact_operations import LIST, ContactOperations
 from recado.http.routes.contact_records import ContactRecords
-from recado.storage.documents import Documents
 from recado.storage.postgres import Database
 
 TAG = "Contacts"
@@ -33,14 +31,12 @@ def contact_routes(
     *,
     database: Database,
     ids: IdSource,
-    documents: Documents,
-    creation: ContactCreation,
-    changes: Contacts,
+    people: ContactSystem,
     cursors: Cursors,
 ) -> tuple[Route, ...]:
-    """`creation` and `changes` write; lists and reads go to the database."""
-    operations = ContactOperations(database, ids, documents, creation, changes, cursors)
-    records = ContactRecords(database, changes)
+    """`people` writes; lists and reads go to the database."""
+    operations = ContactOperations(database, ids, people, cursors)
+    records = ContactRecords(database, people.changes)
     read: dict[str, Any] = {"tag": TAG, "scope": "contacts:read", "rate_class": "read"}
     write: dict[str, Any] = {"tag": TAG, "scope": "contacts:write", "rate_class": "write"}
     one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": CONTACT}}

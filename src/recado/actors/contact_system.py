@@ -1,0 +1,49 @@
+"""Everything that writes contacts, put together: one service of the installation."""
+
+from recado.actors.consents import Consents
+from recado.actors.contact_creation import ContactCreation
+from recado.actors.contact_erasure import ContactErasure
+from recado.actors.contacts import Contacts
+from recado.domain.changes import OnChange
+from recado.domain.clock import Clock
+from recado.domain.ids import IdSource
+from recado.engine.service import ServiceGroup
+from recado.storage.documents import Documents
+from recado.storage.moves import Effects
+from recado.storage.postgres import Database
+from recado.storage.webhooks import SubscriptionDirectory
+
+
+class ContactSystem:
+    """The parts; a service (`start`, `stop`). `effects`: of messages that are withdrawn; `changed` hears of events."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        ids: IdSource,
+        documents: Documents,
+        subscriptions: SubscriptionDirectory,
+        effects: Effects,
+        changed: OnChange,
+        clock: Clock,
+    ) -> None:
+        self.documents = documents
+        self.consents = Consents(ids, effects, changed)
+        self.creation = ContactCreation(db, subscriptions=subscriptions, consents=self.consents, clock=clock)
+        self.erasure = ContactErasure(db, clock=clock)
+        self.changes = Contacts(
+            db,
+            ids=ids,
+            documents=documents,
+            consents=self.consents,
+            effects=effects,
+            deleted=self.erasure.hint,
+        )
+        self._parts = ServiceGroup((self.creation, self.erasure))
+
+    async def start(self) -> None:
+        await self._parts.start()
+
+    async def stop(self) -> None:
+        await self._parts.stop()
