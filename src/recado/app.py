@@ -6,10 +6,10 @@ import resource
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from importlib.metadata import version
-from typing import Any
 
 from recado.actors.acceptance import Acceptance
 from recado.actors.batch_acceptance import BatchAcceptance
+from recado.actors.contact_system import ContactSystem
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
 from recado.actors.payments import Payments
@@ -31,7 +31,6 @@ from recado.engine.periodic import Periodic
 from recado.engine.runtime import Runtime
 from recado.http.paging import Cursors
 from recado.http.route import Route
-from recado.http.routes.accounts import account_routes
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.batches import batch_routes
@@ -40,17 +39,18 @@ from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import campaign_routes
 from recado.http.routes.companies import company_routes
+from recado.http.routes.contacts import contact_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
+from recado.http.routes.people import people_routes
 from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
 from recado.http.routes.service import service_routes
-from recado.http.routes.sessions import session_routes
 from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
@@ -66,7 +66,6 @@ from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.migrate import pending
 from recado.storage.organizations import NewOrganization
 from recado.storage.partitions import ensure_partitions
-from recado.storage.passwords import Passwords
 
 OPEN_FILES = 65_536
 USES_WRITTEN_EVERY = 60.0  # seconds
@@ -196,14 +195,11 @@ class Application:
             ids=ids,
             sends_in=providers,
         )
+        people = ContactSystem(
+            db, ids=ids, documents=Documents(keys, installation.keys.index), subscriptions=directories.subscriptions,
+            effects=system.consequences, changed=changed, clock=clock,
+        )  # fmt: skip
         cursors = Cursors(CursorSigner(installation.keys.cursor))
-        signing_in: dict[str, Any] = {
-            "database": db,
-            "ids": ids,
-            "sessions": directories.sessions,
-            "passwords": Passwords(installation.random_bytes),
-            "random_bytes": installation.random_bytes,
-        }
         routes = (
             *message_routes(
                 database=db,
@@ -218,6 +214,7 @@ class Application:
             *batch_routes(database=db, movers=system.batches),
             *resend_routes(resends=resends),
             *campaign_routes(database=db),
+            *contact_routes(database=db, ids=ids, people=people, cursors=cursors),
             *company_routes(database=db, ids=ids, find_account=accounts.get),
             *reprocess_routes(database=db, acceptance=acceptance),
             *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),
@@ -231,8 +228,7 @@ class Application:
             *api_key_routes(
                 database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes, changed=changed
             ),
-            *account_routes(**signing_in),
-            *session_routes(**signing_in),
+            *people_routes(database=db, ids=ids, sessions=directories.sessions, random_bytes=installation.random_bytes),
             *webhook_routes(
                 database=db,
                 ids=ids,
@@ -280,7 +276,7 @@ class Application:
         )
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, directories.flush_uses, clock)
         running.push_async_callback(directories.flush_uses)
-        for part in (uses, windows, system.root, batch_acceptance, server):
+        for part in (uses, windows, system.root, batch_acceptance, people, server):
             running.push_async_callback(part.stop)
             await part.start()
 

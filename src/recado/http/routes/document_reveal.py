@@ -1,0 +1,94 @@
+"""The one way to a contact's documents in the clear: a person says why, and the audit keeps it (C12.4)."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from recado.domain.documents import SHOWN_AS
+from recado.domain.errors import not_found
+from recado.domain.ids import CONTACT, IdSource
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.models import ApiModel
+from recado.http.reply import Reply
+from recado.http.route import Route
+from recado.http.tampering import tampering_recorded
+from recado.storage import audit, reveals
+from recado.storage.documents import Documents
+from recado.storage.postgres import Connection, Database
+
+ShownField = Literal["cpf", "cnpj", "nascimento"]
+
+
+class RevealRequest(ApiModel):
+    """Why, and which documents; all of them when nothing is chosen."""
+
+    motivo: Annotated[str, Field(min_length=10, max_length=300, description="Stands in the audit.")]
+    campos: Annotated[list[ShownField], Field(min_length=1, max_length=3)] | None = None
+
+
+class RevealedDocuments(ApiModel):
+    """The documents that the contact has."""
+
+    cpf: str | None = None
+    cnpj: str | None = None
+    nascimento: str | None = None
+    audit_id: str
+
+
+def document_reveal_routes(*, database: Database, ids: IdSource, documents: Documents) -> tuple[Route, ...]:
+    """For sessions only. The call takes no idempotency key, because no document is to be kept with an answer."""
+
+    async def stored(connection: Database | Connection, call: Call) -> Mapping[str, str | None]:
+        principal = call.principal
+        found = await reveals.ciphers(connection, principal.organization_id, principal.env, call.path["id"])
+        if found is None:
+            raise not_found()
+        return found
+
+    async def find(call: Call) -> Mapping[str, str | None]:
+        return await stored(database, call)
+
+    async def reveal(call: Call) -> Reply:
+        principal, contact_id = call.principal, call.path["id"]
+        wanted = sorted(set(call.body.campos or SHOWN_AS.values()))
+        entry = audit.entry_of(
+            ids,
+            actor_of(call),
+            "contact.reveal",
+            organization_id=principal.organization_id,
+            env=principal.env,
+            target_id=contact_id,
+            details={"fields": wanted, "reason": call.body.motivo},
+        )
+        body: dict[str, Any] = {"auditId": entry.id}
+        async with tampering_recorded(database, ids, call, contact_id), database.transaction() as connection:
+            await reveals.count(connection, principal.organization_id, principal.actor_id, entry.id, call.now)
+            for name, cipher in (await stored(connection, call)).items():
+                if cipher is not None and SHOWN_AS[name] in wanted:
+                    body[SHOWN_AS[name]] = documents.open(
+                        name, cipher, organization_id=principal.organization_id, contact_id=contact_id
+                    )
+            await audit.append(connection, entry)
+        return Reply(200, body)
+
+    return (
+        Route(
+            method="POST",
+            path="/v2/contacts/{id}/documentos/revelar",
+            handler=reveal,
+            operation_id="revealDocuments",
+            summary="Reveal a contact's documents",
+            description="Each call stands in the audit with its reason. At most 60 an hour for each account.",
+            tag="Contacts",
+            scope="contacts:pii",
+            session_only=True,
+            rate_class="write",
+            body=RevealRequest,
+            responses={200: RevealedDocuments},
+            errors=(404,),
+            path_ids={"id": CONTACT},
+            load=find,
+        ),
+    )

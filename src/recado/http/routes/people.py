@@ -1,0 +1,22 @@
+"""All operations on people of an organization: their accounts (C24.2) and their sessions (C24.3)."""
+
+from collections.abc import Callable
+
+from recado.domain.ids import IdSource
+from recado.http.route import Route
+from recado.http.routes.accounts import account_routes
+from recado.http.routes.sessions import session_routes
+from recado.storage.passwords import Passwords
+from recado.storage.postgres import Database
+from recado.storage.session_directory import SessionDirectory
+
+
+def people_routes(
+    *, database: Database, ids: IdSource, sessions: SessionDirectory, random_bytes: Callable[[int], bytes]
+) -> tuple[Route, ...]:
+    """`random_bytes`: unpredictable ones, for tokens and salts. Both share the two derivations at a time."""
+    passwords = Passwords(random_bytes)
+    return (
+        *account_routes(database=database, ids=ids, sessions=sessions, passwords=passwords, random_bytes=random_bytes),
+        *session_routes(database=database, ids=ids, sessions=sessions, passwords=passwords, random_bytes=random_bytes),
+    )

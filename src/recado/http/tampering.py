@@ -1,0 +1,30 @@
+"""A stored value that fails authentication is never answered: the caller gets a 500, and the audit an entry (C30.1)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from recado.domain.errors import Problem
+from recado.domain.ids import IdSource
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.storage import audit
+from recado.storage.crypto import Tampered
+from recado.storage.postgres import Database
+
+
+@asynccontextmanager
+async def tampering_recorded(database: Database, ids: IdSource, call: Call, target_id: str) -> AsyncIterator[None]:
+    """Turn `Tampered` into INTERNAL_ERROR with an entry `record.tampered`; to be put around a transaction."""
+    try:
+        yield
+    except Tampered:
+        await audit.write(
+            database,
+            ids,
+            actor_of(call),
+            "record.tampered",
+            organization_id=call.principal.organization_id,
+            env=call.principal.env,
+            target_id=target_id,
+        )
+        raise Problem("INTERNAL_ERROR", "A stored value is not what was stored.") from None

@@ -1,0 +1,42 @@
+"""How often an account has documents revealed to it, and the stored documents of a contact (C12.4)."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from recado.domain.errors import Problem
+from recado.domain.ids import AUDIT, created_at, lowest_id
+from recado.storage.documents import CIPHER_COLUMNS
+from recado.storage.rows import Executor
+from recado.storage.sql import load
+
+SQL = load("reveals")
+
+MOST = 60  # in any hour
+PERIOD = timedelta(hours=1)
+
+
+async def ciphers(
+    executor: Executor, organization_id: str, env: str, contact_id: str
+) -> Mapping[str, str | None] | None:
+    """A contact's documents as they are stored, by field; None when there is no such contact."""
+    row = await executor.fetchrow(SQL.ciphers, organization_id, env, contact_id)
+    return None if row is None else {name: row[column] for name, column in CIPHER_COLUMNS.items()}
+
+
+async def count(connection: Executor, organization_id: str, account_id: str, entry_id: str, now: datetime) -> None:
+    """Count one reveal, whose entry in the audit has this id; raises RATE_LIMITED (429) after 60 in the hour before.
+
+    To be run in the transaction that writes the entry.
+    """
+    await connection.execute(SQL.lock_account, organization_id, account_id)
+    await connection.execute(SQL.forget_older, organization_id, account_id, lowest_id(AUDIT, now - PERIOD))
+    newest = await connection.fetch(SQL.newest, organization_id, account_id, MOST)
+    if len(newest) == MOST:
+        left = (created_at(newest[-1]["id"]) + PERIOD - now).total_seconds()
+        raise Problem(
+            "RATE_LIMITED",
+            f"An account has documents revealed at most {MOST} times an hour.",
+            meta={"limit": MOST},
+            headers={"Retry-After": str(max(1, -int(-left // 1)))},
+        )
+    await connection.execute(SQL.insert, organization_id, account_id, entry_id)
