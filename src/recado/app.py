@@ -40,6 +40,7 @@ from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import campaign_routes
 from recado.http.routes.companies import company_routes
 from recado.http.routes.contacts import contact_routes
+from recado.http.routes.document_reveal import document_reveal_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
@@ -62,6 +63,7 @@ from recado.providers import CHATAPP, chatapp_providers, payments_bridge, verify
 from recado.storage import accounts
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
+from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.migrate import pending
 from recado.storage.organizations import NewOrganization
@@ -228,6 +230,7 @@ class Application:
             *api_key_routes(
                 database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes, changed=changed
             ),
+            *document_reveal_routes(database=db, ids=ids, documents=people.documents),
             *people_routes(database=db, ids=ids, sessions=directories.sessions, random_bytes=installation.random_bytes),
             *webhook_routes(
                 database=db,
