@@ -14,7 +14,18 @@ from tests.acceptance.tenants import CAMPAIGN, CUSTOMER, PASSWORD, Tenant, later
 from tests.program import Api
 
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
-from recado.domain.ids import API_KEY, BATCH, DELIVERY, MESSAGE, NUMBER, ORGANIZATION, TEMPLATE, TOP_UP, WEBHOOK
+from recado.domain.ids import (
+    API_KEY,
+    BATCH,
+    CONTACT,
+    DELIVERY,
+    MESSAGE,
+    NUMBER,
+    ORGANIZATION,
+    TEMPLATE,
+    TOP_UP,
+    WEBHOOK,
+)
 
 Sample = Callable[[Api, Tenant], Awaitable[Request]]
 
@@ -281,12 +292,12 @@ async def rotation(api: Api, tenant: Tenant) -> Request:
 # Accounts and sessions ----------------------------------------------------------------------------------------------
 
 
-def person() -> dict[str, Any]:
-    return {"name": "A person", "email": f"{new('person')}@example.com", "role": "analyst"}
+def person(role: str = "analyst") -> dict[str, Any]:
+    return {"name": "A person", "email": f"{new('person')}@example.com", "role": role}
 
 
-async def invited(api: Api, tenant: Tenant) -> Any:
-    return await api.call("POST", "/v2/accounts", person(), token=tenant.sessions["test"])
+async def invited(api: Api, tenant: Tenant, role: str = "analyst") -> Any:
+    return await api.call("POST", "/v2/accounts", person(role), token=tenant.sessions["test"])
 
 
 @sample("createAccount")
@@ -309,9 +320,9 @@ async def acceptance(api: Api, tenant: Tenant) -> Request:
     return Request(body={"token": (await invited(api, tenant))["inviteToken"], "password": PASSWORD})
 
 
-async def signer(api: Api, tenant: Tenant) -> dict[str, str]:
+async def signer(api: Api, tenant: Tenant, role: str = "analyst") -> dict[str, str]:
     """With what a new person signs in."""
-    account = await invited(api, tenant)
+    account = await invited(api, tenant, role)
     await api.call("POST", "/v2/accounts/accept-invite", {"token": account["inviteToken"], "password": PASSWORD})
     return {"email": account["email"], "password": PASSWORD}
 
@@ -325,6 +336,14 @@ async def sign_in(api: Api, tenant: Tenant) -> Request:
 async def session(api: Api, tenant: Tenant) -> Request:
     signed_in = await api.call("POST", "/v2/sessions", await signer(api, tenant))
     return Request(token=signed_in["tokens"]["test"])
+
+
+@sample("revealDocuments")
+async def reveal(api: Api, tenant: Tenant) -> Request:
+    # By a person of its own: an account has sixty an hour.
+    signed_in = await api.call("POST", "/v2/sessions", await signer(api, tenant, "admin"))
+    reason = {"motivo": "the walk asks for it", "campos": ["cpf"]}
+    return Request({"id": tenant.ids[CONTACT]}, body=reason, token=signed_in["tokens"]["test"])
 
 
 # Wallet -------------------------------------------------------------------------------------------------------------

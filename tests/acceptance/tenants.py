@@ -13,6 +13,7 @@ from recado.domain.ids import (
     ACCOUNT,
     API_KEY,
     BATCH,
+    CONTACT,
     DELIVERY,
     MESSAGE,
     NUMBER,
@@ -85,6 +86,10 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         batches = [
             await api.call("POST", "/messages/bulk", {**content, "recipients": [{"to": CUSTOMER}]}) for _ in range(2)
         ]
+        contacts = [
+            await api.call("POST", "/contacts", {"phone": f"+551198765100{n}", "cpf": "529.982.247-25"})
+            for n in range(2)
+        ]
         held = await api.call("POST", "/messages", later(number["id"]))
 
         async def all_read() -> bool:
@@ -97,6 +102,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         BATCH: batches[0]["id"],
         ORGANIZATION: made["id"],
         ACCOUNT: invited["id"],
+        CONTACT: contacts[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],

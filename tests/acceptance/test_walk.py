@@ -31,6 +31,7 @@ SCOPES = {
     "accounts:read": "listAccounts",
     "accounts:write": "createAccount updateAccount disableAccount inviteAccount",
     "audit:read": "listAudit",
+    "contacts:pii": "revealDocuments",
     "": "endSession",
     "wallet:read": "getWallet getPrices listLedger listTopUps getTopUp",
     "wallet:write": "updateWallet createTopUp",
