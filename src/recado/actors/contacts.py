@@ -127,8 +127,10 @@ class Contacts:
                     changes.append(ConsentChanged(stored, decided, by))
             already = bool(known) and not changes
             if address.names():
-                already = already or (not known and await self._is_registered(connection, address))
-                await self._register(connection, address, refusal, now, outcome, alone=not known and not already)
+                registered = not known and await self._is_registered(connection, address)
+                already = already or registered
+                if not registered:
+                    await self._register(connection, address, refusal, now, outcome, alone=not known)
             followed = await self._consents.record(connection, changes, now)
         outcome.committed()
         followed.committed()

@@ -13,7 +13,7 @@ insert into opt_outs (organization_id, env, kind, hash, at, source)
 select g.*
 from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::timestamptz[], $6::text[]) as g
 on conflict (organization_id, env, kind, hash) do update
-set at = excluded.at, source = excluded.source
+set at = excluded.at, source = coalesce(excluded.source, opt_outs.source)
 where opt_outs.at < excluded.at;
 
 -- name: leave

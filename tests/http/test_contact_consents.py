@@ -1,0 +1,195 @@
+"""Consent of contacts through the interface: changes, refusals, the registry, history and events (C12.5)."""
+
+from datetime import timedelta
+from typing import Any
+
+import orjson
+import pytest
+from tests.http.conftest import Api
+
+from recado.domain.timestamps import format_timestamp
+
+PHONE = "+5511987654321"
+OLDER = "CONSENTIMENTO_ANTERIOR_A_RECUSA"
+AHEAD = "DATA_DO_CONSENTIMENTO_NO_FUTURO"
+
+
+async def made(api: Api, phone: str = PHONE, **fields: Any) -> dict[str, Any]:
+    answer = await api.post("/contacts", {"phone": phone, **fields})
+    assert answer.status == 201, answer.body
+    return dict(answer.body)
+
+
+async def changed(api: Api, contact: dict[str, Any], **opt_in: Any) -> Any:
+    return await api.patch(f"/contacts/{contact['id']}", {"optIn": opt_in})
+
+
+def at(api: Api, **ago: float) -> str:
+    return format_timestamp(api.clock.now() - timedelta(**ago))
+
+
+async def told(api: Api) -> list[dict[str, Any]]:
+    """The events that were logged, oldest first."""
+    rows = await api.database.fetch("select type, data from events order by id")
+    return [{"type": row["type"], **orjson.loads(row["data"])} for row in rows]
+
+
+async def subscribe(api: Api) -> None:
+    await api.post("/webhooks", {"url": "https://hooks.example.com/", "events": ["*"]})
+
+
+async def test_a_contact_is_born_with_the_consent_of_its_key_and_everybody_is_told(api: Api) -> None:
+    await subscribe(api)
+    given = at(api, days=30)
+    contact = await made(api, optIn={"status": "granted", "at": given, "source": "loja", "ip": "192.0.2.1"})
+    assert contact["optIn"] == {"status": "granted", "at": given, "source": "loja", "ip": "192.0.2.1"}
+    events = await told(api)
+    assert [event["type"] for event in events] == ["contact.created", "contact.consent_changed"]
+    assert events[0]["optInStatus"] == "granted"
+    assert events[1] | {"id": 0} == {
+        "type": "contact.consent_changed", "id": 0, "from": "unknown", "to": "granted", "at": given, "source": "loja",
+        "dataInformada": True,
+    }  # fmt: skip
+    (entry,) = (await api.get(f"/contacts/{contact['id']}/consents")).body["items"]
+    assert "from" not in entry
+    assert (entry["to"], entry["at"], entry["dataInformada"], entry["ip"]) == ("granted", given, True, "192.0.2.1")
+
+
+async def test_a_contact_without_consent_tells_only_of_its_birth(api: Api) -> None:
+    await subscribe(api)
+    contact = await made(api, tags=["a"], externalId="e")
+    (event,) = await told(api)
+    assert event == {
+        "type": "contact.created", "id": contact["id"], "externalId": "e", "source": "manual", "phone": PHONE,
+        "optInStatus": "unknown", "tags": ["a"], "createdAt": contact["createdAt"],
+    }  # fmt: skip
+    assert (await api.get(f"/contacts/{contact['id']}/consents")).body == {"items": []}
+
+
+async def test_a_refusal_is_recorded_told_and_registered(api: Api) -> None:
+    await subscribe(api)
+    contact = await made(api, email="Maria@example.com", optIn={"status": "granted"})
+    refused = at(api, days=400)
+    answer = await changed(api, contact, status="denied", revokedAt=refused, revokedReason="ligou", source="telefone")
+    assert answer.body["optIn"] == {
+        "status": "denied", "source": "telefone", "at": contact["optIn"]["at"], "revokedAt": refused,
+        "revokedReason": "ligou",
+    }  # fmt: skip
+    events = (await told(api))[2:]
+    assert [event["type"] for event in events] == ["contact.consent_changed", "contact.opted_out"]
+    assert events[1] == {
+        "type": "contact.opted_out", "id": contact["id"], "phone": PHONE, "source": "telefone", "revokedAt": refused,
+        "revokedReason": "ligou",
+    }  # fmt: skip
+    history = (await api.get(f"/contacts/{contact['id']}/consents")).body["items"]
+    assert [(entry.get("from"), entry["to"]) for entry in history] == [("granted", "denied"), (None, "granted")]
+    assert await api.database.fetchval("select count(*) from opt_outs") == 2
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "code", "path"),
+    [
+        ({"status": "unknown"}, 422, "VALIDATION_ERROR", "/optIn/status"),
+        ({"status": "granted"}, 422, "CONSENTIMENTO_SEM_ORIGEM", "/optIn/source"),
+        ({"status": "granted", "source": "x", "at": {"days": 2}}, 409, OLDER, "/optIn/at"),
+        ({"status": "granted", "source": "x", "at": {"minutes": -6}}, 422, AHEAD, "/optIn/at"),
+        ({"status": "denied", "revokedAt": {"minutes": -6}}, 422, AHEAD, "/optIn/revokedAt"),
+    ],
+)
+async def test_after_a_refusal_only_a_younger_consent_with_a_source_counts(
+    api: Api, change: dict[str, Any], status: int, code: str, path: str
+) -> None:
+    contact = await made(api, optIn={"status": "denied", "revokedAt": at(api, days=1)})
+    dates = {name: at(api, **value) for name, value in change.items() if isinstance(value, dict)}
+    answer = await changed(api, contact, **change | dates)
+    assert (answer.status, answer.code) == (status, code)
+    assert [error["path"] for error in answer.body["errors"]] == [path]
+    assert (await api.get(f"/contacts/{contact['id']}")).body == contact
+
+
+async def test_a_younger_consent_with_a_source_leaves_the_registry(api: Api) -> None:
+    contact = await made(api, email="m@example.com", optIn={"status": "denied", "revokedAt": at(api, days=2)})
+    answer = await changed(api, contact, status="granted", source="loja", at=at(api, days=1))
+    assert set(answer.body["optIn"]) == {"status", "source", "at"}
+    assert await api.database.fetchval("select count(*) from opt_outs") == 0
+
+
+async def test_the_same_status_again_changes_nothing(api: Api) -> None:
+    await subscribe(api)
+    contact = await made(api, optIn={"status": "granted", "source": "loja", "at": at(api, days=2)})
+    before = len(await told(api))
+    answer = await changed(api, contact, status="granted", source="outra", at=at(api, days=1))
+    assert (answer.body, answer.etag) == (contact, '"1"')
+    assert len(await told(api)) == before
+
+
+async def test_whoever_opted_out_before_being_a_contact_is_born_denied(api: Api) -> None:
+    answer = await api.post("/contacts/opt-out", {"phone": "+55 11 8765-4321", "source": "site"})
+    assert answer.body == {
+        "contactId": None, "alreadyOptedOut": False, "executionsCancelled": 0, "messagesWithdrawn": 0,
+    }  # fmt: skip
+    again = await api.post("/contacts/opt-out", {"phone": PHONE})
+    assert again.body["alreadyOptedOut"] is True
+    contact = await made(api)
+    assert (contact["optIn"]["status"], contact["optIn"]["source"]) == ("denied", "site")
+    late = await api.post("/contacts", {"phone": "+5511987654399", "optIn": {"status": "granted"}})
+    assert late.status == 201
+
+
+async def test_a_registered_phone_is_born_granted_only_by_a_younger_consent(api: Api) -> None:
+    await api.post("/contacts/opt-out", {"phone": PHONE, "at": at(api, days=1)})
+    for given, code in (
+        ({}, "CONSENTIMENTO_SEM_ORIGEM"),
+        ({"source": "x", "at": at(api, days=2)}, OLDER),
+    ):
+        assert (await api.post("/contacts", {"phone": PHONE, "optIn": {"status": "granted", **given}})).code == code
+    contact = await made(api, optIn={"status": "granted", "source": "loja"})
+    assert contact["optIn"]["status"] == "granted"
+    assert await api.database.fetchval("select count(*) from opt_outs") == 0
+
+
+async def test_an_opt_out_by_address_reaches_every_contact_that_has_it(api: Api) -> None:
+    first = await made(api, email="Same@example.com")
+    second = await made(api, "+5511987654322", email="same@Example.com")
+    other = await made(api, "+5511987654323", email="other@example.com")
+    answer = await api.post("/contacts/opt-out", {"email": "SAME@example.com", "reason": "pediu"})
+    assert answer.body["contactId"] == first["id"]
+    read = [(await api.get(f"/contacts/{each['id']}")).body["optIn"]["status"] for each in (first, second, other)]
+    assert read == ["denied", "denied", "unknown"]
+    third = await made(api, "+5511987654324", email="same@example.com")
+    assert third["optIn"]["status"] == "denied"
+
+
+async def test_an_address_stays_registered_while_another_contact_with_it_refuses(api: Api) -> None:
+    first = await made(api, email="same@example.com", optIn={"status": "denied"})
+    await made(api, "+5511987654322", email="same@example.com", optIn={"status": "denied"})
+    api.clock.shift(1)
+    assert (await changed(api, first, status="granted", source="loja")).status == 200
+    kinds = await api.database.fetch("select kind from opt_outs order by kind")
+    assert [row["kind"] for row in kinds] == ["email", "phone"]
+
+
+@pytest.mark.parametrize("body", [{}, {"phone": PHONE, "email": "m@example.com"}])
+async def test_an_opt_out_names_exactly_one(api: Api, body: dict[str, Any]) -> None:
+    answer = await api.post("/contacts/opt-out", body)
+    assert (answer.status, answer.code) == (422, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize("body", [{"contactId": "cnt_" + "0" * 21}, {"contactId": "x"}, {"externalId": "nobody"}])
+async def test_an_opt_out_of_an_unknown_id_is_not_found(api: Api, body: dict[str, Any]) -> None:
+    assert (await api.post("/contacts/opt-out", body)).status == 404
+
+
+async def test_an_opt_out_in_the_future_is_refused(api: Api) -> None:
+    answer = await api.post("/contacts/opt-out", {"phone": PHONE, "at": at(api, minutes=-6)})
+    assert (answer.status, answer.code) == (422, AHEAD)
+    assert answer.body["errors"][0]["path"] == "/at"
+    assert await api.database.fetchval("select count(*) from opt_outs") == 0
+
+
+async def test_the_registry_outlives_a_contact_with_its_latest_address(api: Api) -> None:
+    contact = await made(api, optIn={"status": "denied"})
+    await api.patch(f"/contacts/{contact['id']}", {"email": "new@example.com"})
+    await api.delete(f"/contacts/{contact['id']}")
+    assert (await made(api))["optIn"]["status"] == "denied"
+    assert (await made(api, "+5511987654322", email="New@example.com"))["optIn"]["status"] == "denied"
