@@ -37,7 +37,7 @@ delete from contact_fields where organization_id = $1 and env = $2;
 -- A null says nothing of its key's type.
 insert into contact_fields (organization_id, env, key, type, uses)
 select
-    $1, $2, a.key,
+    c.organization_id, c.env, a.key,
     case
         when count(distinct k.type) > 1 then 'mixed'
         else coalesce(max(k.type), 'text')
@@ -50,7 +50,7 @@ cross join lateral (
         else jsonb_typeof(a.value) end as type
 ) k
 where c.organization_id = $1 and c.env = $2
-group by a.key;
+group by c.organization_id, c.env, a.key;
 
 -- name: counted
 insert into contact_field_counts (organization_id, env, counted_at) values ($1, $2, $3)
