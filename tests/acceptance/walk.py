@@ -117,5 +117,6 @@ class Walk:
             "and not exists (select from dispatch d where d.id = m.id and d.reason = 'number_state')) "
             "or exists (select from callbacks where processed_at is null) "
             "or exists (select from numbers where deleted_at is null and status = 'pending') "
-            "or exists (select from templates where deleted_at is null and next_step_at < now() + interval '3 seconds')"
+            "or exists (select from templates where deleted_at is null and (status in ('submitted', 'pending') "
+            "or next_step_at < now() + interval '3 seconds'))"
         )
