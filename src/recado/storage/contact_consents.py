@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recado.domain.consent import Changed, ConsentStatus
 from recado.storage.audit import Actor
@@ -13,6 +13,7 @@ from recado.storage.sql import load
 SQL = load("contact_consents")
 
 MOST_SHOWN = 1_000
+KEPT = timedelta(days=5 * 365 + 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +76,6 @@ async def forget(connection: Executor, contact: Contact) -> None:
     await connection.execute(SQL.forget, contact.organization_id, contact.env, contact.id)
 
 
-async def purge(executor: Executor, before: datetime) -> None:
-    """Remove what was recorded before a moment (C32: five years)."""
-    await executor.execute(SQL.purge, before)
+async def purge(executor: Executor, now: datetime) -> None:
+    """Remove what was recorded more than five years ago (C32)."""
+    await executor.execute(SQL.purge, now - KEPT)

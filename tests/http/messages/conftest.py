@@ -14,6 +14,7 @@ from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_prices import WalletTariff
 from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
+from recado.actors.contact_system import ContactSystem
 from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
@@ -30,6 +31,7 @@ from recado.http.paging import Cursors
 from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import campaign_routes
+from recado.http.routes.contacts import contact_routes
 from recado.http.routes.messages import message_routes
 from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.resend import resend_routes
@@ -38,6 +40,7 @@ from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
 from recado.storage import ledger, templates
 from recado.storage.chat_windows import ChatWindows
+from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.templates import Template
 
@@ -62,6 +65,7 @@ class Mail:
     sending: Sending
     completion: CampaignCompletion
     maker: BatchMaker
+    people: ContactSystem
 
     @property
     def organization_id(self) -> str:
@@ -200,7 +204,12 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         clock=clock,
     )
     cloud = Cloud(url="http://127.0.0.1:9", app_secret="app-secret", clock=clock)
+    people = ContactSystem(
+        database, ids=ids, documents=Documents(api.key_ring, b"i" * 32), subscriptions=directories.subscriptions,
+        effects=consequences, changed=api.changes.append, clock=clock,
+    )  # fmt: skip
     routes = (
+        *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),
         *message_routes(
             database=database,
             ids=ids,
@@ -249,12 +258,12 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
                 updated_at=clock.now(),
             ),
         )
-    for service in (sending, windows, batch_acceptance, server):
+    for service in (sending, windows, batch_acceptance, people, server):
         await service.start()
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
-        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker)
+        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people)
     finally:
-        for service in (server, batch_acceptance, windows, sending):
+        for service in (server, people, batch_acceptance, windows, sending):
             await service.stop()

@@ -1,0 +1,123 @@
+"""What happens to messages when their contact opts out or is deleted (C12.5.3, C12.6)."""
+
+from typing import Any
+
+import pytest
+
+from recado.actors.contact_erasure import masked
+from recado.storage import contact_erasures
+
+PHONE = "+5511987654321"
+OTHER = "+5511987654322"
+
+
+async def marketing(mail: Any, to: str = PHONE, contact_id: str | None = None) -> str:
+    """A queued message that is subject to consent."""
+    sent = await mail.send(to=to)
+    await mail.api.database.execute(
+        "update dispatch d set consent_hash = m.recipient_hash from messages m where m.id = $1 and d.id = m.id",
+        sent["id"],
+    )
+    await mail.api.database.execute("update messages set contact_id = $2 where id = $1", sent["id"], contact_id)
+    return str(sent["id"])
+
+
+async def contact(mail: Any, **fields: Any) -> str:
+    answer = await mail.api.post("/contacts", {"phone": PHONE, **fields})
+    assert answer.status == 201, answer.body
+    return str(answer.body["id"])
+
+
+async def message(mail: Any, message_id: str) -> Any:
+    return await mail.api.database.fetchrow("select * from messages where id = $1", message_id)
+
+
+async def held(mail: Any) -> int:
+    query = "select held_coins from wallets where organization_id = $1 and env = 'test'"
+    return int(await mail.api.database.fetchval(query, mail.organization_id))
+
+
+@pytest.mark.parametrize("by", ["phone", "contactId", "patch", "create"])
+async def test_a_refusal_fails_what_waits_and_releases_its_price(mail: Any, by: str) -> None:
+    contact_id = None if by == "create" else await contact(mail)
+    waiting, exempt, others = await marketing(mail), (await mail.send())["id"], await marketing(mail, OTHER)
+    before = await held(mail)
+    if by == "patch":
+        await mail.api.patch(f"/contacts/{contact_id}", {"optIn": {"status": "denied"}})
+    elif by == "create":
+        await contact(mail, optIn={"status": "denied"})
+    else:
+        body = {"phone": PHONE} if by == "phone" else {"contactId": contact_id}
+        assert (await mail.api.post("/contacts/opt-out", body)).body["messagesWithdrawn"] == 1
+    withdrawn = await message(mail, waiting)
+    assert (withdrawn["status"], withdrawn["last_error"]) == ("failed", "opted_out: the contact opted out")
+    assert withdrawn["failed_at"] is not None
+    assert [(await message(mail, each))["status"] for each in (exempt, others)] == ["queued", "queued"]
+    assert await held(mail) == before - withdrawn["price_coins"]
+    assert await mail.api.database.fetchval("select count(*) from dispatch") == 2
+
+
+async def test_a_refusal_of_somebody_unknown_withdraws_too(mail: Any) -> None:
+    waiting = await marketing(mail)
+    answer = await mail.api.post("/contacts/opt-out", {"phone": PHONE})
+    assert (answer.body["contactId"], answer.body["messagesWithdrawn"]) == (None, 1)
+    assert (await message(mail, waiting))["status"] == "failed"
+
+
+async def test_what_is_being_sent_is_left_to_its_sender(mail: Any) -> None:
+    waiting = await marketing(mail)
+    await mail.set_status(waiting, "sending")
+    answer = await mail.api.post("/contacts/opt-out", {"phone": PHONE})
+    assert answer.body["messagesWithdrawn"] == 0
+    assert (await message(mail, waiting))["status"] == "sending"
+
+
+async def test_messages_of_a_deleted_contact_are_withdrawn_masked_and_emptied(mail: Any) -> None:
+    contact_id = await contact(mail)
+    waiting, sent, others = await marketing(mail, contact_id=contact_id), await marketing(mail), await marketing(mail)
+    await mail.set_status(sent, "delivered")
+    await mail.api.database.execute("update messages set contact_id = $2 where id = $1", sent, contact_id)
+    before = await held(mail)
+    assert (await mail.api.delete(f"/contacts/{contact_id}")).status == 204
+    await mail.people.erasure.work()
+    for message_id, status in ((waiting, "archived"), (sent, "delivered")):
+        row = await message(mail, message_id)
+        assert (row["status"], row["contact_id"]) == (status, contact_id)
+        assert (row["recipient"], row["payload"], row["template_vars"]) == ("+55*******4321", None, None)
+        shown = (await mail.api.get(f"/messages/{message_id}")).body
+        assert shown["to"] == "+55*******4321"
+    assert (await message(mail, others))["recipient"] == PHONE
+    assert await held(mail) < before
+    assert await mail.api.database.fetchval("select count(*) from contact_erasures") == 0
+
+
+async def test_a_message_on_its_way_keeps_its_recipient_until_it_is_settled(mail: Any) -> None:
+    contact_id = await contact(mail)
+    going = await marketing(mail, contact_id=contact_id)
+    await mail.set_status(going, "sending")
+    await mail.api.delete(f"/contacts/{contact_id}")
+    await mail.people.erasure.work()
+    assert (await message(mail, going))["recipient"] == PHONE
+    await mail.set_status(going, "sent")
+    await mail.people.erasure.work()
+    assert (await message(mail, going))["recipient"] == PHONE  # it is not time yet
+    mail.api.clock.shift(301)
+    await mail.people.erasure.work()
+    assert (await message(mail, going))["recipient"] == "+55*******4321"
+    assert await mail.api.database.fetchval("select count(*) from contact_erasures") == 0
+
+
+async def test_an_erasure_goes_on_block_by_block(mail: Any) -> None:
+    contact_id = await contact(mail)
+    sent = [await marketing(mail, contact_id=contact_id) for _ in range(5)]
+    for each in sent:
+        await mail.set_status(each, "read")
+    database, now = mail.api.database, mail.api.clock.now()
+    await contact_erasures.begin(database, (mail.organization_id, "test", contact_id), now)
+    (left,) = await contact_erasures.due(database, now, 10)
+    done = []
+    while left is not None:
+        left = await contact_erasures.block(database, left, now, mask=masked, limit=2)
+        done.append([(await message(mail, each))["recipient"] for each in sent].count("+55*******4321"))
+    assert done == [2, 4, 5, 5]
+    assert await contact_erasures.due(database, now, 10) == []
