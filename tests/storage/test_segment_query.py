@@ -9,8 +9,8 @@ from tests.people import insert_people
 from tests.segments import NOW, contacts, holds, trees
 
 from recado.domain.segment import And, Field, Leaf, Node, Operator
-from recado.storage import segments
 from recado.storage.postgres import Database
+from recado.storage.segment_evaluation import Evaluation
 from recado.storage.segment_query import SQL, Condition, query
 
 HOSTILE = [
@@ -41,7 +41,7 @@ async def test_the_database_finds_who_the_rules_say(database: Database, data: st
         tree = data.draw(trees())
         expected = {contact_id for contact_id, person in zip(ids, people, strict=True) if holds(tree, person)}
         assert await found(database, tree) == expected
-        assert await segments.count(database, "org_1", "test", tree, NOW) == len(expected)
+        assert await Evaluation(database).count("org_1", "test", tree, NOW) == len(expected)
 
 
 @settings(deadline=None)

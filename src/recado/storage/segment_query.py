@@ -6,8 +6,10 @@ The text depends on fields, operators and the shape of the tree, never on what a
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+import orjson
+
 from recado.domain.contact import tag_key
-from recado.domain.segment import ISO_DATE, NEGATIONS, And, Field, Leaf, Node, Not, Operator, Or
+from recado.domain.segment import NEGATIONS, And, Field, Leaf, Node, Not, Operator, Or
 from recado.storage.compose import compose
 from recado.storage.sql import load
 
@@ -65,24 +67,27 @@ class Condition:
             case Operator.EXISTS:
                 return self._fragment(SQL.attribute_exists, key=leaf.key)
             case Operator.CONTAINS:
-                return self._fragment(SQL.attribute_contains, key=leaf.key, value=leaf.value)
+                quoted = orjson.dumps(leaf.value).decode()[1:-1]  # as it stands in JSON
+                return self._fragment(SQL.attribute_contains, key=leaf.key, value=leaf.value, quoted=quoted)
             case Operator.IS | Operator.IN:
                 return self._equal_to_one(leaf)
         comparison = _COMPARISONS[leaf.operator]
         if isinstance(leaf.value, str):
             text = SQL.attribute_date.replace("{comparison}", comparison)
-            return self._fragment(text, key=leaf.key, value=leaf.value, date=ISO_DATE)
+            return self._fragment(text, key=leaf.key, value=leaf.value)
         return self._fragment(SQL.attribute_number.replace("{comparison}", comparison), key=leaf.key, value=leaf.value)
 
     def _equal_to_one(self, leaf: Leaf) -> str:
         wanted = _values(leaf)
         texts = [value for value in wanted if isinstance(value, str)]
         scalars = [value for value in wanted if not isinstance(value, str)]
-        found = [
-            self._fragment(text, key=leaf.key, values=values)
-            for text, values in ((SQL.attribute_texts, texts), (SQL.attribute_scalars, scalars))
-            if values
-        ]
+        found = []
+        if texts:
+            names = {f"value_{_letters(place)}": text for place, text in enumerate(texts)}
+            several = ", ".join(f"lower(:{name}::text)" for name in names)
+            found.append(self._fragment(SQL.attribute_texts.replace("{values}", several), key=leaf.key, **names))
+        if scalars:
+            found.append(self._fragment(SQL.attribute_scalars, key=leaf.key, values=scalars))
         return "(" + " or ".join(found) + ")"
 
     def _interaction(self, leaf: Leaf) -> str:
@@ -119,3 +124,8 @@ def query(text: str, organization_id: str, env: str, node: Node, now: datetime, 
 
 def _values(leaf: Leaf) -> list[Any]:
     return list(leaf.value) if isinstance(leaf.value, tuple) else [leaf.value]
+
+
+def _letters(number: int) -> str:
+    """A number in letters: names of values hold no digits."""
+    return chr(ord("a") + number // 26) + chr(ord("a") + number % 26)

@@ -1,29 +1,22 @@
-"""Segments (C13): their records, and what their filters find among the contacts.
+"""Segments (C13): their records; what their filters find is in `segment_evaluation.py`.
 
-`revision` rises with what a caller changes, not with the size. Evaluation is bounded in time: `Unavailable` beyond.
+`revision` rises with what a caller changes, not with the size.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import asyncpg
-
-from recado.domain.errors import Problem, Unavailable, conflict
-from recado.domain.ids import CONTACT, created_at
+from recado.domain.errors import Problem, conflict
+from recado.domain.ids import created_at
 from recado.domain.names import name_key
 from recado.domain.segment import MAX_SEGMENTS, Node
 from recado.domain.segment_reading import tree_of
 from recado.storage.rows import Executor, Page, page, reader
-from recado.storage.segment_query import SQL, query
+from recado.storage.segment_query import SQL
 
-SAMPLE: Final = 20  # contacts that a preview names
-EVALUATION_LIMIT: Final = 10.0  # seconds (C13.3)
 REFRESH_EVERY: Final = timedelta(hours=1)  # C32
-AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,14 +45,6 @@ class Segment:
     def tree(self) -> Node:
         """What matches."""
         return tree_of(list(self.filters), self.filter_tree)
-
-
-@dataclass(frozen=True, slots=True)
-class Matches:
-    """What a filter finds: how many, and some of them, the newest first."""
-
-    count: int
-    sample: list[str]
 
 
 read = reader(Segment, filters=tuple)
@@ -160,53 +145,3 @@ async def claim_due(executor: Executor, now: datetime, limit: int) -> list[Segme
 async def note_size(executor: Executor, segment: Segment, size: int, at: datetime) -> None:
     """Write what was counted, unless the segment was changed meanwhile."""
     await executor.execute(SQL.note_size, segment.organization_id, segment.env, segment.id, segment.revision, size, at)
-
-
-# Evaluation ---------------------------------------------------------------------------------------------------------
-
-
-@asynccontextmanager
-async def bounded() -> AsyncIterator[None]:
-    """Ten seconds for an evaluation; 503 beyond (C13.3)."""
-    try:
-        async with asyncio.timeout(EVALUATION_LIMIT):
-            yield
-    except TimeoutError:
-        raise Unavailable("The filter takes too long to evaluate; narrow it.", retry_after=60) from None
-
-
-async def count(executor: Executor, organization_id: str, env: str, tree: Node, now: datetime) -> int:
-    """How many contacts match."""
-    sql, arguments = query(SQL.count, organization_id, env, tree, now)
-    async with bounded():
-        # All rows of one: asked for a single row, the server would not share the work among processes.
-        rows = await executor.fetch(sql, *arguments)
-    found: int = rows[0][0]
-    return found
-
-
-async def preview(executor: Executor, organization_id: str, env: str, tree: Node, now: datetime) -> Matches:
-    """How many match, and the newest twenty of them."""
-    sql, arguments = query(SQL.newest, organization_id, env, tree, now, limit=SAMPLE)
-    async with bounded():
-        sample = [row["id"] for row in await executor.fetch(sql, *arguments)]
-        if len(sample) < SAMPLE:
-            return Matches(len(sample), sample)
-        return Matches(await count(executor, organization_id, env, tree, now), sample)
-
-
-async def contacts_page(
-    executor: Executor,
-    organization_id: str,
-    env: str,
-    tree: Node,
-    now: datetime,
-    *,
-    before_id: str | None,
-    limit: int,
-) -> list[asyncpg.Record]:
-    """Rows of contacts that match now, newest first, older than `before_id` when it is given."""
-    more = {"before_id": before_id or AFTER_ALL_IDS, "limit": limit}
-    sql, arguments = query(SQL.contacts, organization_id, env, tree, now, **more)
-    async with bounded():
-        return await executor.fetch(sql, *arguments)  # type: ignore[no-any-return]

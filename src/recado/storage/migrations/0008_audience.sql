@@ -44,6 +44,28 @@ create table segments (
 create unique index segments_name on segments (organization_id, env, name_key);
 create index segments_due on segments (due_at);
 
+-- What a filter asks of the elements of a list. Functions, because a query that holds subqueries is not shared among
+-- processes by every server.
+create function begins_with_date(text) returns boolean language sql immutable strict parallel safe
+    return translate(left($1, 10), '123456789', '000000000') = '0000-00-00';
+create function list_contains(list jsonb, part text) returns boolean language sql immutable strict parallel safe
+    return exists (
+        select from jsonb_array_elements_text(list) as e (element) where strpos(lower(element), lower(part)) > 0
+    );
+create function list_has_date(list jsonb, comparison text, value text) returns boolean
+language sql immutable strict parallel safe
+    return exists (
+        select from jsonb_array_elements_text(list) as e (element)
+        where
+            begins_with_date(element)
+            and case comparison
+                when '>' then element collate "C" > value
+                when '>=' then element collate "C" >= value
+                when '<' then element collate "C" < value
+                else element collate "C" <= value
+            end
+    );
+
 -- The list or the segment that a batch is being made of, as far as it is read; gone when it is read to its end. It counts
 -- as one of `batches.blocks_left`.
 create table batch_audiences (

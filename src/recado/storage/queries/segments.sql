@@ -63,6 +63,10 @@ returning s.*;
 update segments set size = $5, size_at = $6
 where organization_id = $1 and env = $2 and id = $3 and revision = $4;
 
+-- name: plan_with_values
+-- A plan for any values would fold the case of each of them anew for each contact.
+set local plan_cache_mode = force_custom_plan;
+
 -- name: count
 select count(*) from contacts c
 where c.organization_id = :organization_id and c.env = :env and {condition}
@@ -98,14 +102,11 @@ c.tag_keys && :values::text[]
 c.tag_keys <> '{}'
 
 -- name: attribute_texts
--- One of the values, without case, is the text or an element of the list.
+-- One of the values is the text or an element of the list, without case. JSON in lower case is JSON still. There is no
+-- subquery here or below: with one, the server would not share the work among processes.
 case jsonb_typeof(c.attributes -> :key::text)
-    when 'string' then
-        lower(c.attributes ->> :key::text) = any ((select array_agg(lower(v)) from unnest(:values::text[]) as v)::text[])
-    when 'array' then exists (
-        select from jsonb_array_elements_text(c.attributes -> :key::text) as e (text)
-        where lower(e.text) = any ((select array_agg(lower(v)) from unnest(:values::text[]) as v)::text[])
-    )
+    when 'string' then lower(c.attributes ->> :key::text) = any (array[{values}])
+    when 'array' then lower(c.attributes ->> :key::text)::jsonb ?| array[{values}]
     else false
 end
 
@@ -113,17 +114,17 @@ end
 -- One of the numbers or truth values is the value: 1 is 1.0.
 case
     when jsonb_typeof(c.attributes -> :key::text) in ('number', 'boolean')
-        then c.attributes -> :key::text = any ((select array_agg(v) from jsonb_array_elements(:values::jsonb) as v)::jsonb[])
+        then :values::jsonb @> jsonb_build_array(c.attributes -> :key::text)
     else false
 end
 
 -- name: attribute_contains
+-- A list is looked at element by element only when its JSON holds the text at all.
 case jsonb_typeof(c.attributes -> :key::text)
-    when 'string' then strpos(lower(c.attributes ->> :key::text), (select lower(:value::text))) > 0
-    when 'array' then exists (
-        select from jsonb_array_elements_text(c.attributes -> :key::text) as e (text)
-        where strpos(lower(e.text), (select lower(:value::text))) > 0
-    )
+    when 'string' then strpos(lower(c.attributes ->> :key::text), lower(:value::text)) > 0
+    when 'array' then
+        strpos(lower(c.attributes ->> :key::text), lower(:quoted::text)) > 0
+        and list_contains(c.attributes -> :key::text, :value::text)
     else false
 end
 
@@ -137,11 +138,8 @@ end
 -- Dates are compared as text, and only with what begins like one.
 case jsonb_typeof(c.attributes -> :key::text)
     when 'string' then
-        c.attributes ->> :key::text ~ :date::text and (c.attributes ->> :key::text) collate "C" {comparison} :value::text
-    when 'array' then exists (
-        select from jsonb_array_elements_text(c.attributes -> :key::text) as e (text)
-        where e.text ~ :date::text and e.text collate "C" {comparison} :value::text
-    )
+        (c.attributes ->> :key::text) collate "C" {comparison} :value::text and begins_with_date(c.attributes ->> :key::text)
+    when 'array' then list_has_date(c.attributes -> :key::text, '{comparison}', :value::text)
     else false
 end
 

@@ -1,0 +1,85 @@
+"""What a filter finds among the contacts: a count, a sample, a page (C13.1, C13.3).
+
+An evaluation may look at every contact there is. So only a few run at a time, each has ten seconds, and it is planned
+with its values known.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from recado.domain.errors import Unavailable
+from recado.domain.ids import CONTACT
+from recado.domain.segment import Node
+from recado.storage import contacts
+from recado.storage.contacts import Contact
+from recado.storage.postgres import Connection, Database
+from recado.storage.segment_query import SQL, query
+
+SAMPLE: Final = 20  # contacts that a preview names
+EVALUATION_LIMIT: Final = 10.0  # seconds, those spent waiting for the others included
+AT_ONCE: Final = 2  # the rest of the server is for messages
+AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a filter finds: how many, and some of them, the newest first."""
+
+    count: int
+    sample: list[str]
+
+
+class Evaluation:
+    """Evaluates filters for the contacts of one environment; `Unavailable` for what takes too long.
+
+    `now`: days back are counted from it.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._places = asyncio.Semaphore(AT_ONCE)
+
+    async def count(self, organization_id: str, env: str, tree: Node, now: datetime) -> int:
+        """How many match."""
+        async with self._connection() as connection:
+            return await _count(connection, organization_id, env, tree, now)
+
+    async def preview(self, organization_id: str, env: str, tree: Node, now: datetime) -> Matches:
+        """How many match, and the newest twenty of them."""
+        async with self._connection() as connection:
+            sql, arguments = query(SQL.newest, organization_id, env, tree, now, limit=SAMPLE)
+            sample = [row["id"] for row in await connection.fetch(sql, *arguments)]
+            if len(sample) < SAMPLE:
+                return Matches(len(sample), sample)
+            return Matches(await _count(connection, organization_id, env, tree, now), sample)
+
+    async def contacts(
+        self, organization_id: str, env: str, tree: Node, now: datetime, *, before_id: str | None, limit: int
+    ) -> list[Contact]:
+        """Those that match now, newest first, older than `before_id` when it is given."""
+        more: dict[str, Any] = {"before_id": before_id or AFTER_ALL_IDS, "limit": limit}
+        async with self._connection() as connection:
+            sql, arguments = query(SQL.contacts, organization_id, env, tree, now, **more)
+            rows: Any = await connection.fetch(sql, *arguments)
+        return [contacts.read(row) for row in rows]
+
+    @asynccontextmanager
+    async def _connection(self) -> AsyncIterator[Connection]:
+        try:
+            async with asyncio.timeout(EVALUATION_LIMIT), self._places, self._db.transaction() as connection:
+                await connection.execute(SQL.plan_with_values)
+                yield connection
+        except TimeoutError:
+            raise Unavailable("The filter takes too long to evaluate; narrow it.", retry_after=60) from None
+
+
+async def _count(connection: Connection, organization_id: str, env: str, tree: Node, now: datetime) -> int:
+    sql, arguments = query(SQL.count, organization_id, env, tree, now)
+    # All rows of one: asked for a single row, the server would not share the work among processes.
+    rows = await connection.fetch(sql, *arguments)
+    found: int = rows[0][0]
+    return found
