@@ -39,6 +39,7 @@ from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import campaign_routes
 from recado.http.routes.companies import company_routes
+from recado.http.routes.contact_imports import contact_import_routes
 from recado.http.routes.contacts import contact_routes
 from recado.http.routes.document_reveal import document_reveal_routes
 from recado.http.routes.messages import message_routes
@@ -217,6 +218,7 @@ class Application:
             *resend_routes(resends=resends),
             *campaign_routes(database=db),
             *contact_routes(database=db, ids=ids, people=people, cursors=cursors),
+            *contact_import_routes(database=db, ids=ids, imports=people.imports),
             *company_routes(database=db, ids=ids, find_account=accounts.get),
             *reprocess_routes(database=db, acceptance=acceptance),
             *number_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, changed=changed),
@@ -276,6 +278,7 @@ class Application:
             port=settings.listen.port,
             admin_token=settings.admin_token.get_secret_value() if settings.admin_token else None,
             trusted_proxies=settings.trusted_proxies,
+            spool_folder=settings.data_dir if settings.database_url is None else None,
         )
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, directories.flush_uses, clock)
         running.push_async_callback(directories.flush_uses)

@@ -3,6 +3,7 @@
 from recado.actors.consents import Consents
 from recado.actors.contact_creation import ContactCreation
 from recado.actors.contact_erasure import ContactErasure
+from recado.actors.contact_imports import ContactImports
 from recado.actors.contacts import Contacts
 from recado.domain.changes import OnChange
 from recado.domain.clock import Clock
@@ -40,7 +41,8 @@ class ContactSystem:
             effects=effects,
             deleted=self.erasure.hint,
         )
-        self._parts = ServiceGroup((self.creation, self.erasure))
+        self.imports = ContactImports(db, ids=ids, documents=documents, consents=self.consents, clock=clock)
+        self._parts = ServiceGroup((self.creation, self.erasure, self.imports))
 
     async def start(self) -> None:
         await self._parts.start()

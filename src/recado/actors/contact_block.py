@@ -1,0 +1,249 @@
+"""Writes one block of an import: its rows in one transaction, by statements for many rows (C12.7).
+
+Rows are taken in their order. Those of the same contact are folded into one, unless two of them change its consent:
+each such change has its place in the contact's history, and so a turn of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any, Final
+
+import asyncpg
+
+from recado.actors import contact_events
+from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of
+from recado.actors.contact_groups import with_groups, write_groups
+from recado.actors.contact_rows import Row
+from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
+from recado.actors.contact_targets import Finder, Target, sifted, turn, without_bad
+from recado.domain.clock import Clock
+from recado.domain.consent import Changed, ConsentStatus, Refused, decide
+from recado.domain.contact import ContactSource
+from recado.domain.contact_import import ImportOptions
+from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
+from recado.domain.errors import Problem
+from recado.domain.ids import CONTACT, IdSource
+from recado.storage import contact_imports, contact_updates, contacts, lists, opt_outs
+from recado.storage.audit import Actor
+from recado.storage.contact_imports import ContactImport, Progress
+from recado.storage.contacts import Contact, consent_columns
+from recado.storage.documents import Documents
+from recado.storage.postgres import Connection, Database
+
+PIECE: Final = 250  # contacts of one statement, and between two turns of others
+_IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
+"""A consent that does not undo a refusal: the row is written without it."""
+
+
+class Raced(Exception):
+    """Somebody else wrote a contact of this block meanwhile: nothing was written, and the block is to be run again."""
+
+
+class BlockWriter:
+    """Writes blocks, each once."""
+
+    def __init__(self, db: Database, *, ids: IdSource, documents: Documents, consents: Consents, clock: Clock) -> None:
+        self._db = db
+        self._ids = ids
+        self._documents = documents
+        self._consents = consents
+        self._clock = clock
+
+    async def write(self, found: ContactImport, first_row: int, rows: Sequence[Row]) -> None:
+        """Write the rows of a block and the import's progress in one commit; nothing when that was done before.
+
+        Raises `Raced`.
+        """
+        outcomes: list[Outcome] = []
+        try:
+            async with self._db.transaction() as connection:
+                if not await contact_imports.take_block(connection, found.key, first_row):
+                    return
+                progress = Progress()
+                block = _Block(self, connection, found, progress, self._clock.now())
+                waiting = without_bad(rows, progress)
+                while waiting:
+                    targets, waiting = turn(waiting, block.options.match_by)
+                    outcomes.append(await block.write(targets))
+                await block.join_list()
+                await contact_imports.advance(connection, found.key, progress, self._clock.now())
+        except (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError):
+            raise Raced from None
+        for outcome in outcomes:
+            outcome.committed()
+
+
+class _Block:
+    """One block in its transaction."""
+
+    def __init__(
+        self, parts: BlockWriter, connection: Connection, found: ContactImport, progress: Progress, now: datetime
+    ) -> None:
+        self.options = ImportOptions.load(found.options)
+        self._ids, self._documents, self._consents = parts._ids, parts._documents, parts._consents
+        self._clock = parts._clock
+        self._connection = connection
+        self._import = found
+        self._progress = progress
+        self._now = now
+        self._environment = (found.organization_id, found.env)
+        self._members: list[str] = []
+        self._by = Actor(found.actor_type, found.actor_id, ip=found.actor_ip)
+
+    async def write(self, targets: Sequence[Target]) -> Outcome:
+        """Write one turn: no two of the targets are the same contact."""
+        finder = Finder(self._connection, self._import, self.options, self._progress)
+        targets = await finder.found(await finder.with_companies(targets))
+        targets = await self._made(targets)
+        targets = await with_groups(self._connection, self._environment, targets, self._progress)
+        targets = await self._decided(targets)
+        new = [each for each in targets if each.before is None]
+        known = [each for each in targets if each.before is not None]
+        await self._insert(new)
+        await self._save(known)
+        await write_groups(self._connection, self._environment, targets, self._ids)
+        self._members += [each.contact.id for each in targets]
+        self._progress.unchanged += sum(each.rows - 1 for each in targets)
+        changes = [
+            ConsentChanged(each.contact, each.changed, self._by, registered=each.registered is not None)
+            for each in targets
+            if each.changed is not None
+        ]
+        events = [contact_events.created(each.contact) for each in new] if self.options.emit_events else []
+        return await self._consents.record(self._connection, changes, self._now, events=events)
+
+    async def join_list(self) -> None:
+        """Everyone whom the block names becomes a member; a list that was deleted meanwhile has none."""
+        if self.options.list_id is not None and self._members:
+            await lists.join(
+                self._connection,
+                *self._environment,
+                self.options.list_id,
+                list(dict.fromkeys(self._members)),
+                self._now,
+            )
+
+    # What it becomes ------------------------------------------------------------------------------------------------
+
+    async def _made(self, targets: Sequence[Target]) -> list[Target]:
+        """The targets with the contact that each shall be."""
+        organization_id, env = self._environment
+
+        def make(each: Target) -> None:
+            values = dict(each.values)  # the row stays as it is: the block may have to run again
+            each.consent = values.pop("opt_in", None)
+            each.groups = values.pop("debtor_groups", None)
+            if each.before is not None:
+                values = self._differing(each.before, values)
+                each.contact = changed_contact(each.before, values, self._documents) if values else each.before
+                return
+            if each.consent is not None and each.consent.status is ConsentStatus.UNKNOWN:
+                each.consent = None
+            each.contact = new_contact(
+                values, self._documents, organization_id=organization_id, env=env,
+                contact_id=self._ids.new(CONTACT), source=ContactSource.IMPORT.value,
+            )  # fmt: skip
+
+        made: list[Target] = []
+        for start in range(0, len(targets), PIECE):
+            made += sifted(targets[start : start + PIECE], make, self._progress)
+            await self._clock.sleep(0)
+        return made
+
+    def _differing(self, before: Contact, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Without what would be encrypted anew though it is the same, and without nulls in place of attributes."""
+        given = dict(values)
+        for name, kept in (("cpf", before.cpf_index), ("cnpj", before.cnpj_index)):
+            if name in given and kept is not None and kept == self._index(name, given[name]):
+                del given[name]
+        if "birth_date" in given and before.birth_date_cipher is not None:
+            known = self._documents.open(
+                BIRTH_DATE, before.birth_date_cipher, organization_id=before.organization_id, contact_id=before.id
+            )
+            if known == given["birth_date"]:
+                del given["birth_date"]
+        attributes = given.get("attributes", {})
+        if None in attributes.values():
+            given["attributes"] = {
+                key: value for key, value in attributes.items() if value is not None or key not in before.attributes
+            }
+        return given
+
+    def _index(self, name: str, value: str) -> bytes:
+        organization_id, env = self._environment
+        return self._documents.index({"cpf": CPF, "cnpj": CNPJ}[name], value, organization_id=organization_id, env=env)
+
+    async def _decided(self, targets: Sequence[Target]) -> list[Target]:
+        """The targets with what becomes of their consents. One that would undo a refusal does not, and is counted."""
+        asking = [each for each in targets if each.consent is not None]
+        if not asking:
+            return list(targets)
+        entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in asking])
+        for each, entry in zip(asking, entries, strict=True):
+            each.registered = entry
+
+        def check(each: Target) -> Problem | None:
+            current = None if each.before is None else each.before.consent
+            decided = decide(current, each.consent, now=self._now, registered=each.registered)
+            if not isinstance(decided, Refused):
+                _take(each, decided)
+            elif decided.code not in _IGNORED:
+                return refusal_of(decided)
+            else:
+                self._progress.consent_ignored += 1
+                if each.before is None:
+                    _take(each, decide(None, None, now=self._now, registered=each.registered))
+            return None
+
+        return [*(each for each in targets if each.consent is None), *sifted(asking, check, self._progress)]
+
+    # What is written ------------------------------------------------------------------------------------------------
+
+    async def _insert(self, new: Sequence[Target]) -> None:
+        """Insert; whom the opt-out registry knows is born denied."""
+        plain = [each for each in new if each.consent is None]
+        left_out = await self._insert_all(plain, unless_opted_out=True)
+        if left_out:
+            entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in left_out])
+            for each, entry in zip(left_out, entries, strict=True):
+                if entry is None:
+                    raise Raced
+                each.registered = entry
+                _take(each, decide(None, None, now=self._now, registered=entry))
+        others = [*left_out, *(each for each in new if each.consent is not None)]
+        if await self._insert_all(others, unless_opted_out=False):
+            raise Raced
+        self._progress.created += len(new)
+
+    async def _insert_all(self, new: Sequence[Target], *, unless_opted_out: bool) -> list[Target]:
+        """Insert in pieces; answers those that were left out."""
+        left_out: list[Target] = []
+        for start in range(0, len(new), PIECE):
+            piece = new[start : start + PIECE]
+            stored = await contacts.insert(
+                self._connection, [each.contact for each in piece], unless_opted_out=unless_opted_out
+            )
+            left_out += [each for each in piece if each.contact.id not in stored]
+        return left_out
+
+    async def _save(self, known: Sequence[Target]) -> None:
+        """Write those that differ; whoever was changed since they were read makes the block run again."""
+        differing = [each for each in known if each.contact != each.before or each.groups is not None]
+        for start in range(0, len(differing), PIECE):
+            piece = differing[start : start + PIECE]
+            written = await contact_updates.save_many(
+                self._connection, *self._environment, [each.contact for each in piece], self._now
+            )
+            if len(written) < len(piece):
+                raise Raced
+        for each in differing:
+            each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)
+        self._progress.updated += len(differing)
+        self._progress.unchanged += len(known) - len(differing)
+
+
+def _take(target: Target, decided: Changed | Refused | None) -> None:
+    if isinstance(decided, Changed):
+        target.changed = decided
+        target.contact = replace(target.contact, **consent_columns(decided.after))

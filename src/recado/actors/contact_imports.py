@@ -1,0 +1,226 @@
+"""Imports of contacts: handed in as blocks of rows in one commit, then written block by block (C12.7).
+
+Small ones are written in the call, the others by a worker. Whoever writes a block takes it in the commit of its rows,
+so that a crash, a repeat or two workers change nothing about the result.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import IO, Any, Final
+
+import structlog
+
+from recado.actors.consents import Consents
+from recado.actors.contact_block import BlockWriter, Raced
+from recado.actors.contact_document import DocumentFile
+from recado.actors.contact_files import ContactFile, LineFile, TableFile, Unreadable
+from recado.actors.contact_rows import Row, RowReader
+from recado.domain.clock import Clock
+from recado.domain.contact_import import MOST_ROWS, MOST_ROWS_AT_ONCE, ImportFormat, ImportOptions, column_fault
+from recado.domain.errors import Problem, Unavailable, reference_not_found
+from recado.domain.ids import IdSource
+from recado.engine.periodic import Periodic
+from recado.storage import contact_imports, lists
+from recado.storage.audit import Actor
+from recado.storage.contact_imports import ContactImport, ImportKey
+from recado.storage.documents import Documents
+from recado.storage.postgres import Connection, Database
+
+log = structlog.get_logger()
+
+LOOK_EVERY: Final = 1.0  # seconds
+READ_AT_ONCE: Final = 4  # files: each holds a connection while it is read
+BLOCKS_IN_A_ROW: Final = 20  # of one import, before the next one has its turn
+ROWS_IN_A_ROW: Final = 50  # read before others have theirs
+TRIES_AT_A_RACE: Final = 5
+MOST_ATTEMPTS: Final = 10  # at a block, before the import fails
+
+
+OptionsOf = Callable[[Any], ImportOptions]
+"""From the member `options` of a JSON document (None for other formats) to the options; raises `Problem`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An import that is being handed in: by whom, with which program (`agent`)."""
+
+    organization_id: str
+    env: str
+    id: str
+    format: ImportFormat
+    by: Actor
+    agent: str | None = None
+
+    @property
+    def key(self) -> ImportKey:
+        return (self.organization_id, self.env, self.id)
+
+
+@dataclass(frozen=True, slots=True)
+class _Batch:
+    """A block that was read: its rows, and whom they may mean."""
+
+    first_row: int
+    rows: Sequence[Row]
+    names: frozenset[str]
+
+
+class ContactImports:
+    """A service; and what callers do."""
+
+    def __init__(self, db: Database, *, ids: IdSource, documents: Documents, consents: Consents, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._writer = BlockWriter(db, ids=ids, documents=documents, consents=consents, clock=clock)
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
+        self._under_way: set[ImportKey] = set()
+        self._worker = Periodic("contact imports", LOOK_EVERY, self.work, clock, at_once=True)
+
+    async def start(self) -> None:
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        await self._worker.stop()
+
+    # What callers do ------------------------------------------------------------------------------------------------
+
+    async def accept(self, draft: Draft, file: IO[bytes], options_of: OptionsOf) -> ContactImport:
+        """Store what a file holds, and write it when it is small; answers the import as it is then.
+
+        Raises `Problem`, and has stored nothing: 422 IMPORT_INVALID for a file that cannot be read, REFERENCE_NOT_FOUND
+        for its list, and what `options_of` raises.
+        """
+        async with self._reading, self._db.transaction() as connection:
+            try:
+                with closing(_READERS[draft.format](file)) as contacts:
+                    new = await self._store(connection, draft, contacts, options_of)
+            except Unreadable as error:
+                raise Problem("IMPORT_INVALID", str(error)) from None
+        if new.total > MOST_ROWS_AT_ONCE:
+            self._worker.hint()
+        elif new.total:
+            try:
+                await self._write(new.key)
+            except (Raced, Unavailable):
+                self._worker.hint()  # it is stored: the worker goes on
+        return await contact_imports.get(self._db, *new.key) or new
+
+    async def _store(
+        self, connection: Connection, draft: Draft, contacts: ContactFile, options_of: OptionsOf
+    ) -> ContactImport:
+        options = None
+        if contacts.columns is not None:
+            options = options_of(contacts.options)
+            if fault := column_fault(contacts.columns, options.match_by):
+                raise Unreadable(fault)
+        total = 0
+        for block in contacts:
+            await contact_imports.insert_block(connection, draft.key, total + 1, block.rows)
+            total += block.count
+            if total > MOST_ROWS:
+                raise Problem("IMPORT_INVALID", f"A file holds at most {MOST_ROWS:,} rows.", meta={"limit": MOST_ROWS})
+        options = options or options_of(contacts.options)
+        if options.list_id is not None and await lists.get(connection, *draft.key[:2], options.list_id) is None:
+            raise reference_not_found("listId")
+        new = ContactImport(
+            organization_id=draft.organization_id,
+            env=draft.env,
+            id=draft.id,
+            status=contact_imports.PROCESSING if total else contact_imports.COMPLETED,
+            format=draft.format.value,
+            options=options.stored(),
+            columns=contacts.columns,
+            total=total,
+            actor_type=draft.by.type,
+            actor_id=draft.by.id,
+            actor_ip=draft.by.ip,
+            actor_agent=draft.agent,
+            finished_at=None if total else self._clock.now(),
+        )
+        await contact_imports.insert(connection, new)
+        return new
+
+    # What happens by itself -----------------------------------------------------------------------------------------
+
+    async def work(self) -> None:
+        """One look: some blocks of each import, again and again until none is left."""
+        while keys := [key for key in await contact_imports.unfinished(self._db) if key not in self._under_way]:
+            went_on = [await self._go_on(key) for key in keys]
+            if not any(went_on):
+                return
+
+    async def _go_on(self, key: ImportKey) -> bool:
+        """Whether blocks of the import were written; one that cannot be written must not keep the others waiting."""
+        try:
+            await self._write(key, BLOCKS_IN_A_ROW)
+        except Unavailable:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the others are not
+            attempts = await contact_imports.failed_once(self._db, key)
+            log.error("import_not_written", import_id=key[2], error=type(error).__name__, attempts=attempts)
+            if attempts >= MOST_ATTEMPTS:
+                await contact_imports.give_up(self._db, key, self._clock.now())
+            return False
+        return True
+
+    async def _write(self, key: ImportKey, most: int = MOST_ROWS) -> None:
+        """Write blocks of an import, one after the other, while the next one is read and begun.
+
+        Two blocks are under way at once unless they may mean the same contact: then the later one waits.
+        """
+        self._under_way.add(key)
+        before: asyncio.Task[None] | None = None
+        names: frozenset[str] = frozenset()
+        try:
+            found = await contact_imports.get(self._db, *key)
+            if found is None:
+                return
+            reader = RowReader(found, self._clock.now().date())
+            for first_row in await contact_imports.next_blocks(self._db, key, most):
+                batch = await self._read(reader, key, first_row)
+                if batch is None:
+                    continue
+                if before is not None and names & batch.names:
+                    await before
+                    before = None
+                task = asyncio.ensure_future(self._write_block(found, batch))
+                earlier, before, names = before, task, batch.names
+                if earlier is not None:
+                    await earlier
+            if before is not None:
+                await before
+        finally:
+            self._under_way.discard(key)
+            if before is not None and not before.done():
+                await asyncio.wait([before])
+
+    async def _read(self, reader: RowReader, key: ImportKey, first_row: int) -> _Batch | None:
+        """The rows of a block; None when it is written already."""
+        block = await contact_imports.block(self._db, key, first_row)
+        if block is None:
+            return None
+        rows: list[Row] = []
+        for row in reader.rows(block, first_row):
+            rows.append(row)
+            if not len(rows) % ROWS_IN_A_ROW:
+                await self._clock.sleep(0)
+        names = [row.values.get(name) for row in rows for name in ("phone", "external_id")]
+        return _Batch(first_row, rows, frozenset(name for name in names if name is not None))
+
+    async def _write_block(self, found: ContactImport, batch: _Batch) -> None:
+        for attempt in range(TRIES_AT_A_RACE):
+            try:
+                await self._writer.write(found, batch.first_row, batch.rows)
+                return
+            except Raced:
+                if attempt + 1 == TRIES_AT_A_RACE:
+                    raise
+
+
+_READERS: Final[dict[ImportFormat, Callable[[IO[bytes]], ContactFile]]] = {
+    ImportFormat.JSON: DocumentFile,
+    ImportFormat.NDJSON: LineFile,
+    ImportFormat.CSV: TableFile,
+}

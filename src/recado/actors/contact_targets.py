@@ -1,0 +1,157 @@
+"""Whose rows they are: the contacts that the rows of a block mean, and the rows that fail (C12.7)."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recado.actors.contact_rows import Row, folded, row_error
+from recado.actors.contact_rules import no_such_company, taken
+from recado.domain.consent import Changed, ConsentChange, OptOut
+from recado.domain.contact import ContactSource
+from recado.domain.contact_import import ImportMode, ImportOptions, MatchBy
+from recado.domain.errors import FieldError, Problem, validation_error
+from recado.domain.ids import CONTACT, lowest_id
+from recado.storage import companies, contacts
+from recado.storage.contact_imports import ContactImport, Progress
+from recado.storage.contacts import Contact
+from recado.storage.debtor_groups import Groups
+from recado.storage.rows import Executor
+
+
+@dataclass(slots=True, eq=False)
+class Target:
+    """One contact of a block. `before` None: it is new. `rows`: how many were folded into it."""
+
+    row: int
+    values: dict[str, Any] = field(repr=False)
+    rows: int = 1
+    before: Contact | None = None
+    contact: Contact = field(default=None, repr=False)  # type: ignore[assignment] # set when it is found or made
+    consent: ConsentChange | None = None
+    changed: Changed | None = None
+    registered: OptOut | None = None
+    groups: Groups | None = None
+
+
+TargetCheck = Callable[[Target], Problem | None] | Callable[[Target], None]
+"""Answers, or raises, why the row of a target fails."""
+
+
+def without_bad(rows: Sequence[Row], progress: Progress) -> list[Row]:
+    """The rows that could be read; the others are counted with their errors."""
+    good = [row for row in rows if not row.errors]
+    progress.failed += len(rows) - len(good)
+    progress.errors += [error for row in rows for error in row.errors]
+    return good
+
+
+def turn(rows: Sequence[Row], match_by: MatchBy) -> tuple[list[Target], list[Row]]:
+    """The rows that can be written together, folded by contact, and those that must wait for them."""
+    key = "phone" if match_by is MatchBy.PHONE else "external_id"
+    targets: dict[str, Target] = {}
+    waiting: list[Row] = []
+    held_back: set[str] = set()
+    for row in rows:
+        name = row.values[key]
+        target = targets.get(name)
+        if target is None:
+            targets[name] = Target(row.number, row.values)
+        elif name in held_back or ("opt_in" in target.values and "opt_in" in row.values):
+            held_back.add(name)
+            waiting.append(row)
+        else:
+            target.values = folded(target.values, row.values)
+            target.row = row.number
+            target.rows += 1
+    return list(targets.values()), waiting
+
+
+def sifted(targets: Iterable[Target], check: TargetCheck, progress: Progress) -> list[Target]:
+    """Those that pass; a refusal is the error of its row."""
+    passed = []
+    for each in targets:
+        try:
+            problem = check(each)
+        except Problem as raised:
+            problem = raised
+        if problem is None:
+            passed.append(each)
+        else:
+            _fail(each, problem, progress)
+    return passed
+
+
+def _fail(target: Target, problem: Problem, progress: Progress) -> None:
+    progress.failed += target.rows
+    errors = problem.errors or [FieldError("", problem.code, problem.detail)]
+    progress.errors += [row_error(target.row, error) for error in errors]
+
+
+class Finder:
+    """Finds the contacts that targets mean, in the transaction of their block."""
+
+    def __init__(self, connection: Executor, found: ContactImport, options: ImportOptions, progress: Progress) -> None:
+        self._connection = connection
+        self._import = found
+        self._options = options
+        self._progress = progress
+        self._environment = (found.organization_id, found.env)
+
+    async def with_companies(self, targets: Sequence[Target]) -> list[Target]:
+        """Without those whose company does not exist; the others' companies stay until the block is written."""
+        named = sorted({each.values["company_id"] for each in targets if "company_id" in each.values})
+        if not named:
+            return list(targets)
+        known = await companies.existing(self._connection, *self._environment, named)
+
+        def check(each: Target) -> Problem | None:
+            company_id = each.values.get("company_id")
+            return None if company_id is None or company_id in known else no_such_company()
+
+        return sifted(targets, check, self._progress)
+
+    async def found(self, targets: Sequence[Target]) -> list[Target]:
+        """The targets with the contacts that they name; without those that the mode or another's id forbids."""
+        phones = [each.values["phone"] for each in targets if "phone" in each.values]
+        external_ids = [each.values["external_id"] for each in targets if "external_id" in each.values]
+        by_phone = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        by_external_id: dict[str, Contact] = {}
+        if external_ids:
+            found = await contacts.by_external_ids(self._connection, *self._environment, external_ids)
+            by_external_id = {str(c.external_id): c for c in found}
+        # Who has a phone or an external id once the targets before are written.
+        phones_taken: dict[str, object] = {phone: c.id for phone, c in by_phone.items()}
+        ids_taken: dict[str, object] = {external_id: c.id for external_id, c in by_external_id.items()}
+        matched = self._options.match_by
+
+        def check(each: Target) -> Problem | None:
+            phone, external_id = each.values.get("phone"), each.values.get("external_id")
+            before = by_phone.get(phone or "") if matched is MatchBy.PHONE else by_external_id.get(external_id or "")
+            refused = self._refused_by_mode(before, phone)
+            if refused is not None:
+                return refused
+            me: object = each if before is None else before.id
+            if before is None and phones_taken.setdefault(str(phone), me) != me:
+                return taken(by_phone=True)
+            if external_id is not None and ids_taken.setdefault(external_id, me) != me:
+                return taken(by_phone=False)
+            each.before = before
+            return None
+
+        return sifted(targets, check, self._progress)
+
+    def _refused_by_mode(self, before: Contact | None, phone: str | None) -> Problem | None:
+        mode = self._options.mode
+        if before is None:
+            if mode is ImportMode.UPDATE:
+                return Problem("NOT_FOUND", "No contact has this key.")
+            if phone is None:
+                return validation_error([FieldError("/phone", "REQUIRED", "is required to create a contact")])
+        elif mode is ImportMode.CREATE and not self._is_own(before):
+            return taken(by_phone=self._options.match_by is MatchBy.PHONE)
+        return None
+
+    def _is_own(self, contact: Contact) -> bool:
+        """Whether an earlier row of this file made the contact: then a later one wins."""
+        made_since = lowest_id(CONTACT, self._import.created_at)
+        return contact.source == ContactSource.IMPORT.value and contact.id >= made_since

@@ -1,0 +1,69 @@
+"""Changes of many contacts in one statement, for imports (C12.7): none is written that changed since it was read."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import orjson
+
+from recado.storage.contacts import Contact, _array_text, _hex, derived
+from recado.storage.rows import Executor
+from recado.storage.sql import load
+
+SQL = load("contact_imports")
+
+
+async def save_many(
+    connection: Executor, organization_id: str, env: str, changed: Sequence[Contact], now: datetime
+) -> set[str]:
+    """Write contacts that still have the revision they are given with; answers the ids of those that were written.
+
+    Raises `asyncpg.UniqueViolationError` when an external id is another contact's.
+    """
+    addresses, tag_keys, words = zip(*(derived(contact) for contact in changed), strict=True)
+    rows = await connection.fetch(
+        SQL.save_contacts,
+        organization_id,
+        env,
+        now,
+        [contact.id for contact in changed],
+        [contact.revision for contact in changed],
+        [contact.name for contact in changed],
+        [contact.email for contact in changed],
+        list(addresses),
+        [contact.avatar_url for contact in changed],
+        [contact.cpf_cipher for contact in changed],
+        [contact.cnpj_cipher for contact in changed],
+        [contact.birth_date_cipher for contact in changed],
+        [_hex(contact.cpf_index) for contact in changed],
+        [_hex(contact.cnpj_index) for contact in changed],
+        [orjson.dumps(contact.attributes).decode() for contact in changed],
+        [_array_text(contact.tags) for contact in changed],
+        [_array_text(keys) for keys in tag_keys],
+        [contact.external_id for contact in changed],
+        [orjson.dumps(contact.external_ids).decode() for contact in changed],
+        [contact.company_id for contact in changed],
+        [contact.company_role for contact in changed],
+        [contact.opt_in_status.value for contact in changed],
+        [contact.opt_in_source for contact in changed],
+        [contact.opt_in_at for contact in changed],
+        [contact.opt_in_ip for contact in changed],
+        [contact.opt_in_user_agent for contact in changed],
+        [contact.opt_in_revoked_at for contact in changed],
+        [contact.opt_in_revoked_reason for contact in changed],
+        [" ".join(each) for each in words],
+    )
+    return {row["id"] for row in rows}
+
+
+async def holders_of_groups(
+    connection: Executor, organization_id: str, env: str, group_ids: Sequence[str]
+) -> dict[str, str]:
+    """By the id of each debt group that exists: the contact that it belongs to."""
+    rows = await connection.fetch(SQL.groups_held, organization_id, env, list(group_ids))
+    return {row["id"]: row["contact_id"] for row in rows}
+
+
+async def remove_groups(connection: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> None:
+    """Remove all debt groups of these contacts."""
+    if contact_ids:
+        await connection.execute(SQL.remove_groups, organization_id, env, list(contact_ids))
