@@ -443,3 +443,56 @@ async def replay(api: Api, tenant: Tenant) -> Request:
     end = datetime.now(UTC)
     period = {"from": (end - timedelta(days=1)).isoformat(), "to": end.isoformat()}
     return Request({"id": await spare_webhook(api, tenant)}, body=period)
+
+
+# Contacts -----------------------------------------------------------------------------------------------------------
+
+
+def contact_body() -> dict[str, Any]:
+    """A contact with something in every field that a caller can give."""
+    serial = next(_serial)
+    return {
+        "phone": f"+5581{serial:09}",
+        "name": new("Maria "),
+        "email": f"maria{serial}@example.com",
+        "avatarUrl": "https://example.com/maria.png",
+        "cpf": "529.982.247-25",
+        "birthDate": "1990-12-31",
+        "attributes": {"cidade": "Recife", "pontos": 1},
+        "tags": ["walked"],
+        "optIn": {"status": "granted", "source": "walk"},
+        "externalId": new("crm "),
+        "externalIds": {"integration_a": "A"},
+        "debtorGroups": [{"company": "Loja", "phones": [CUSTOMER], "amountCents": 1, "status": "em_dia"}],
+    }
+
+
+@sample("listContacts", "listContactFields", "listDebtorGroups")
+async def all_contacts(api: Api, tenant: Tenant) -> Request:
+    return Request()
+
+
+@sample("createContact")
+async def new_contact(api: Api, tenant: Tenant) -> Request:
+    return Request(body=contact_body())
+
+
+@sample("optOutContact")
+async def opt_out(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"phone": contact_body()["phone"], "reason": "asked", "source": "walk"})
+
+
+@sample("getContact", "listContactConsents")
+async def one_contact(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[CONTACT]})
+
+
+@sample("updateContact")
+async def contact_change(api: Api, tenant: Tenant) -> Request:
+    made = await api.call("POST", "/contacts", contact_body())
+    return Request({"id": made["id"]}, body={"name": new("Ana "), "addTags": ["changed"], "attributes": {"pontos": 2}})
+
+
+@sample("deleteContact")
+async def spare_contact(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await api.call("POST", "/contacts", contact_body()))["id"]})

@@ -87,7 +87,9 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             await api.call("POST", "/messages/bulk", {**content, "recipients": [{"to": CUSTOMER}]}) for _ in range(2)
         ]
         contacts = [
-            await api.call("POST", "/contacts", {"phone": f"+551198765100{n}", "cpf": "529.982.247-25"})
+            await api.call(
+                "POST", "/contacts", {"phone": f"+551198765100{n}", "cpf": "529.982.247-25", "debtorGroups": [debt(n)]}
+            )
             for n in range(2)
         ]
         held = await api.call("POST", "/messages", later(number["id"]))
@@ -124,6 +126,11 @@ def template(number_id: str, name: str) -> dict[str, Any]:
         "category": "utility",
         "components": [{"type": "BODY", "payload": {"text": "Tudo certo."}}],
     }
+
+
+def debt(serial: int) -> dict[str, Any]:
+    """A debt group."""
+    return {"company": f"Loja {serial}", "phones": [CUSTOMER]}
 
 
 def webhook(description: str) -> dict[str, Any]:

@@ -32,6 +32,8 @@ SCOPES = {
     "accounts:write": "createAccount updateAccount disableAccount inviteAccount",
     "audit:read": "listAudit",
     "contacts:pii": "revealDocuments",
+    "contacts:read": "listContacts getContact listContactFields listContactConsents listDebtorGroups",
+    "contacts:write": "createContact updateContact deleteContact optOutContact",
     "": "endSession",
     "wallet:read": "getWallet getPrices listLedger listTopUps getTopUp",
     "wallet:write": "updateWallet createTopUp",
