@@ -44,12 +44,17 @@ class KeyRing:
             keys[kid] = key
         return cls(keys)
 
+    @property
+    def prefix(self) -> str:
+        """With what every value begins that the first key encrypted."""
+        return f"v1.{self._first}."
+
     def encrypt(self, plain: str, *, organization_id: str, record_id: str, field: str) -> str:
         """Return `v1.<kid>.<base64url(nonce, ciphertext, tag)>`, readable only at the same place."""
         nonce = self._random_bytes(_NONCE_BYTES)
         place = _place(organization_id, record_id, field)
         sealed = nonce + self._keys[self._first].encrypt(nonce, plain.encode("utf-8"), place)
-        return f"v1.{self._first}.{base64.urlsafe_b64encode(sealed).decode('ascii').rstrip('=')}"
+        return self.prefix + base64.urlsafe_b64encode(sealed).decode("ascii").rstrip("=")
 
     def decrypt(self, stored: str, *, organization_id: str, record_id: str, field: str) -> str:
         """Return what `encrypt` took; raises Tampered when it was altered, moved, or its key is unknown."""
