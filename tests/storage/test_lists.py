@@ -88,7 +88,7 @@ async def test_identifiers_without_a_contact_come_back(people: Database) -> None
 
 async def test_the_sample_of_a_kind_has_at_most_a_hundred(people: Database) -> None:
     await make(people)
-    missing = [f"nobody {n}" for n in range(250)]
+    missing = [f"nobody {n:03}" for n in range(250)]
     outcome = await change(people, MemberChange.ADD, read_identifiers([f"cnt_{n}" for n in range(150)], [], missing))
     assert (outcome.contact_ids.count, len(outcome.contact_ids.sample)) == (150, 100)
     assert (outcome.external_ids.count, outcome.external_ids.sample) == (250, missing[:100])

@@ -103,8 +103,16 @@ added as (
 ),
 removed as (
     delete from static_list_members m
-    using found f
-    where m.organization_id = $1 and m.list_id = $6 and m.contact_id = f.id
+    using (
+        select k.place
+        from found f
+        cross join lateral (
+            select ctid as place from static_list_members
+            where organization_id = $1 and list_id = $6 and contact_id = f.id
+            offset 0
+        ) k
+    ) q
+    where m.ctid = q.place
     returning 1
 )
 
@@ -148,8 +156,17 @@ select id from static_lists where organization_id = $1 and env = $2 order by id 
 -- Contacts leave every list of the environment.
 with gone as (
     delete from static_list_members m
-    using unnest($3::text[]) as l (id), unnest($4::text[]) as g (contact_id)
-    where m.organization_id = $1 and m.list_id = l.id and m.contact_id = g.contact_id
+    using (
+        select k.place
+        from unnest($3::text[]) as l (id)
+        cross join unnest($4::text[]) as g (contact_id)
+        cross join lateral (
+            select ctid as place from static_list_members
+            where organization_id = $1 and list_id = l.id and contact_id = g.contact_id
+            offset 0
+        ) k
+    ) q
+    where m.ctid = q.place
     returning m.list_id
 )
 update static_lists l set size = l.size - n.count
