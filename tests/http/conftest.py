@@ -33,18 +33,19 @@ from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.http.paging import Cursors
 from recado.http.route import Route
-from recado.http.routes.accounts import account_routes
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.billing import billing_routes
 from recado.http.routes.companies import company_routes
+from recado.http.routes.contact_imports import contact_import_routes
 from recado.http.routes.contacts import contact_routes
+from recado.http.routes.document_reveal import document_reveal_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
+from recado.http.routes.people import people_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
-from recado.http.routes.sessions import session_routes
 from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
@@ -57,7 +58,6 @@ from recado.storage.directories import Directories
 from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.organizations import NewOrganization, create_organization
-from recado.storage.passwords import Passwords
 from recado.storage.postgres import Database
 
 ADMIN_TOKEN = "the administrator of the tests"
@@ -232,10 +232,6 @@ async def api(database: Database) -> AsyncIterator[Api]:
     sync = TemplateSync(database, **shared)
     resources: dict[str, Any] = {"database": database, "ids": ids, "changed": changed}
     providing: dict[str, Any] = {**resources, "keys": key_ring, "provider_for": lambda env: providers[env]}
-    signing_in: dict[str, Any] = {
-        "database": database, "ids": ids, "sessions": directories.sessions, "passwords": Passwords(os.urandom),
-        "random_bytes": os.urandom,
-    }  # fmt: skip
     people = ContactSystem(
         database, ids=ids, documents=Documents(key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=Consequences(), changed=changed, clock=clock,
@@ -243,11 +239,12 @@ async def api(database: Database) -> AsyncIterator[Api]:
     routes = (
         *organization_routes(**resources, random_bytes=os.urandom),
         *api_key_routes(**resources, keys=directories.keys, random_bytes=os.urandom),
-        *account_routes(**signing_in),
-        *session_routes(**signing_in),
+        *people_routes(database=database, ids=ids, sessions=directories.sessions, random_bytes=os.urandom),
         *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
         *number_routes(**providing),
         *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),
+        *contact_import_routes(database=database, ids=ids, imports=people.imports),
+        *document_reveal_routes(database=database, ids=ids, documents=people.documents),
         *company_routes(database=database, ids=ids, find_account=accounts.get),
         *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),
         *number_usage_routes(database=database, organizations=directories.organizations),

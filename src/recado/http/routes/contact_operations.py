@@ -19,6 +19,7 @@ from recado.http.principal import ACCOUNT
 from recado.http.reply import Reply
 from recado.http.routes.contact_models import ContactQuery
 from recado.http.routes.contact_view import contact_view, masked
+from recado.http.tampering import tampering_recorded
 from recado.storage import contact_reads, contacts, debtor_groups
 from recado.storage.contact_reads import ContactFilter, ContactPage
 from recado.storage.contacts import Contact
@@ -77,7 +78,8 @@ class ContactOperations:
         contact: Contact = call.resource
         reply = _reply(call, contact, await self._groups(contact), 200)
         ciphers = {CPF: contact.cpf_cipher, CNPJ: contact.cnpj_cipher, BIRTH_DATE: contact.birth_date_cipher}
-        documents = self._documents.masked(ciphers, organization_id=contact.organization_id, contact_id=contact.id)
+        async with tampering_recorded(self._database, self._ids, call, contact.id):
+            documents = self._documents.masked(ciphers, organization_id=contact.organization_id, contact_id=contact.id)
         if documents:
             reply.body["documentos"] = documents
         return reply
