@@ -132,11 +132,10 @@ async def test_an_account_sees_sixty_an_hour_also_when_it_asks_at_once(api: Any)
 async def test_a_cipher_moved_elsewhere_is_never_answered_and_is_in_the_audit(api: Any, elsewhere: str) -> None:
     contact_id = await contact(api)
     other = await contact(api, "+5511987650002", cpf="111.444.777-35")
-    moved = {
-        "another contact": "update contacts c set cpf_cipher = o.cpf_cipher from contacts o where (c.id, o.id) = ($1, $2)",
-        "another field": "update contacts set cpf_cipher = cnpj_cipher where id = $1 and id <> $2",
-    }
-    await api.database.execute(moved[elsewhere], contact_id, other)
+    source = "o.cpf_cipher" if elsewhere == "another contact" else "c.cnpj_cipher"
+    await api.database.execute(
+        f"update contacts c set cpf_cipher = {source} from contacts o where c.id = $1 and o.id = $2", contact_id, other
+    )
     token = await session(api)
 
     with capture_logs() as logs:
