@@ -115,14 +115,14 @@ class TableFile:
     def __iter__(self) -> Iterator[Block]:
         width = len(self.columns or ())
         rows: list[Any] = []
-        size = read = 0
+        size = 0
         while True:
             try:
                 row = next(self._rows, None)
             except csv.Error:
                 rows.append(UNREADABLE)
             except UnicodeDecodeError:
-                raise Unreadable(f"The file is not UTF-8 (after row {read}).") from None
+                raise Unreadable("The file is not UTF-8.") from None
             else:
                 if row is None:
                     break
@@ -130,7 +130,6 @@ class TableFile:
                     continue
                 rows.append(row if len(row) == width else COLUMNS)
                 size += sum(map(len, row))
-            read += 1
             if len(rows) >= BLOCK or size >= LARGEST_BLOCK:
                 yield Block(len(rows), orjson.dumps(rows))
                 rows, size = [], 0
