@@ -42,12 +42,17 @@ def read_tree(document: object, path: str = "/filterTree") -> Node:
     return tree
 
 
-def read_filters(document: object, path: str = "/filters") -> And:
-    """Conditions that must all hold, from a JSON list of 1 to 20; Problem 422 `FILTER_INVALID`."""
+def read_conditions(document: object, path: str = "/filters") -> tuple[Leaf, ...]:
+    """The conditions in a JSON list of 1 to 20; Problem 422 `FILTER_INVALID`."""
     reader = _Reader()
     leaves = [reader.leaf(each, at) for each, at in reader.members(document, path, MAX_CHILDREN)]
     reader.check()
-    return And(tuple(leaves))
+    return tuple(leaves)
+
+
+def read_filters(document: object, path: str = "/filters") -> And:
+    """As `read_conditions`, joined by and."""
+    return And(read_conditions(document, path))
 
 
 def tree_of(filters: object, filter_tree: object) -> Node:

@@ -93,6 +93,8 @@ def page_query(
         start = SQL.after_newest if wanted.updated_since is None else SQL.after_changed
     if wanted.list_id is not None:
         found = SQL.members
+        if after is not None and wanted.updated_since is None:
+            start += f"\n{SQL.after_member}"
     elif _searches(wanted):
         found = SQL.along if many else SQL.narrow
     else:

@@ -94,6 +94,10 @@ order by c.updated_at, c.id
 -- name: after_newest
 and c.id < :after_id
 
+-- name: after_member
+-- Said of the member as well: the page begins in the middle of its index, too.
+and m.contact_id < :after_id
+
 -- name: after_changed
 and (c.updated_at, c.id) > (:after_at, :after_id)
 

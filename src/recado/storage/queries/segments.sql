@@ -60,7 +60,7 @@ returning s.*;
 
 -- name: note_size
 -- What was counted for a revision that is still the one.
-update segments set size = $5, size_at = $6
+update segments set size = $5, size_at = $6, due_at = $7
 where organization_id = $1 and env = $2 and id = $3 and revision = $4;
 
 -- name: plan_with_values

@@ -1,0 +1,195 @@
+"""Segments: made, read, changed, deleted, previewed, and who matches them (C13.1)."""
+
+from dataclasses import replace
+from typing import Any
+
+from recado.domain.errors import FieldError, Unavailable, not_found, validation_error
+from recado.domain.ids import SEGMENT, IdSource
+from recado.domain.segment import condition, document
+from recado.domain.segment_reading import read_conditions, read_tree, tree_of
+from recado.http.audit import actor_of
+from recado.http.call import Call
+from recado.http.paging import Cursors
+from recado.http.reply import Reply
+from recado.http.routes.contact_view import contact_view
+from recado.http.routes.lists import listed
+from recado.http.routes.segment_models import preview_view, segment_view
+from recado.storage import audit, debtor_groups, segments
+from recado.storage.postgres import Connection, Database
+from recado.storage.segment_evaluation import Evaluation
+from recado.storage.segments import REFRESH_EVERY, Segment
+
+CONTACTS = "listSegmentContacts"
+PII = "pii:full"
+
+Filters = tuple[dict[str, Any], ...]
+Tree = dict[str, Any]
+
+
+class SegmentOperations:
+    """The handlers. Filters are evaluated outside of transactions: no row is held while a million are looked at."""
+
+    def __init__(self, database: Database, ids: IdSource, evaluation: Evaluation, cursors: Cursors) -> None:
+        self._database = database
+        self._ids = ids
+        self._evaluation = evaluation
+        self._cursors = cursors
+
+    async def find(self, call: Call) -> Segment:
+        principal = call.principal
+        found = await segments.get(self._database, principal.organization_id, principal.env, call.path["segmentId"])
+        if found is None:
+            raise not_found()
+        return found
+
+    async def list(self, call: Call) -> Reply:
+        principal, query = call.principal, call.query
+        page = await segments.list_page(
+            self._database,
+            principal.organization_id,
+            principal.env,
+            q=query.q,
+            limit=query.limit,
+            skip=query.skip,
+        )
+        return listed(page, segment_view)
+
+    async def read(self, call: Call) -> Reply:
+        return _reply(call.resource)
+
+    async def create(self, call: Call) -> Reply:
+        principal, body = call.principal, call.body
+        filters, tree = _given(body.filters, body.filter_tree)
+        new = Segment(
+            organization_id=principal.organization_id,
+            env=principal.env,
+            id=self._ids.new(SEGMENT),
+            name=body.name,
+            description=body.description or None,
+            filters=filters,
+            filter_tree=tree,
+            due_at=call.now,
+            created_by_id=principal.actor_id,
+            updated_at=call.now,
+        )
+        async with self._database.transaction() as connection:
+            made = await segments.insert(connection, new)
+        return _reply(await self._measured(call, made))
+
+    async def patch(self, call: Call) -> Reply:
+        changes = call.body.changes()
+        if "description" in changes:
+            changes["description"] = changes["description"] or None
+        async with self._database.transaction() as connection:
+            before = await self._locked(connection, call)
+            after = _changed(before, changes)
+            if (after.filters, after.filter_tree) != (before.filters, before.filter_tree):
+                after = replace(after, size=None, size_at=None, due_at=call.now)
+            saved = await segments.save(connection, before, after, call.now)
+        return _reply(saved if saved.size_at is not None else await self._measured(call, saved))
+
+    async def delete(self, call: Call) -> Reply:
+        async with self._database.transaction() as connection:
+            segment = await self._locked(connection, call)
+            await segments.delete(connection, segment)
+            await audit.write(
+                connection,
+                self._ids,
+                actor_of(call),
+                "segment.delete",
+                organization_id=segment.organization_id,
+                env=segment.env,
+                target_id=segment.id,
+            )
+        return Reply(204)
+
+    async def preview(self, call: Call) -> Reply:
+        filters, tree = _given(call.body.filters, call.body.filter_tree)
+        principal = call.principal
+        found = await self._evaluation.preview(
+            principal.organization_id, principal.env, tree_of(list(filters), tree), call.now
+        )
+        return Reply(200, preview_view(found, call.now))
+
+    async def contacts(self, call: Call) -> Reply:
+        segment: Segment = call.resource
+        key = self._cursors.read(call, CONTACTS)
+        found = await self._evaluation.contacts(
+            segment.organization_id,
+            segment.env,
+            segment.tree,
+            call.now,
+            before_id=None if key is None else key[0],
+            limit=call.query.limit + 1,
+        )
+        groups = await debtor_groups.of_contacts(
+            self._database, segment.organization_id, segment.env, [contact.id for contact in found]
+        )
+        unmasked = call.can(PII)
+        return Reply(
+            200,
+            self._cursors.page(
+                call,
+                CONTACTS,
+                found,
+                lambda contact: contact_view(contact, groups.get(contact.id, ()), unmasked=unmasked),
+                lambda contact: [contact.id],
+            ),
+        )
+
+    async def _measured(self, call: Call, segment: Segment) -> Segment:
+        """The segment with its size; without one when that takes too long, and the hourly look is its next chance."""
+        try:
+            size = await self._evaluation.count(segment.organization_id, segment.env, segment.tree, call.now)
+        except Unavailable:
+            return segment
+        await segments.note_size(self._database, segment, size, call.now)
+        return replace(segment, size=size, size_at=call.now, due_at=call.now + REFRESH_EVERY)
+
+    async def _locked(self, connection: Connection, call: Call) -> Segment:
+        found: Segment = call.resource
+        segment = await segments.get_locked(connection, found.organization_id, found.env, found.id)
+        if segment is None:
+            raise not_found()
+        call.check_revision(segment.revision)
+        return segment
+
+
+def _reply(segment: Segment) -> Reply:
+    return Reply(200, segment_view(segment), revision=segment.revision)
+
+
+def _given(filters: object, tree: object) -> tuple[Filters, Tree | None]:
+    """What a body says, in the form that is stored; 422 `FILTER_INVALID`. Beside a tree the list may be empty."""
+    found = None if tree is None else document(read_tree(tree))
+    if filters is None or (filters == [] and found is not None):
+        if found is None:
+            raise _needed()
+        return (), found
+    return _conditions(filters), found
+
+
+def _changed(before: Segment, changes: dict[str, Any]) -> Segment:
+    """The segment with what a caller sent; `filters` alone drop the tree (C13.1)."""
+    given = dict(changes)
+    if "filter_tree" in given:
+        tree = given["filter_tree"]
+        given["filter_tree"] = None if tree is None else document(read_tree(tree))
+    elif "filters" in given:
+        given["filter_tree"] = None
+    if "filters" in given:
+        kept = given.get("filter_tree") is not None and given["filters"] == []
+        given["filters"] = () if kept else _conditions(given["filters"])
+    after = replace(before, **given)
+    if after.filter_tree is None and not after.filters:
+        raise _needed()
+    return after
+
+
+def _conditions(filters: object) -> Filters:
+    return tuple(condition(leaf) for leaf in read_conditions(filters))
+
+
+def _needed() -> Exception:
+    fault = FieldError("/filters", "FILTER_INVALID", "A segment needs filters or a filterTree.")
+    return validation_error([fault], code="FILTER_INVALID")
