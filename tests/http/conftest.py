@@ -46,6 +46,7 @@ from recado.http.routes.numbers import number_routes
 from recado.http.routes.organization import organization_routes
 from recado.http.routes.people import people_routes
 from recado.http.routes.sandbox_records import sandbox_record_routes
+from recado.http.routes.segment_routes import segment_routes
 from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
@@ -59,6 +60,7 @@ from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.organizations import NewOrganization, create_organization
 from recado.storage.postgres import Database
+from recado.storage.segment_evaluation import Evaluation
 
 ADMIN_TOKEN = "the administrator of the tests"
 _LIMIT = (10_000.0, 10_000)
@@ -250,6 +252,12 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *number_usage_routes(database=database, organizations=directories.organizations),
         *template_routes(**providing, sync=sync),
         *static_list_routes(database=database, ids=ids),
+        *segment_routes(
+            database=database,
+            ids=ids,
+            evaluation=Evaluation(database),
+            cursors=Cursors(CursorSigner(b"c" * 32)),
+        ),
         *sandbox_record_routes(**resources),
         *billing_routes(**resources, cursors=Cursors(CursorSigner(b"c" * 32)), prices=directories.prices),
         *webhook_routes(**resources, keys=key_ring, guard=guard, actors=webhooks, random_bytes=os.urandom),
