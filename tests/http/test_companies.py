@@ -244,6 +244,22 @@ async def test_contacts_are_counted_with_their_latest_interaction(api: Any) -> N
     assert items[other["id"]]["contatos"] == 0
 
 
+async def test_the_contacts_of_a_company_need_both_scopes_and_are_masked(api: Any) -> None:
+    company, other = await create(api), await create(api, "Outra")
+    mine = [await contact(api, serial, company) for serial in (1, 2, 3)]
+    await contact(api, 4, other)
+    path = f"/v2/companies/{company['id']}/contacts"
+    first = (await api.get(f"{path}?limit=2")).body
+    rest = (await api.get(f"{path}?limit=2&skip=2")).body
+    assert [item["id"] for item in first["items"] + rest["items"]] == mine[::-1]
+    assert (first["total"], first["items"][0]["phone"]) == (3, "+5511900000003")
+    masked = await api.get(path, token=await api.key("crm:read", "contacts:read"))
+    assert masked.body["items"][0]["phone"] == "+55*******0003"
+    for scope, missing in (("crm:read", "contacts:read"), ("contacts:read", "crm:read")):
+        refused = await api.get(path, token=await api.key(scope))
+        assert (refused.status, refused.body["meta"]) == (403, {"requiredScope": missing})
+
+
 async def test_a_patch_changes_what_it_names_and_merges_attributes(api: Any) -> None:
     company = await create(api, segmento="alimentos", endereco="Rua A", atributos={"a": 1, "b": "x", "c": True})
     path = f"/v2/companies/{company['id']}"

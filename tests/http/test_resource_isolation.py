@@ -26,11 +26,14 @@ OPERATIONS = [
     ("GET", "/numbers/{id}/health"),
     ("GET", "/numbers/{id}/usage"),
     ("GET", "/numbers/{id}/usage/timeseries"),
+    ("POST", "/contacts/import"),
+    ("GET", "/contacts/imports/{id}"),
     ("GET", "/v2/companies"),
     ("POST", "/v2/companies"),
     ("GET", "/v2/companies/{id}"),
     ("PATCH", "/v2/companies/{id}"),
     ("DELETE", "/v2/companies/{id}"),
+    ("GET", "/v2/companies/{id}/contacts"),
     ("GET", "/v2/templates"),
     ("POST", "/v2/templates"),
     ("POST", "/v2/templates/sync"),
@@ -90,7 +93,9 @@ async def ids(api: Any, organization: int) -> dict[str, str]:
     )
     top_up = await api.post("/v2/wallet/top-ups", {"coins": 1}, organization=organization)
     company = await api.post("/v2/companies", {"nome": "mine"}, organization=organization)
+    imported = await api.post("/contacts/import", {"contacts": []}, organization=organization)
     return {
+        "imp_": imported.body["id"],
         "emp_": company.body["id"],
         "top_": top_up.body["id"],
         "num_": made.number.id, "tpl_": template.body["id"], "key_": made.keys["test"][0].id, "wbh_": hook.body["id"],
@@ -111,6 +116,7 @@ async def rows(api: Any) -> Any:
             "numbers",
             "templates",
             "companies",
+            "contact_imports",
             "api_keys",
             "webhook_subscriptions",
             "delivery_queue",

@@ -11,10 +11,12 @@ from recado.domain.ids import COMPANY, IdSource
 from recado.domain.reading import Refusal
 from recado.http.audit import actor_of
 from recado.http.call import Call
-from recado.http.paging import envelope
+from recado.http.operation import missing_scope
+from recado.http.paging import PageQuery, envelope
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.company_models import (
+    CompanyContactPage,
     CompanyCreate,
     CompanyOut,
     CompanyPage,
@@ -22,7 +24,8 @@ from recado.http.routes.company_models import (
     CompanyQuery,
     company_view,
 )
-from recado.storage import audit, companies
+from recado.http.routes.contact_view import contact_view
+from recado.storage import audit, companies, contact_reads, debtor_groups
 from recado.storage.companies import Company
 from recado.storage.postgres import Connection, Database
 from recado.storage.rows import Executor
@@ -30,6 +33,7 @@ from recado.storage.rows import Executor
 FindAccount = Callable[[Executor, str, str], Awaitable[object | None]]
 """From organization and id to an account, or None."""
 
+CONTACTS: Final = "contacts:read"
 _COLUMNS: Final = {
     "nome": "name",
     "cnpj": "cnpj",
@@ -75,6 +79,24 @@ class CompanyOperations:
 
     async def read(self, call: Call) -> Reply:
         return await self._reply(call.resource)
+
+    async def find_for_contacts(self, call: Call) -> Company:
+        """As `find`, for whoever may read contacts, too."""
+        if not call.can(CONTACTS):
+            raise missing_scope(CONTACTS)
+        return await self.find(call)
+
+    async def contacts(self, call: Call) -> Reply:
+        company: Company = call.resource
+        environment = (company.organization_id, company.env)
+        wanted = contact_reads.ContactFilter(
+            organization_id=company.organization_id, env=company.env, company_id=company.id
+        )
+        page = await contact_reads.list_page(self._database, wanted, limit=call.query.limit, skip=call.query.skip)
+        groups = await debtor_groups.of_contacts(self._database, *environment, [each.id for each in page.items])
+        unmasked = call.can("pii:full")
+        items = [contact_view(each, groups.get(each.id, ()), unmasked=unmasked) for each in page.items]
+        return Reply(200, envelope(items, page.total, estimated=page.estimated))
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
@@ -256,5 +278,19 @@ def company_routes(*, database: Database, ids: IdSource, find_account: FindAccou
             errors=(404,),
             **one,
             **write,
+        ),
+        Route(
+            method="GET",
+            path="/v2/companies/{id}/contacts",
+            handler=operations.contacts,
+            operation_id="listCompanyContacts",
+            summary="List the contacts of a company, newest first",
+            description="Needs the scope `contacts:read` as well.",
+            query=PageQuery,
+            responses={200: CompanyContactPage},
+            errors=(404, 503),
+            load=operations.find_for_contacts,
+            path_ids={"id": COMPANY},
+            **read,
         ),
     )

@@ -11,6 +11,7 @@ from recado.domain.errors import Problem
 from recado.domain.ids import ACCOUNT, CONTACT
 from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp, unset
 from recado.http.paging import MOST_SKIPPED, Page
+from recado.http.routes.contact_models import ContactOut
 from recado.storage.companies import Company, Counts
 
 MOST_LISTED = 100
@@ -111,6 +112,10 @@ class CompanyOut(ApiModel):
 
 class CompanyPage(Page[CompanyOut]):
     """Companies, by name."""
+
+
+class CompanyContactPage(Page[ContactOut]):
+    """Contacts of one company, newest first."""
 
 
 def company_view(company: Company, counts: Counts) -> dict[str, Any]:
