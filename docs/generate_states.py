@@ -4,6 +4,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from recado.domain.account import ACCOUNT_MACHINE
 from recado.domain.batch import BATCH_MACHINE
 from recado.domain.campaign import CAMPAIGN_MACHINE
 from recado.domain.machine import Machine, mermaid
@@ -19,8 +20,8 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a batch, a number, a template, a webhook subscription, a campaign, a wallet and a top-up can be, \
-and what moves them. The diagrams and tables are written by `make docs`
+What a message, a batch, a number, a template, a webhook subscription, a campaign, a wallet, a top-up \
+and an account can be, and what moves them. The diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
@@ -58,6 +59,7 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         WALLET_MACHINE,
     ),
     ("Top-up", "Coins are credited when one becomes `paid`.", TOP_UP_MACHINE),
+    ("Account", "Only an `active` account signs in; one that is disabled loses its sessions.", ACCOUNT_MACHINE),
 )
 
 
