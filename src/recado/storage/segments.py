@@ -144,4 +144,5 @@ async def claim_due(executor: Executor, now: datetime, limit: int) -> list[Segme
 
 async def note_size(executor: Executor, segment: Segment, size: int, at: datetime) -> None:
     """Write what was counted, unless the segment was changed meanwhile."""
-    await executor.execute(SQL.note_size, segment.organization_id, segment.env, segment.id, segment.revision, size, at)
+    key = (segment.organization_id, segment.env, segment.id)
+    await executor.execute(SQL.note_size, *key, segment.revision, size, at, at + REFRESH_EVERY)

@@ -1,0 +1,92 @@
+"""Segments are counted anew every hour (C32)."""
+
+import os
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from tests.people import insert_people
+
+from recado.actors.segment_sizes import SegmentSizes
+from recado.domain.errors import Unavailable
+from recado.domain.ids import SEGMENT, IdSource
+from recado.engine.clock import VirtualClock
+from recado.storage import segments
+from recado.storage.postgres import Database
+from recado.storage.segment_evaluation import Evaluation
+from recado.storage.segments import Segment
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(NOW)
+
+
+async def keep(db: Database, clock: VirtualClock, tag: str) -> Segment:
+    ids = IdSource(clock, random.Random(os.urandom(8)))
+    new = Segment(
+        organization_id="org_1",
+        env="test",
+        id=ids.new(SEGMENT),
+        name=tag,
+        filters=[{"field": "tag", "operator": "is", "value": tag}],
+        due_at=clock.now(),
+        updated_at=clock.now(),
+    )
+    async with db.transaction() as connection:
+        return await segments.insert(connection, new)
+
+
+async def sizes(db: Database) -> dict[str, Any]:
+    found = await segments.list_page(db, "org_1", "test", limit=100, skip=0)
+    return {segment.name: (segment.size, segment.size_at, segment.revision) for segment in found.items}
+
+
+async def test_what_is_due_is_counted_and_is_due_again_after_an_hour(database: Database, clock: VirtualClock) -> None:
+    await insert_people(database, "org_1", "test", [{"tags": ["a"]}, {"tags": ["A", "b"]}])
+    for tag in ("a", "b", "c"):
+        await keep(database, clock, tag)
+    worker = SegmentSizes(database, Evaluation(database), clock=clock)
+    await worker.work()
+    assert await sizes(database) == {"a": (2, NOW, 1), "b": (1, NOW, 1), "c": (0, NOW, 1)}
+    await database.execute("update contacts set tag_keys = '{c}'")
+    await clock.advance(3_599)
+    await worker.work()
+    assert (await sizes(database))["c"] == (0, NOW, 1)
+    await clock.advance(1)
+    await worker.work()
+    assert await sizes(database) == {
+        "a": (0, NOW + timedelta(hours=1), 1),
+        "b": (0, NOW + timedelta(hours=1), 1),
+        "c": (2, NOW + timedelta(hours=1), 1),
+    }
+
+
+async def test_one_that_takes_too_long_keeps_none_of_the_others_waiting(
+    database: Database, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = await keep(database, clock, "slow")
+    await keep(database, clock, "quick")
+    evaluation = Evaluation(database)
+    count = evaluation.count
+
+    async def counted(organization_id: str, env: str, tree: Any, now: datetime) -> int:
+        if tree == slow.tree:
+            raise Unavailable
+        return await count(organization_id, env, tree, now)
+
+    monkeypatch.setattr(evaluation, "count", counted)
+    await SegmentSizes(database, evaluation, clock=clock).work()
+    assert await sizes(database) == {"slow": (None, None, 1), "quick": (0, NOW, 1)}
+
+
+async def test_a_count_for_a_filter_that_was_changed_meanwhile_is_dropped(
+    database: Database, clock: VirtualClock
+) -> None:
+    segment = await keep(database, clock, "a")
+    await database.execute("update segments set revision = 2")
+    await segments.note_size(database, segment, 7, NOW)
+    assert await sizes(database) == {"a": (None, None, 2)}
