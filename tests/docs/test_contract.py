@@ -27,6 +27,8 @@ from recado.http.routes.companies import company_routes
 from recado.http.routes.company_models import CompanyOut
 from recado.http.routes.contact_imports import ImportOut, contact_import_routes
 from recado.http.routes.document_reveal import RevealedDocuments, document_reveal_routes
+from recado.http.routes.contact_models import ContactDetail, ContactField, OptedOutResult, OwnedGroupOut
+from recado.http.routes.contacts import contact_routes
 from recado.http.routes.message_models import MessageModel
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthOut, number_health_routes
@@ -102,6 +104,7 @@ def routes() -> tuple[Route, ...]:
         *resend_routes(resends=nothing),
         *campaign_routes(database=nothing),
         *company_routes(database=nothing, ids=nothing, find_account=nothing),
+        *contact_routes(database=nothing, ids=nothing, people=nothing, cursors=nothing),
         *contact_import_routes(database=nothing, ids=nothing, imports=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),
         *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),
@@ -216,7 +219,11 @@ def test_the_request_limits_are_those_in_force() -> None:
         ("C15.1", MessageModel),
         ("C15.5", BatchOut),
         ("C15.6", CampaignOut),
+        ("C12.1", ContactDetail),
+        ("C12.5", OptedOutResult),
         ("C12.7", ImportOut),
+        ("C12.8", ContactField),
+        ("C12.9", OwnedGroupOut),
         ("C20", CompanyOut),
         ("C23.1", WebhookOut),
         ("C23.3", DeliveryDetail),
