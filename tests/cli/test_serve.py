@@ -39,9 +39,13 @@ class Service:
         self.lines = [self.process.stdout.readline().rstrip() for _ in range(2)]
         self.address = self.lines[0].rpartition(" ")[2]
 
-    def get(self, path: str, token: str | None = None) -> Any:
+    def get(self, path: str, token: str | None = None, body: Any = None) -> Any:
+        """The answer; with a `body`, of a POST."""
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        request = urllib.request.Request(self.address + path, headers=headers)
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self.address + path, data, headers)
         with urllib.request.urlopen(request, timeout=10) as answer:
             return json.loads(answer.read())
 
@@ -83,9 +87,13 @@ def test_a_first_start_tells_its_addresses_and_keys_once_and_stops_when_told(
     status, printed = first.stop()
     assert status == 0
     [token] = re.findall(r"test key +(svc_test_\w{43})$", printed, re.MULTILINE)
+    [(email, password)] = re.findall(r"sign-in +(\S+) with the password (\w{20})$", printed, re.MULTILINE)
 
     second = start()
     assert second.get("/numbers", token)["total"] == 1
+    session = second.get("/v2/sessions", body={"email": email, "password": password})
+    assert session["account"]["role"] == "owner"
+    assert second.get("/v2/accounts", session["tokens"]["live"])["total"] == 1
     assert second.stop(signal.SIGINT) == (0, "")
 
 

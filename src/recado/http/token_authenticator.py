@@ -64,7 +64,7 @@ def _of_session(known: KnownSession) -> Principal:
         actor_id=account.id,
         scopes=account.scopes,
         suspended=known.suspended,
-        expires_at=known.ends_at,
+        expires_at=known.expires_at,
         name=account.name,
     )
     known.principal = principal

@@ -44,7 +44,7 @@ class KeyDirectory(TokenDirectory[KnownKey, tuple[str, str]]):
         if known.ends_at is not None and known.ends_at <= now:
             raise Problem("API_KEY_EXPIRED", "The key, or this token of it, has expired.")
 
-    def _use_of(self, known: KnownKey) -> tuple[str, str]:
+    def _use(self, known: KnownKey, now: datetime) -> tuple[str, str]:
         return known.record.organization_id, known.record.id
 
     async def _touch(self, used: Sequence[tuple[tuple[str, str], datetime]]) -> None:

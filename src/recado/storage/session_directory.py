@@ -14,11 +14,12 @@ from recado.storage.token_directory import TokenDirectory
 
 @dataclass(slots=True, eq=False)
 class KnownSession:
-    """One token's session, ready for use. `ends_at`: at the latest, or two hours after its last use that is known."""
+    """One token's session, ready for use. `ends_at`: `expires_at`, or two hours after its last use that is known."""
 
     id: str
     env: str
     account: Account
+    expires_at: datetime
     ends_at: datetime
     suspended: bool
     principal: Any = None  # what the HTTP layer makes of it, once
@@ -43,13 +44,15 @@ class SessionDirectory(TokenDirectory[KnownSession, str]):
         if row["ended_at"] is not None or account.status is not AccountStatus.ACTIVE:
             ends_at = min(ends_at, row["ended_at"] or account.updated_at)
         env = "live" if row["live_hash"] == hashed else "test"
-        return KnownSession(row["session_id"], env, account, ends_at, row["organization_suspended"])
+        suspended = row["organization_suspended"]
+        return KnownSession(row["session_id"], env, account, row["expires_at"], ends_at, suspended)
 
     def _refuse_ended(self, known: KnownSession, now: datetime) -> None:
         if known.ends_at <= now:
             raise Problem("SESSION_EXPIRED", "The session has ended: sign in again.")
 
-    def _use_of(self, known: KnownSession) -> str:
+    def _use(self, known: KnownSession, now: datetime) -> str:
+        known.ends_at = min(known.expires_at, now + sessions.IDLE)
         return known.id
 
     async def _touch(self, used: Sequence[tuple[str, datetime]]) -> None:

@@ -56,11 +56,12 @@ class TokenDirectory(ABC, Generic[T, U]):
         known = await self._known.get(token_hash(token))
         if known is None:
             raise Problem("UNAUTHORIZED", "The credential is unknown.")
-        self._refuse_ended(known, self._now())
+        now = self._now()
+        self._refuse_ended(known, now)
         # A token in use comes by here every five seconds, which is exact enough for the moment of its last use.
-        key = self._use_of(known)
+        key = self._use(known, now)
         if len(self._used) < MOST_USED or key in self._used:
-            self._used[key] = self._now()
+            self._used[key] = now
         return known
 
     def forget_where(self, condition: Callable[[T], bool]) -> None:
@@ -87,8 +88,8 @@ class TokenDirectory(ABC, Generic[T, U]):
         """Raise the 401 that says why a token is valid no more."""
 
     @abstractmethod
-    def _use_of(self, known: T) -> U:
-        """What a last use is written for."""
+    def _use(self, known: T, now: datetime) -> U:
+        """Note that the record is used; answer what the last use is written for."""
 
     @abstractmethod
     async def _touch(self, used: Sequence[tuple[U, datetime]]) -> None:
