@@ -1,7 +1,7 @@
 """Contacts in lists (C12.1): by filters and search, newest first or, to synchronize, by change.
 
-What is searched for may have few matches or a hundred thousand. They are counted first, up to 10,001: few are found
-through their index and sorted, many are met soon enough along the order of the list.
+What is searched for may have few matches or a hundred thousand. They are found through their index and counted, up to
+10,001: few are sorted, many are met soon enough along the order of the list.
 """
 
 import asyncio
@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recado.domain.contact import search_mark, search_query, tag_key
+from recado.domain.contact import search_mark, tag_key
+from recado.domain.contact import search_query as text_query
 from recado.domain.errors import Unavailable
 from recado.storage.compose import compose
 from recado.storage.contacts import Contact, read
@@ -67,10 +68,15 @@ async def list_page(
         return _NOTHING
     try:
         async with asyncio.timeout(READ_LIMIT):
-            total = await _count(executor, wanted, values) if _searches(wanted) else None
-            many = total is not None and total > COUNTED_TO
-            sql, arguments = page_query(wanted, limit=limit + 1, skip=skip, after=after, many=many)
-            rows = await executor.fetch(sql, *arguments)
+            total = None
+            if _searches(wanted):
+                sql, arguments = search_query(wanted, limit=limit + 1, skip=skip, after=after)
+                rows = await executor.fetch(sql, *arguments)
+                total = rows[0]["total"]
+                rows = [row for row in rows if row["id"] is not None]
+            if total is None or total > COUNTED_TO:
+                sql, arguments = page_query(wanted, limit=limit + 1, skip=skip, after=after)
+                rows = await executor.fetch(sql, *arguments)
             if total is None:
                 known = after is None and 0 < len(rows) <= limit
                 total = skip + len(rows) if known else await _count(executor, wanted, values)
@@ -80,28 +86,30 @@ async def list_page(
     return ContactPage(items, total, estimated=total > COUNTED_TO, more=len(rows) > limit)
 
 
-def page_query(
-    wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None, many: bool = False
-) -> Query:
-    """The query of one page. `many`: more match the search than could be sorted."""
+def page_query(wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None) -> Query:
+    """The query of one page, found along the order of the list."""
+    along = SQL.along if _searches(wanted) else SQL.walk
+    found = along if wanted.list_id is None else SQL.members
+    return _composed(SQL.page.replace("{found}", found), wanted, limit, skip, after)
+
+
+def search_query(wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None) -> Query:
+    """The query of one page and the count, found through the index of the search."""
+    return _composed(SQL.searched, wanted, limit, skip, after)
+
+
+def _composed(text: str, wanted: ContactFilter, limit: int, skip: int, after: Position | None) -> Query:
     values = _values(wanted) | {"limit": limit, "skip": skip}
-    conditions = _conditions(wanted)
-    order = SQL.newest if wanted.updated_since is None else SQL.changed
+    by_change = wanted.updated_since is not None
     start = ""
     if after is not None:
         values |= {"after_at": after[0], "after_id": after[1]}
-        start = SQL.after_newest if wanted.updated_since is None else SQL.after_changed
-    if wanted.list_id is not None:
-        found = SQL.members
-        if after is not None and wanted.updated_since is None:
+        start = SQL.after_changed if by_change else SQL.after_newest
+        if wanted.list_id is not None and not by_change:
             start += f"\n{SQL.after_member}"
-    elif _searches(wanted):
-        found = SQL.along if many else SQL.narrow
-    else:
-        found = SQL.walk
-    search = _search(wanted)
-    text = SQL.page.replace("{found}", found).replace("{search}", search).replace("{conditions}", conditions)
-    return compose(text.replace("{start}", start).replace("{order}", order), values)
+    text = text.replace("{search}", _search(wanted)).replace("{conditions}", _conditions(wanted))
+    text = text.replace("{start}", start).replace("{order}", SQL.changed if by_change else SQL.newest)
+    return compose(text, values)
 
 
 def count_query(wanted: ContactFilter) -> Query:
@@ -151,7 +159,7 @@ def _values(wanted: ContactFilter) -> dict[str, Any]:
         "external_id": wanted.external_id,
         "list_id": wanted.list_id,
         "company_id": wanted.company_id,
-        "q": None if wanted.q is None else search_query(mark, wanted.q),
+        "q": None if wanted.q is None else text_query(mark, wanted.q),
         "document": None if wanted.document is None else wanted.document[1],
         "updated_since": wanted.updated_since,
     }

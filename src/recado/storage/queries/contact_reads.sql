@@ -19,21 +19,33 @@ where
     {start}
 {order}
 
--- name: narrow
--- Few match the search: found through its index, then sorted.
-select c.id
-from (
+-- name: searched
+-- What a search finds through its index, counted up to 10,001, and a page of it, sorted. When there are more than 10,000, only
+-- the count is of use: the page may lack what comes first. A row without a contact tells the count of an empty page.
+with matched as materialized (
     select c.id, c.updated_at
     from contacts c
     where
         c.organization_id = :organization_id and c.env = :env
         {search}
         {conditions}
-    offset 0
-) c
-where
-    true
-    {start}
+    limit 10001
+),
+found as (
+    select c.id
+    from matched c
+    where
+        true
+        {start}
+    {order}
+    limit :limit offset :skip
+)
+select t.total, c.*
+from (select count(*) as total from matched) t
+left join (
+    found f
+    join contacts c on c.organization_id = :organization_id and c.env = :env and c.id = f.id
+) on true
 {order}
 
 -- name: along
