@@ -57,7 +57,7 @@ class BlockWriter:
         """
         outcomes: list[Outcome] = []
         try:
-            async with self._db.transaction() as connection:
+            async with self._db.hot.transaction() as connection:
                 if not await contact_imports.take_block(connection, found.key, first_row):
                     return
                 progress = Progress()

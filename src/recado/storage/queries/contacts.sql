@@ -5,10 +5,26 @@ select * from contacts where organization_id = $1 and env = $2 and id = $3
 select * from contacts where organization_id = $1 and env = $2 and id = $3 for update
 
 -- name: by_phones
-select * from contacts where organization_id = $1 and env = $2 and phone = any($3::text[]) order by id
+-- One look into the index for each. Without statistics every index that begins with organization and environment seems as
+-- good as this one; only this one has the order that is asked for.
+select c.*
+from unnest($3::text[]) as g (phone)
+cross join lateral (
+    select * from contacts where organization_id = $1 and env = $2 and phone >= g.phone order by phone limit 1
+) c
+where c.phone = g.phone
+order by c.id
 
 -- name: by_external_ids
-select * from contacts where organization_id = $1 and env = $2 and external_id = any($3::text[]) order by id
+select c.*
+from unnest($3::text[]) as g (external_id)
+cross join lateral (
+    select * from contacts
+    where organization_id = $1 and env = $2 and external_id >= g.external_id
+    order by external_id limit 1
+) c
+where c.external_id = g.external_id
+order by c.id
 
 -- name: by_email
 select * from contacts where organization_id = $1 and env = $2 and email_key = $3 order by id
