@@ -4,7 +4,7 @@ from recado.actors.callbacks import Callbacks
 from recado.actors.webhooks import Webhooks
 from recado.domain.clock import Clock
 from recado.engine.periodic import Periodic
-from recado.storage import accounts, contact_consents, contact_fields, idempotency, sessions, top_ups
+from recado.storage import accounts, contact_consents, contact_fields, contact_imports, idempotency, sessions, top_ups
 from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database
 
@@ -35,6 +35,7 @@ class Upkeep:
         await accounts.purge(self._db, self._clock.now())
         await sessions.purge(self._db, self._clock.now())
         await contact_consents.purge(self._db, self._clock.now())
+        await contact_imports.purge(self._db, self._clock.now())
         await contact_fields.refresh(self._db, self._clock.now())
         await self._callbacks.purge()
         await self._webhooks.tidy()

@@ -158,7 +158,7 @@ async def give_up(executor: Executor, key: ImportKey, now: datetime) -> None:
     await executor.execute(SQL.give_up, *key, now)
 
 
-async def purge(executor: Executor, now: datetime, *, block: int = 100) -> bool:
-    """Remove imports that are older than 30 days; answers whether more may follow."""
-    status = await executor.execute(SQL.purge, lowest_id(CONTACT_IMPORT, now - KEPT), block)
-    return affected(status) == block
+async def purge(executor: Executor, now: datetime, *, block: int = 100) -> None:
+    """Remove imports that are older than 30 days, some at a time: their errors may be long."""
+    while affected(await executor.execute(SQL.purge, lowest_id(CONTACT_IMPORT, now - KEPT), block)) == block:
+        pass
