@@ -71,7 +71,6 @@ from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.migrate import pending
 from recado.storage.organizations import NewOrganization
 from recado.storage.partitions import ensure_partitions
-from recado.storage.segment_evaluation import Evaluation
 
 OPEN_FILES = 65_536
 USES_WRITTEN_EVERY = 60.0  # seconds
@@ -186,6 +185,7 @@ class Application:
             organizations=directories.organizations,
             templates=directories.templates,
             maker=system.batch_maker,
+            audiences=system.audiences,
             ids=ids,
             clock=clock,
             sends_in=providers,
@@ -205,8 +205,7 @@ class Application:
             db, ids=ids, documents=Documents(keys, installation.keys.index), subscriptions=directories.subscriptions,
             effects=system.consequences, changed=changed, clock=clock,
         )  # fmt: skip
-        evaluation = Evaluation(db)
-        sizes = SegmentSizes(db, evaluation, clock=clock)
+        sizes = SegmentSizes(db, system.evaluation, clock=clock)
         cursors = Cursors(CursorSigner(installation.keys.cursor))
         routes = (
             *message_routes(
@@ -231,7 +230,7 @@ class Application:
             *number_usage_routes(database=db, organizations=directories.organizations),
             *template_routes(database=db, ids=ids, keys=keys, provider_for=providers.get, sync=sync, changed=changed),
             *static_list_routes(database=db, ids=ids),
-            *segment_routes(database=db, ids=ids, evaluation=evaluation, cursors=cursors),
+            *segment_routes(database=db, ids=ids, evaluation=system.evaluation, cursors=cursors),
             *sandbox_inbound_routes(database=db, numbers=directories.numbers, receiver=system.receipts),
             *sandbox_record_routes(database=db, ids=ids, changed=changed),
             *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=changed),

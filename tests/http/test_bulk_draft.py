@@ -47,8 +47,6 @@ def test_a_batch_is_bulk_unless_said_and_its_recipients_are_trimmed() -> None:
         ({"recipients": ...}, "AUDIENCE_INVALID", []),
         ({"listId": "lst_1"}, "AUDIENCE_INVALID", []),
         ({"recipients": ..., "listId": "lst_1", "segmentId": "seg_1"}, "AUDIENCE_INVALID", []),
-        ({"recipients": ..., "listId": "lst_1"}, "REFERENCE_NOT_FOUND", []),
-        ({"recipients": ..., "segmentId": "seg_1"}, "REFERENCE_NOT_FOUND", []),
         ({"numberId": ...}, "VALIDATION_ERROR", ["/numberId"]),
         ({"templateId": ...}, "VALIDATION_ERROR", ["/templateId"]),
         ({"type": "text", "payload": {"text": {"body": "x"}}}, "VALIDATION_ERROR", ["/templateId"]),
@@ -72,3 +70,10 @@ def test_each_channel_asks_for_its_own_scope(channel: str) -> None:
         draft_of(call(channel=channel))
     assert (caught.value.status, caught.value.meta) == (403, {"requiredScope": f"{channel}:send"})
     assert draft_of(call(("messages:send", f"{channel}:send"), channel=channel)).channel == channel
+
+
+@pytest.mark.parametrize(("name", "field"), [("listId", "list_id"), ("segmentId", "segment_id")])
+def test_a_list_or_a_segment_is_an_audience(name: str, field: str) -> None:
+    draft = draft_of(call(**{name: "of this organization", "recipients": ...}))
+    assert (getattr(draft, field), draft.recipients, draft.has_audience) == ("of this organization", (), True)
+    assert not draft_of(call()).has_audience

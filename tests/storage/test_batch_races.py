@@ -57,6 +57,9 @@ async def building(database: Database) -> PendingBlock:
         rest=[Recipients(["+15551234567"], [1], [None], [None]).dump()],
     )
     assert await batch_making.insert(database, [new], hold=False) == set()
+    await database.execute(
+        "update totals set accepted = 1 where key = $1", new.id
+    )  # as if the first block had a message
     pending = await batch_making.next_block(database, new.key)
     assert pending is not None
     return pending
@@ -80,7 +83,7 @@ async def test_a_block_and_a_cancel_never_wait_for_each_other(database: Database
         assert await batches.cancel(database, pending.key, NOW)
     async with database.transaction() as connection:
         executor: Any = Interrupted(connection, cancel_comes_in) if first == "the block" else connection
-        left = await batch_making.block_made(executor, pending, NOW, 0)
+        left = await batch_making.block_made(executor, pending, NOW, {})
     if first == "the block":
         assert left == 0
         assert await canceling[0] is True

@@ -6,6 +6,7 @@ Batches that come at the same time share a commit.
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
 import orjson
@@ -22,8 +23,10 @@ from recado.actors.acceptance_rules import (
     due_time,
     held_ms,
 )
-from recado.actors.batch_maker import BatchMaker, NotCovered
-from recado.actors.batch_rules import BatchDraft, accept_recipients, only_in_window
+from recado.actors.batch_audience import Audiences
+from recado.actors.batch_maker import BatchMaker
+from recado.actors.batch_rules import Accepted, BatchDraft, accept_recipients, only_in_window
+from recado.actors.tariff import NotCovered
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import BATCH, IdSource, created_at
@@ -88,6 +91,7 @@ class BatchAcceptance:
         organizations: OrganizationDirectory,
         templates: TemplateDirectory,
         maker: BatchMaker,
+        audiences: Audiences,
         ids: IdSource,
         clock: Clock,
         sends_in: Collection[str],
@@ -98,6 +102,7 @@ class BatchAcceptance:
         self._organizations = organizations
         self._templates = templates
         self._maker = maker
+        self._audiences = audiences
         self._ids = ids
         self._clock = clock
         self._sends_in = frozenset(sends_in)
@@ -151,7 +156,7 @@ class BatchAcceptance:
         batcher = self._plain if self._maker.is_plain(new) else self._others
         for _ in range(_REBINDS):
             if await batcher.put(new):
-                if new.rest:
+                if new.blocks_left:
                     self._unfinished()
                 return AcceptedBatch(new)
             replayed = await self._made_by(new, await self._bound(new))
@@ -195,14 +200,8 @@ class BatchAcceptance:
         now = created_at(batch_id)
         due_at = due_time(message, now)
         check_state(number, template)
-        accepted = accept_recipients(draft, variables)
-        if draft.type != TEMPLATE:
-            hashes = accepted.recipients.hashes
-            since = now - WINDOW
-            only_in_window(
-                accepted,
-                await batches.with_open_window(self._db.hot, draft.organization_id, number.id, hashes, since),
-            )
+        addressed = await self._audiences.of(draft, variables) if draft.has_audience else None
+        accepted = await self._accepted(draft, variables, number, now)
         seconds, left_out = draft.ttl_seconds, accepted.left_out
         ttl_ms = (
             int(default_ttl(category, draft.priority).total_seconds()) * 1000 if seconds is None else seconds * 1000
@@ -223,7 +222,7 @@ class BatchAcceptance:
             ttl_ms=ttl_ms,
             held_base_ms=held_ms(number, organization, now),
             accepted_at=now,
-            requested=len(draft.recipients),
+            requested=len(draft.recipients) if addressed is None else addressed.count,
             recipients=accepted.recipients,
             skipped=left_out.count,
             skipped_reasons=orjson.dumps(left_out.reasons).decode(),
@@ -231,7 +230,20 @@ class BatchAcceptance:
             created_by_id=draft.created_by_id,
             key_hash=draft.key_hash,
             fingerprint=draft.fingerprint,
+            audience=None if addressed is None else addressed.audience,
+            regions={} if addressed is None else addressed.regions,
         )
+
+    async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> Accepted:
+        accepted = accept_recipients(draft, variables)
+        if draft.type != TEMPLATE and accepted.places:
+            hashes = accepted.recipients.hashes
+            since = now - WINDOW
+            only_in_window(
+                accepted,
+                await batches.with_open_window(self._db.hot, draft.organization_id, number.id, hashes, since),
+            )
+        return accepted
 
     # The commit -----------------------------------------------------------------------------------------------------
 

@@ -5,18 +5,18 @@ What a commit made is told to the number's dispatcher at once, so that a batch s
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Protocol
 
 from recado.actors.batch_arrivals import arrivals
+from recado.actors.batch_audience import Audiences
 from recado.actors.consequences import Consequences
 from recado.actors.sending import Arrived, Tell
+from recado.actors.tariff import NotCovered, Tariff
 from recado.actors.totals import Totals
 from recado.domain.batch import BLOCK
 from recado.domain.clock import Clock
-from recado.domain.errors import Problem
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus
-from recado.storage import batch_making, replacements, totals
+from recado.storage import audiences, batch_making, replacements, totals
 from recado.storage.audit import append
 from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block, Recipients
@@ -27,51 +27,6 @@ from recado.storage.replacements import Replacement
 from recado.storage.rows import Executor
 
 _FAILED = (MessageStatus.FAILED.value,)
-
-
-class Tariff(Protocol):
-    """What messages cost, and the wallet that pays (C25.2)."""
-
-    @property
-    def charges(self) -> bool:
-        """Whether there are wallets here."""
-        ...
-
-    async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
-        """Give each message of the block its price."""
-        ...
-
-    async def hold(
-        self, connection: Executor, organization_id: str, env: str, coins: int, estimate: int
-    ) -> Problem | None:
-        """Hold `coins`, in the transaction that makes the messages; the refusal when the `estimate` is not covered."""
-        ...
-
-
-class Free:
-    """Nothing is billed here (C25.2.4)."""
-
-    charges = False
-
-    async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
-        """Everything is free."""
-
-    async def hold(
-        self, connection: Executor, organization_id: str, env: str, coins: int, estimate: int
-    ) -> Problem | None:
-        """There is nothing to hold."""
-        return None
-
-
-FREE = Free()
-
-
-class NotCovered(Exception):
-    """The wallet does not cover a block: nothing of it is made."""
-
-    def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.code)
-        self.problem = problem
 
 
 class BatchMaker:
@@ -87,6 +42,7 @@ class BatchMaker:
         totals: Totals,
         consequences: Consequences,
         tariff: Tariff,
+        audiences: Audiences,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -95,6 +51,7 @@ class BatchMaker:
         self._totals = totals
         self._consequences = consequences
         self._tariff = tariff
+        self._audiences = audiences
 
     @property
     def charges(self) -> bool:
@@ -103,7 +60,7 @@ class BatchMaker:
 
     def is_plain(self, batch: NewBatch) -> bool:
         """Whether one statement is all that its commit takes: no campaign, nothing that it replaces, one block."""
-        return batch.campaign_id is None and batch.recipients.replaces is None and not batch.rest
+        return batch.campaign_id is None and batch.recipients.replaces is None and not batch.blocks_left
 
     async def prepare(self, batch: NewBatch) -> None:
         """Cut the recipients into blocks, and price the first one."""
@@ -118,6 +75,8 @@ class BatchMaker:
                 others = Block(rest, [], [None] * len(rest), [None] * len(rest))
                 await self._tariff.price(batch, others, batch.accepted_at)
                 batch.estimate += others.held
+            if batch.audience is not None:
+                batch.estimate = await self._tariff.estimate(batch, batch.regions, batch.accepted_at)
         self._totals.noted(batch.organization_id, batch.env)
 
     async def create_plain(self, made: Sequence[NewBatch]) -> set[str]:
@@ -144,6 +103,11 @@ class BatchMaker:
                 batch.recipients = locked.recipients
         if batch.id in await batch_making.insert(connection, [batch], hold=False):
             return None
+        if batch.audience is not None:
+            await audiences.begin(connection, batch.organization_id, batch.id, batch.audience)
+            refusal = await self._tariff.covers(connection, batch.organization_id, batch.env, batch.estimate)
+            if refusal is not None:
+                raise NotCovered(refusal)
         await self._replace(connection, batch, locked)
         if batch.entry is not None:
             await append(connection, batch.entry)
@@ -158,11 +122,12 @@ class BatchMaker:
     async def make_next(self, key: BatchKey) -> int | None:
         """Make the next block of a batch that is `building`; answers the blocks left, None when there was none to make.
 
-        Raises `NotCovered`; the block is still there then.
+        Of an audience, blocks are read first. Raises `NotCovered`; the block is still there then.
         """
-        pending = await batch_making.next_block(self._db.hot, key)
-        if pending is None:
-            return None
+        waiting = await batch_making.next_block(self._db.hot, key)
+        if waiting is None:
+            return await self._audiences.read(key)
+        pending, left_out = await self._audiences.allowed(waiting)
         now = self._clock.now()
         block = self._block(pending.recipients)
         if self._tariff.charges:
@@ -173,8 +138,9 @@ class BatchMaker:
                 await batch_making.add(connection, pending, block, now)
                 await self._replace(connection, pending, block)
                 after = await self._follow(connection, pending, block, now)
-                gone = len(pending.recipients) - len(block.ids)
-                blocks_left = await batch_making.block_made(connection, pending, now, gone)
+                if gone := len(pending.recipients) - len(block.ids):
+                    left_out[batch_making.ALREADY_REPLACED] = gone
+                blocks_left = await batch_making.block_made(connection, pending, now, left_out)
                 if blocks_left is None:
                     raise _MovedMeanwhile
         except _MovedMeanwhile:

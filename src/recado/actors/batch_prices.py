@@ -1,5 +1,6 @@
 """What the messages of batches cost, and their holds, a block at a time (C25.2.3)."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -44,6 +45,23 @@ class WalletTariff:
             if price is None:
                 price = found[unit] = await self._prices.price_of(organization_id, env, *unit, at)
             block.coins[place], block.price_kinds[place] = price.coins, price.kind
+
+    async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
+        """What so many messages of a batch to each region would cost. Raises `Problem` where there is no price."""
+        organization_id, env, _ = batch.key
+        kind = await self._kind(organization_id, env, batch.template_id, batch.number_id)
+        prices = [
+            (count, await self._prices.price_of(organization_id, env, kind, region, at))
+            for region, count in regions.items()
+            if count
+        ]
+        return sum(count * price.coins for count, price in prices)
+
+    async def covers(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
+        """The refusal when so many coins are not there; nothing is held."""
+        key = (organization_id, env)
+        available = (await wallet.available(connection, [key])).get(key, 0)
+        return None if available >= coins else not_covered(coins, available)
 
     async def hold(
         self, connection: Executor, organization_id: str, env: str, coins: int, estimate: int

@@ -13,7 +13,7 @@ import orjson
 
 from recado.actors.acceptance_rules import MessageDraft
 from recado.domain.batch import DUPLICATE, MAX_ERRORS
-from recado.domain.errors import Problem
+from recado.domain.errors import FieldError, Problem, validation_error
 from recado.domain.message import Priority
 from recado.domain.metadata import metadata_errors
 from recado.domain.phones import canonical_phone, recipient_hash
@@ -22,7 +22,10 @@ from recado.storage.batch_rows import Recipients
 
 @dataclass(slots=True, kw_only=True)
 class BatchDraft:
-    """A well-formed batch as a caller gave it. `template_vars`, `metadata`: of recipients without any of their own."""
+    """A well-formed batch as a caller gave it, to recipients, a list or a segment.
+
+    `template_vars`, `metadata`: of recipients without any of their own.
+    """
 
     organization_id: str
     env: str
@@ -30,7 +33,9 @@ class BatchDraft:
     number_id: str
     type: str
     priority: Priority
-    recipients: Sequence[Mapping[str, Any]]
+    recipients: Sequence[Mapping[str, Any]] = ()
+    list_id: str | None = None
+    segment_id: str | None = None
     name: str | None = None
     template_id: str | None = None
     template_vars: Sequence[str] | None = None
@@ -42,6 +47,11 @@ class BatchDraft:
     created_by_id: str | None = None
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
+
+    @property
+    def has_audience(self) -> bool:
+        """Whether its recipients are a list's or a segment's."""
+        return self.list_id is not None or self.segment_id is not None
 
     def message(self) -> MessageDraft:
         """What its messages share, as the rules of one message take it."""
@@ -126,6 +136,17 @@ def accept_recipients(draft: BatchDraft, variables: int) -> Accepted:
         metadata.append(common_metadata if attached is None else _text(attached))
         places.append(place)
     return Accepted(Recipients(list(phones), hashes, texts, metadata), places, left_out)
+
+
+def common_variables(draft: BatchDraft, variables: int) -> str | None:
+    """What every message of an audience says, as JSON; Problem 422 `TEMPLATE_VARS_MISMATCH` (C15.2.1)."""
+    if draft.template_id is None:
+        return None
+    text, error = _variables(draft.template_vars, variables)
+    if error is not None:
+        fault = FieldError("/templateVars", "TEMPLATE_VARS_MISMATCH", error)
+        raise validation_error([fault], code="TEMPLATE_VARS_MISMATCH")
+    return text
 
 
 def only_in_window(accepted: Accepted, hashes: set[int]) -> None:

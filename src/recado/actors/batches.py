@@ -8,11 +8,12 @@ from collections.abc import Sequence
 
 import structlog
 
-from recado.actors.batch_maker import BatchMaker, NotCovered
+from recado.actors.batch_maker import BatchMaker
 from recado.actors.consequences import Consequences
 from recado.actors.number_messages import OwnerMoved
 from recado.actors.owners import Owners
 from recado.actors.sending import Tell
+from recado.actors.tariff import NotCovered
 from recado.domain.batch import BLOCK, NO_BALANCE, BatchEvent, BatchStatus
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable

@@ -8,7 +8,8 @@ from functools import partial
 import structlog
 
 from recado.actors.admission import Admission
-from recado.actors.batch_maker import FREE, BatchMaker
+from recado.actors.batch_audience import Audiences
+from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_prices import WalletTariff
 from recado.actors.batches import Batches
 from recado.actors.callbacks import Callbacks
@@ -28,6 +29,7 @@ from recado.actors.receipts import Receipts
 from recado.actors.rescuer import Rescuer
 from recado.actors.sandbox_reports import SandboxReports
 from recado.actors.sending import Sending
+from recado.actors.tariff import FREE
 from recado.actors.template_review import TemplateReview
 from recado.actors.totals import Totals
 from recado.actors.upkeep import Upkeep
@@ -53,6 +55,7 @@ from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
 from recado.storage.numbers import NumberKey
 from recado.storage.prices import PriceDirectory
+from recado.storage.segment_evaluation import Evaluation
 from recado.storage.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
@@ -119,6 +122,8 @@ class ActorSystem:
             payments=payments,
         )
         self.explainer = WaitExplainer(records, self.ask_situation)
+        self.evaluation = Evaluation(db)
+        self.audiences = Audiences(db, self.evaluation, clock=clock)
         self.batch_maker = BatchMaker(
             db,
             clock=clock,
@@ -127,6 +132,7 @@ class ActorSystem:
             totals=totals,
             consequences=self.consequences,
             tariff=FREE if prices is None else WalletTariff(records, prices=prices, ids=ids),
+            audiences=self.audiences,
         )
         self.batches = Batches(
             db,

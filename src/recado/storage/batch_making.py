@@ -1,6 +1,6 @@
 """Making batches: the row of a batch with its first messages in one statement, and the blocks that follow (C15.5)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -9,6 +9,7 @@ import asyncpg
 import orjson
 
 from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
+from recado.storage.audiences import Audience
 from recado.storage.audit import AuditEntry
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.batches import SQL, BatchKey
@@ -24,6 +25,7 @@ class NewBatch:
     """A batch to be made. `payload`, `errors`, `skipped_reasons`: JSON texts; `recipients`: all that were accepted.
 
     `first` and `rest` are its blocks: the one made with it, and those kept for later. `estimate`: coins of all of them.
+    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where.
     """
 
     organization_id: str
@@ -53,6 +55,8 @@ class NewBatch:
     entry: AuditEntry | None = None
     first: Block | None = None
     rest: list[str] = field(default_factory=list)
+    audience: Audience | None = None
+    regions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def key(self) -> BatchKey:
@@ -67,6 +71,11 @@ class NewBatch:
             self.skipped_reasons = orjson.dumps(reasons).decode()
 
     @property
+    def blocks_left(self) -> int:
+        """What is still to be made; an audience that is not read yet counts as one."""
+        return len(self.rest) + (self.audience is not None)
+
+    @property
     def due_at(self) -> datetime:
         """When its messages may leave."""
         return self.accepted_at if self.scheduled_at is None else self.scheduled_at
@@ -74,10 +83,10 @@ class NewBatch:
     @property
     def status(self) -> BatchStatus:
         """What it is once it is stored."""
+        if self.blocks_left:
+            return BatchStatus.BUILDING
         if not self.recipients:
             return BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
-        if self.rest:
-            return BatchStatus.BUILDING
         return BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
 
 
@@ -115,7 +124,7 @@ async def insert(executor: Executor, batches: Sequence[NewBatch], *, hold: bool)
     With `hold` their prices are held in the same statement, or HoldsRefused is raised.
     """
     try:
-        rows = await executor.fetch(SQL.make, *_columns(batches), hold)
+        rows = await executor.fetch(SQL.make, *_columns(batches), hold, _contacts([new.first for new in batches]))
     except asyncpg.PostgresError as error:
         if error.sqlstate == HOLDS_REFUSED:
             raise HoldsRefused from None
@@ -151,7 +160,7 @@ def _columns(batches: Sequence[NewBatch]) -> list[Any]:
         pack_moments([new.scheduled_at for new in batches]),
         pack_numbers([new.ttl_ms for new in batches]),
         pack_numbers([new.held_base_ms for new in batches]),
-        pack_numbers([len(new.rest) for new in batches]),
+        pack_numbers([new.blocks_left for new in batches]),
         pack_numbers([block.held for block in blocks]),
         pack_moments([new.accepted_at for new in batches]),
         pack([new.created_by_id for new in batches]),
@@ -200,6 +209,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
         [],
         [],
         False,
+        _contacts([block]),
     )
 
 
@@ -228,18 +238,31 @@ def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[Any]:
     ]
 
 
+def _contacts(blocks: Sequence[Block | None]) -> str:
+    """Whose the messages are: for each row of the blocks."""
+    owners: list[str | None] = []
+    for block in blocks:
+        if block is not None:
+            owners += block.recipients.contact_ids or [None] * len(block.ids)
+    return pack(owners)
+
+
 async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
     """The next block of a batch that is `building`."""
     row = await executor.fetchrow(SQL.next_block, *key)
     return None if row is None else _read_block({**row, "klass": row["class"]})
 
 
-async def block_made(executor: Executor, pending: PendingBlock, now: datetime, skipped: int) -> int | None:
-    """In the transaction that made it: answers the blocks left; None when the batch is not `building` any more."""
+async def block_made(
+    executor: Executor, pending: PendingBlock, now: datetime, left_out: Mapping[str, int]
+) -> int | None:
+    """In the transaction that made it: answers the blocks left; None when the batch is not `building` any more.
+
+    `left_out`: how many of its recipients got no message, by reason.
+    """
     built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
+    nothing = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
     # The batch before its block, as a cancel does it: or each would wait for the other.
-    blocks_left: int | None = await executor.fetchval(
-        SQL.block_made, *pending.key, built, now, skipped, ALREADY_REPLACED
-    )
+    blocks_left: int | None = await executor.fetchval(SQL.block_made, *pending.key, built, nothing, now, dict(left_out))
     await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number)
     return blocks_left

@@ -13,8 +13,11 @@ from typing import Any, Final
 
 from recado.domain.errors import Unavailable
 from recado.domain.ids import CONTACT
+from recado.domain.prices import BR, INTL
 from recado.domain.segment import Node
-from recado.storage import contacts
+from recado.storage import audiences, contacts
+from recado.storage.audiences import Audience, Reached
+from recado.storage.compose import compose
 from recado.storage.contacts import Contact
 from recado.storage.postgres import Connection, Database
 from recado.storage.segment_query import SQL, query
@@ -67,6 +70,25 @@ class Evaluation:
             rows: Any = await connection.fetch(sql, *arguments)
         return [contacts.read(row) for row in rows]
 
+    async def regions(self, organization_id: str, env: str, audience: Audience, now: datetime) -> dict[str, int]:
+        """How many contacts of an audience live where, as prices see it."""
+        sql, arguments = _over(audience, audiences.SQL.of_list, audiences.SQL.of_segment, organization_id, env, now)
+        async with self._connection() as connection:
+            rows: Any = await connection.fetch(sql, *arguments)
+        contacts, brazilian = rows[0]["contacts"], rows[0]["brazilian"]
+        return {BR: brazilian, INTL: contacts - brazilian}
+
+    async def next_of(
+        self, organization_id: str, env: str, audience: Audience, now: datetime, *, after_id: str, limit: int
+    ) -> Reached:
+        """The next contacts of an audience, in the order of their ids."""
+        sources = (audiences.SQL.next_of_list, audiences.SQL.next_of_segment)
+        sql, arguments = _over(audience, *sources, organization_id, env, now, after_id=after_id, limit=limit)
+        async with self._connection() as connection:
+            await connection.execute(audiences.SQL.along_the_key)
+            rows: Any = await connection.fetch(sql, *arguments)
+        return Reached([(row["id"], row["phone"]) for row in rows], ended=len(rows) < limit)
+
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[Connection]:
         try:
@@ -83,3 +105,14 @@ async def _count(connection: Connection, organization_id: str, env: str, tree: N
     rows = await connection.fetch(sql, *arguments)
     found: int = rows[0][0]
     return found
+
+
+def _over(
+    audience: Audience, of_list: str, of_segment: str, organization_id: str, env: str, now: datetime, **more: Any
+) -> tuple[str, list[Any]]:
+    """A query over the members of a list, or over whom a tree matches, and its arguments."""
+    values = {"before_id": audience.before_id, **more}
+    if audience.tree is not None:
+        return query(of_segment, organization_id, env, audience.tree, now, **values)
+    shared = {"organization_id": organization_id, "env": env, "list_id": audience.list_id}
+    return compose(of_list, {**shared, **values})

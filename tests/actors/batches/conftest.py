@@ -13,6 +13,7 @@ import pytest
 
 from recado.actors.admission import Admission
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
+from recado.actors.batch_audience import Audiences
 from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_prices import WalletTariff
 from recado.actors.batch_rules import BatchDraft
@@ -35,6 +36,7 @@ from recado.storage.directories import Directories
 from recado.storage.numbers import Number
 from recado.storage.organizations import Organization
 from recado.storage.postgres import Database
+from recado.storage.segment_evaluation import Evaluation
 from recado.storage.settlements import Departed, Failed
 from recado.storage.templates import Template
 
@@ -193,6 +195,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
         consequences=consequences,
     )
+    audiences = Audiences(database, Evaluation(database), clock=clock)
     maker = BatchMaker(
         database,
         clock=clock,
@@ -201,6 +204,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         totals=totals,
         consequences=consequences,
         tariff=WalletTariff(records, prices=directories.prices, ids=ids),
+        audiences=audiences,
     )
     life = Batches(database, clock=clock, maker=maker, owners=records.owners, consequences=consequences, tell=tell)
 
@@ -213,6 +217,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         organizations=directories.organizations,
         templates=directories.templates,
         maker=maker,
+        audiences=audiences,
         ids=ids,
         clock=clock,
         sends_in={"test"},

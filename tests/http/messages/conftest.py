@@ -10,6 +10,7 @@ from tests.http.contract import Contract
 from recado.actors.acceptance import Acceptance
 from recado.actors.admission import Admission
 from recado.actors.batch_acceptance import BatchAcceptance
+from recado.actors.batch_audience import Audiences
 from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_prices import WalletTariff
 from recado.actors.campaigns import CampaignCompletion, Campaigns
@@ -42,6 +43,7 @@ from recado.storage import ledger, templates
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
+from recado.storage.segment_evaluation import Evaluation
 from recado.storage.templates import Template
 
 PHONE = "+5511987654321"
@@ -178,6 +180,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         api.providers.get,
         clock,
     )
+    audiences = Audiences(database, Evaluation(database), clock=clock)
     maker = BatchMaker(
         database,
         clock=clock,
@@ -186,6 +189,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         totals=totals,
         consequences=consequences,
         tariff=WalletTariff(records, prices=directories.prices, ids=ids),
+        audiences=audiences,
     )
     known: dict[str, Any] = {
         "numbers": directories.numbers,
@@ -195,7 +199,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         "ids": ids,
         "sends_in": {"test", "live"},
     }
-    batch_acceptance = BatchAcceptance(database, clock=clock, unfinished=lambda: None, **known)
+    batch_acceptance = BatchAcceptance(database, clock=clock, unfinished=lambda: None, audiences=audiences, **known)
     bridge = Bridge(
         url="http://127.0.0.1:1",
         token="token",

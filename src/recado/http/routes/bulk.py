@@ -5,7 +5,7 @@ from typing import Final
 from recado.actors.acceptance_rules import CHATAPP, TEMPLATE
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
 from recado.actors.batch_rules import BatchDraft
-from recado.domain.errors import FieldError, Problem, reference_not_found, validation_error
+from recado.domain.errors import FieldError, Problem, validation_error
 from recado.domain.metadata import metadata_errors
 from recado.http.call import Call
 from recado.http.operation import missing_scope
@@ -46,8 +46,6 @@ def draft_of(call: Call) -> BatchDraft:
     audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
     if len(audiences) != 1:
         raise Problem("AUDIENCE_INVALID", "A batch has one audience: recipients, listId or segmentId.")
-    if body.recipients is None:  # lists and segments are made of contacts, which this release does not hold
-        raise reference_not_found("listId" if body.list_id is not None else "segmentId")
     principal, key = call.principal, call.idempotency
     return BatchDraft(
         organization_id=principal.organization_id,
@@ -56,7 +54,9 @@ def draft_of(call: Call) -> BatchDraft:
         number_id=body.number_id or "",
         type=body.type,
         priority=body.priority,
-        recipients=body.recipients,
+        recipients=body.recipients or (),
+        list_id=body.list_id,
+        segment_id=body.segment_id,
         name=body.name,
         template_id=body.template_id,
         template_vars=body.template_vars,

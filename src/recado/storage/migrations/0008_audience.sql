@@ -66,8 +66,8 @@ language sql immutable strict parallel safe
             end
     );
 
--- The list or the segment that a batch is being made of, as far as it is read; gone when it is read to its end. It counts
--- as one of `batches.blocks_left`.
+-- The list or the segment that a batch is being made of, as far as it is read; gone when it is read to its end. Until then
+-- it counts as one of `batches.blocks_left`.
 create table batch_audiences (
     organization_id id not null,
     batch_id id not null,
@@ -75,8 +75,6 @@ create table batch_audiences (
     filter_tree jsonb, -- of the segment, as it was when the batch was accepted
     template_vars json, -- of every message
     metadata json,
-    marketing boolean not null, -- its messages are subject to consent (C12.5.4)
-    in_window boolean not null, -- and reach only who has written (C15.2.2)
     after_id id not null, -- contacts are read in the order of their ids
     before_id id not null, -- and only those that existed when the batch was accepted
     blocks integer not null default 0, -- made of it so far

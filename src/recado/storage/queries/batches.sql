@@ -26,13 +26,14 @@ with heads as materialized (
 rows as (
     select
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
-        number_id, campaign_id, held_base_ms
+        number_id, campaign_id, held_base_ms, contact_id
     from unnest(
         unpack($28), unpack($29), unpack($30), unpack($31)::bigint[], unpack($32), unpack($33), unpack($34)::bigint[],
-        unpack($35), unpack($36), unpack($37), unpack($38), unpack($39), $40::text[], unpack($41)::bigint[]
+        unpack($35), unpack($36), unpack($37), unpack($38), unpack($39), $40::text[], unpack($41)::bigint[],
+        unpack($47)
     ) as g (
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
-        number_id, campaign_id, held_base_ms
+        number_id, campaign_id, held_base_ms, contact_id
     )
 ),
 bound as (
@@ -84,14 +85,15 @@ counted as (
 stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
-        template_id, payload, template_vars, metadata, campaign_id, batch_id, scheduled_at, price_coins, price_kind,
-        updated_at
+        template_id, payload, template_vars, metadata, campaign_id, batch_id, contact_id, scheduled_at, price_coins,
+        price_kind, updated_at
     )
     select
         h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type),
         coalesce(r.number_id, h.number_id), r.recipient, r.recipient_hash, h.class, false,
         coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json, r.template_vars::json,
-        r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, h.scheduled_at, r.coins, r.price_kind, h.made_at
+        r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, r.contact_id, h.scheduled_at, r.coins, r.price_kind,
+        h.made_at
     from heads h
     join rows r on r.batch_id = h.id
     where (h.id in (select id from live)) is true
@@ -203,17 +205,25 @@ limit 1;
 delete from batch_blocks where organization_id = $1 and batch_id = $2 and number = $3;
 
 -- name: block_made
--- building → running with the last block. None: another moved the batch meanwhile, and the block is not made.
-update batches
+-- building → running ($4) with the last block, or failed ($5) when none had a message in it. $7: how many recipients were
+-- left out for which reason. None: another moved the batch meanwhile, and the block is not made.
+update batches b
 set
-    blocks_left = blocks_left - 1, status = case when blocks_left = 1 then $4 else status end, updated_at = $5,
-    skipped = skipped + $6,
-    skipped_reasons = case
-        when $6 = 0 then skipped_reasons
-        else skipped_reasons || jsonb_build_object($7::text, coalesce((skipped_reasons ->> $7)::integer, 0) + $6)
-    end
-where organization_id = $1 and env = $2 and id = $3 and status = 'building' and blocks_left > 0
-returning blocks_left;
+    blocks_left = b.blocks_left - 1,
+    status = case when b.blocks_left > 1 then b.status when t.accepted > 0 then $4::text else $5::text end,
+    finished_at = case when b.blocks_left = 1 and t.accepted = 0 then $6::timestamptz end,
+    open = b.blocks_left > 1 or t.accepted > 0,
+    updated_at = $6,
+    skipped = b.skipped + (select coalesce(sum(value::integer), 0) from jsonb_each_text($7::jsonb)),
+    skipped_reasons = b.skipped_reasons || (
+        select coalesce(jsonb_object_agg(key, coalesce((b.skipped_reasons ->> key)::integer, 0) + value::integer), '{}')
+        from jsonb_each_text($7::jsonb)
+    )
+from totals t
+where
+    b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'building' and b.blocks_left > 0
+    and t.organization_id = $1 and t.env = $2 and t.kind = 'batch' and t.key = $3
+returning b.blocks_left;
 
 -- name: pause
 -- $5: the states that it may leave so; $6: why, unless a caller asked for it.
@@ -240,6 +250,9 @@ with canceled as (
 ),
 dropped as (
     delete from batch_blocks k using canceled c where k.organization_id = c.organization_id and k.batch_id = c.id
+),
+unread as (
+    delete from batch_audiences a using canceled c where a.organization_id = c.organization_id and a.batch_id = c.id
 )
 select id from canceled;
 

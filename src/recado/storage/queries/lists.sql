@@ -172,25 +172,3 @@ with gone as (
 update static_lists l set size = l.size - n.count
 from (select list_id, count(*)::integer as count from gone group by 1) n
 where l.organization_id = $1 and l.env = $2 and l.id = n.list_id;
-
--- name: in_order
--- The next members, by the order of their ids: an audience is read so.
-select
-    c.id, c.phone, c.opt_in_status,
-    exists (
-        select from opt_outs o
-        where o.organization_id = c.organization_id and o.env = c.env and o.kind = 'phone' and o.hash = c.phone_hash
-    ) as opted_out
-from static_list_members m
-join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
-where
-    m.organization_id = :organization_id and m.list_id = :list_id
-    and m.contact_id > :after_id and m.contact_id < :before_id
-order by m.contact_id limit :limit
-
--- name: regions
--- How many members there are, and how many of them in Brazil: what a batch to them would cost.
-select count(*) as contacts, count(*) filter (where c.phone like '+55%') as brazilian
-from static_list_members m
-join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
-where m.organization_id = :organization_id and m.list_id = :list_id and m.contact_id < :before_id

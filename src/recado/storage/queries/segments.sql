@@ -82,19 +82,6 @@ select c.* from contacts c
 where c.organization_id = :organization_id and c.env = :env and c.id < :before_id and {condition}
 order by c.id desc limit :limit
 
--- name: in_order
--- The next of those that match, oldest first: an audience is read so.
-select
-    c.id, c.phone, c.opt_in_status,
-    exists (
-        select from opt_outs o
-        where o.organization_id = c.organization_id and o.env = c.env and o.kind = 'phone' and o.hash = c.phone_hash
-    ) as opted_out
-from contacts c
-where
-    c.organization_id = :organization_id and c.env = :env and c.id > :after_id and c.id < :before_id and {condition}
-order by c.id limit :limit
-
 -- name: tag_any
 c.tag_keys && :values::text[]
 

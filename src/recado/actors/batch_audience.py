@@ -1,0 +1,127 @@
+"""Lists and segments as audiences: found when a batch is accepted, read block by block while it is made (C15.5).
+
+Who may be sent to is asked when a block becomes messages, not when it is read: a batch may rest in between for days.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from recado.actors.acceptance_rules import TEMPLATE
+from recado.actors.batch_rules import BatchDraft, common_variables
+from recado.domain.batch import BLOCK
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem, Unavailable, reference_not_found
+from recado.domain.ids import CONTACT, lowest_id
+from recado.storage import audiences, batches, lists, segments
+from recado.storage.audiences import Audience
+from recado.storage.batch_making import PendingBlock
+from recado.storage.batches import BatchKey
+from recado.storage.chat_windows import WINDOW
+from recado.storage.postgres import Database
+from recado.storage.segment_evaluation import Evaluation
+
+log = structlog.get_logger()
+
+READ_AT_ONCE = 5 * BLOCK  # contacts: a filter costs as much for one block as for a few
+_WINDOW_CLOSED = "WINDOW_CLOSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """Who gets a batch. `regions`: how many of them live where; together, how many were asked for."""
+
+    audience: Audience
+    regions: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.regions.values())
+
+
+class Audiences:
+    """Finds and reads them; `evaluation` keeps that from taking the server."""
+
+    def __init__(self, db: Database, evaluation: Evaluation, *, clock: Clock) -> None:
+        self._db = db
+        self._evaluation = evaluation
+        self._clock = clock
+
+    async def of(self, draft: BatchDraft, variables: int) -> Addressed:
+        """Whom a draft names by list or segment; `variables`: how many the template declares.
+
+        Raises `Problem` for one that does not exist, has nobody, or lacks what every message needs.
+        """
+        now = self._clock.now()
+        key = (draft.organization_id, draft.env)
+        list_id, tree = draft.list_id, None
+        if list_id is not None:
+            if await lists.get(self._db, *key, list_id) is None:
+                raise reference_not_found("listId")
+        else:
+            segment = await segments.get(self._db, *key, draft.segment_id or "")
+            if segment is None:
+                raise reference_not_found("segmentId")
+            tree = segment.tree
+        audience = Audience(
+            before_id=lowest_id(CONTACT, now),
+            list_id=list_id,
+            tree=tree,
+            template_vars=common_variables(draft, variables),
+            metadata=audiences.text(draft.metadata),
+        )
+        addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now))
+        if not addressed.count:
+            raise Problem("EMPTY_AUDIENCE", "Nobody is in the audience.")
+        return addressed
+
+    async def read(self, key: BatchKey) -> int | None:
+        """Keep the next contacts of a batch's audience as blocks; answers the blocks left, None when none were read."""
+        unread = await audiences.of_batch(self._db.hot, key)
+        if unread is None:
+            return None
+        organization_id, env, batch_id = key
+        now = self._clock.now()
+        try:
+            reached = await self._evaluation.next_of(
+                organization_id, env, unread.audience, now, after_id=unread.after_id, limit=READ_AT_ONCE
+            )
+        except Unavailable:
+            log.warning("audience_not_read", batch_id=batch_id)
+            return None
+        try:
+            async with self._db.hot.transaction() as connection:
+                blocks_left = await audiences.keep(connection, key, unread, reached, now)
+                if blocks_left is None:
+                    raise _MovedMeanwhile
+        except _MovedMeanwhile:
+            return None
+        return blocks_left
+
+    async def allowed(self, pending: PendingBlock) -> tuple[PendingBlock, dict[str, int]]:
+        """The block without contacts that must not be sent to now, and how many were left out for which reason."""
+        recipients = pending.recipients
+        if recipients.contact_ids is None:
+            return pending, {}
+        refused: dict[str, str] = await audiences.refusals(
+            self._db.hot, pending.organization_id, pending.env, recipients.contact_ids, pending.template_id
+        )
+        if pending.type != TEMPLATE:
+            since = self._clock.now() - WINDOW
+            number_id = pending.number_id or ""
+            inside = await batches.with_open_window(
+                self._db.hot, pending.organization_id, number_id, recipients.hashes, since
+            )
+            for contact_id, recipient in zip(recipients.contact_ids, recipients.hashes, strict=True):
+                if recipient not in inside:
+                    refused.setdefault(contact_id, _WINDOW_CLOSED)
+        if not refused:
+            return pending, {}
+        places = [place for place, contact_id in enumerate(recipients.contact_ids) if contact_id not in refused]
+        return replace(pending, recipients=recipients.only(places)), dict(Counter(refused.values()))
+
+
+class _MovedMeanwhile(Exception):
+    """The batch was paused or canceled while its audience was read: nothing is kept."""

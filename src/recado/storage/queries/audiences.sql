@@ -1,0 +1,103 @@
+-- Lists and segments as audiences of batches (C15.5): contacts are read in the order of their ids, those that existed when the
+-- batch was accepted.
+
+-- name: of_list
+-- How many there are, and how many of them in Brazil: what a batch to them would cost.
+select count(*) as contacts, count(*) filter (where c.phone like '+55%') as brazilian
+from static_list_members m
+join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
+where m.organization_id = :organization_id and m.list_id = :list_id and m.contact_id < :before_id
+
+-- name: of_segment
+select count(*) as contacts, count(*) filter (where c.phone like '+55%') as brazilian
+from contacts c
+where c.organization_id = :organization_id and c.env = :env and c.id < :before_id and {condition}
+
+-- name: next_of_list
+select c.id, c.phone
+from static_list_members m
+join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
+where
+    m.organization_id = :organization_id and m.list_id = :list_id
+    and m.contact_id > :after_id and m.contact_id < :before_id
+order by m.contact_id limit :limit
+
+-- name: next_of_segment
+select c.id, c.phone
+from contacts c
+where
+    c.organization_id = :organization_id and c.env = :env and c.id > :after_id and c.id < :before_id and {condition}
+order by c.id limit :limit
+
+-- name: along_the_key
+-- Block after block is read: each begins where the last one ended, and none looks at everybody and sorts.
+set local enable_sort = off;
+
+-- name: begin
+insert into batch_audiences (organization_id, batch_id, list_id, filter_tree, template_vars, metadata, after_id, before_id)
+values ($1, $2, $3, $4, $5::text::json, $6::text::json, '', $7);
+
+-- name: of_batch
+select a.*
+from batches b
+join batch_audiences a on a.organization_id = b.organization_id and a.batch_id = b.id
+where b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'building';
+
+-- name: rolled
+-- What was read is in blocks now ($5 of them). With $6 the audience has been read to its end: it is as large as what was
+-- read, and a batch without blocks is through: $7 when a message was made, else $8. None: another moved the batch.
+update batches b
+set
+    blocks_left = b.blocks_left + $5::integer - case when $6::boolean then 1 else 0 end,
+    requested = case when $6 then $9::integer else b.requested end,
+    status = case
+        when not $6 or b.blocks_left + $5 > 1 then b.status
+        when t.accepted > 0 then $7::text
+        else $8::text
+    end,
+    finished_at = case when $6 and b.blocks_left + $5 = 1 and t.accepted = 0 then $4::timestamptz end,
+    open = not ($6 and b.blocks_left + $5 = 1 and t.accepted = 0),
+    updated_at = $4
+from totals t
+where
+    b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'building' and b.blocks_left > 0
+    and t.organization_id = $1 and t.env = $2 and t.kind = 'batch' and t.key = $3
+returning b.blocks_left;
+
+-- name: advance
+update batch_audiences set after_id = $4, blocks = blocks + $5, contacts = contacts + $6
+where organization_id = $1 and batch_id = $2 and after_id = $3
+returning 1;
+
+-- name: end
+delete from batch_audiences where organization_id = $1 and batch_id = $2 and after_id = $3 returning 1;
+
+-- name: keep_blocks
+insert into batch_blocks (organization_id, batch_id, number, recipients)
+select $1, $2, g.number, g.recipients::json
+from unnest($3::integer[], $4::text[]) as g (number, recipients);
+
+-- name: refusals
+-- Which of these contacts must not be sent to by a batch of this template, and why (C12.5.4 to C12.5.6).
+select
+    g.id,
+    case
+        when c.id is null then 'REFERENCE_NOT_FOUND'
+        when not s.marketing then null
+        when
+            c.opt_in_status = 'denied'
+            or exists (
+                select from opt_outs o
+                where o.organization_id = $1 and o.env = $2 and o.kind = 'phone' and o.hash = c.phone_hash
+            )
+            then 'CONTACT_OPTED_OUT'
+        when s.granted_only and c.opt_in_status <> 'granted' then 'CONSENT_REQUIRED'
+    end as reason
+from unnest($3::text[]) as g (id)
+left join contacts c on c.organization_id = $1 and c.env = $2 and c.id = g.id
+cross join (
+    select coalesce(t.category = 'marketing', false) as marketing, o.require_granted_for_marketing as granted_only
+    from organizations o
+    left join templates t on t.organization_id = o.id and t.id = $4
+    where o.id = $1
+) s;
