@@ -7,6 +7,7 @@ from typing import Any
 from recado.domain.account import ACCOUNT_MACHINE
 from recado.domain.batch import BATCH_MACHINE
 from recado.domain.campaign import CAMPAIGN_MACHINE
+from recado.domain.consent import CONSENT_MACHINE
 from recado.domain.machine import Machine, mermaid
 from recado.domain.message import MESSAGE_MACHINE
 from recado.domain.number import NUMBER_MACHINE
@@ -20,8 +21,8 @@ PAGE = Path(__file__).with_name("states.md")
 HEAD = """\
 # States
 
-What a message, a batch, a number, a template, a webhook subscription, a campaign, a wallet, a top-up \
-and an account can be, and what moves them. The diagrams and tables are written by `make docs`
+What a message, a batch, a number, a template, a webhook subscription, a campaign, a wallet, a top-up, \
+an account and a consent can be, and what moves them. The diagrams and tables are written by `make docs`
 from the literal tables in `src/recado/domain/`; the comments there say who causes each event. A pair of state and event
 that is not listed cannot happen: through the API it answers 409 `INVALID_STATE`, and SQL updates have the same guard.
 """
@@ -47,6 +48,11 @@ SECTIONS: tuple[tuple[str, str, Machine[Any, Any]], ...] = (
         "Webhook subscription",
         "Events are queued for an `active` or `failing` one; of a `failing` one a single delivery is tried at a time.",
         SUBSCRIPTION_MACHINE,
+    ),
+    (
+        "Consent",
+        "A contact's; [C12.5](contract.md#C12.5) says what a change needs, and how one that is not listed is answered.",
+        CONSENT_MACHINE,
     ),
     (
         "Campaign",
