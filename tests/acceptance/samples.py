@@ -15,9 +15,12 @@ from tests.program import Api
 
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
 from recado.domain.ids import (
+    ACCOUNT,
     API_KEY,
     BATCH,
+    COMPANY,
     CONTACT,
+    CONTACT_IMPORT,
     DELIVERY,
     MESSAGE,
     NUMBER,
@@ -496,3 +499,57 @@ async def contact_change(api: Api, tenant: Tenant) -> Request:
 @sample("deleteContact")
 async def spare_contact(api: Api, tenant: Tenant) -> Request:
     return Request({"id": (await api.call("POST", "/contacts", contact_body()))["id"]})
+
+
+@sample("importContacts")
+async def file_of_contacts(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"contacts": [contact_body(), {"phone": "none"}], "options": {"tags": ["imported"]}})
+
+
+@sample("getContactImport")
+async def one_import(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[CONTACT_IMPORT]})
+
+
+# Companies ----------------------------------------------------------------------------------------------------------
+
+
+def company_body(tenant: Tenant) -> dict[str, Any]:
+    """A company with something in every field; its main contact has another company already."""
+    serial = next(_serial)
+    return {
+        "nome": new("Padaria "),
+        "cnpj": f"{serial:012}00",
+        "segmento": "alimentos",
+        "site": "https://padaria.example",
+        "endereco": "Rua das Flores, 1",
+        "responsavelId": tenant.ids[ACCOUNT],
+        "contatoPrincipalId": tenant.ids[CONTACT],
+        "atributos": {"porte": "ME"},
+    }
+
+
+@sample("listCompanies")
+async def all_companies(api: Api, tenant: Tenant) -> Request:
+    return Request()
+
+
+@sample("createCompany")
+async def new_company(api: Api, tenant: Tenant) -> Request:
+    return Request(body=company_body(tenant))
+
+
+@sample("getCompany", "listCompanyContacts")
+async def one_company(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[COMPANY]})
+
+
+@sample("updateCompany")
+async def company_change(api: Api, tenant: Tenant) -> Request:
+    body = {"segmento": new("comércio "), "atributos": {"lojas": 3}, "removerAtributos": ["porte"]}
+    return Request((await spare_company(api, tenant)).path, body=body)
+
+
+@sample("deleteCompany")
+async def spare_company(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await api.call("POST", "/v2/companies", company_body(tenant)))["id"]})

@@ -13,7 +13,9 @@ from recado.domain.ids import (
     ACCOUNT,
     API_KEY,
     BATCH,
+    COMPANY,
     CONTACT,
+    CONTACT_IMPORT,
     DELIVERY,
     MESSAGE,
     NUMBER,
@@ -86,12 +88,13 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         batches = [
             await api.call("POST", "/messages/bulk", {**content, "recipients": [{"to": CUSTOMER}]}) for _ in range(2)
         ]
+        companies = [await api.call("POST", "/v2/companies", {"nome": f"{n} of {name}"}) for n in range(2)]
+        of_all = {"cpf": "529.982.247-25", "companyId": companies[0]["id"]}
         contacts = [
-            await api.call(
-                "POST", "/contacts", {"phone": f"+551198765100{n}", "cpf": "529.982.247-25", "debtorGroups": [debt(n)]}
-            )
+            await api.call("POST", "/contacts", {"phone": f"+551198765100{n}", "debtorGroups": [debt(n)], **of_all})
             for n in range(2)
         ]
+        imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
 
         async def all_read() -> bool:
@@ -105,6 +108,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         ORGANIZATION: made["id"],
         ACCOUNT: invited["id"],
         CONTACT: contacts[0]["id"],
+        CONTACT_IMPORT: imported["id"],
+        COMPANY: companies[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],

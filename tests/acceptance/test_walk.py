@@ -33,7 +33,9 @@ SCOPES = {
     "audit:read": "listAudit",
     "contacts:pii": "revealDocuments",
     "contacts:read": "listContacts getContact listContactFields listContactConsents listDebtorGroups",
-    "contacts:write": "createContact updateContact deleteContact optOutContact",
+    "contacts:write": "createContact updateContact deleteContact optOutContact importContacts getContactImport",
+    "crm:read": "listCompanies getCompany listCompanyContacts",
+    "crm:write": "createCompany updateCompany deleteCompany",
     "": "endSession",
     "wallet:read": "getWallet getPrices listLedger listTopUps getTopUp",
     "wallet:write": "updateWallet createTopUp",
@@ -45,6 +47,7 @@ SHARED_BY_ENVIRONMENTS = {ACCOUNT}
 CLASSES = {
     "createBatch": "bulk",
     "createMessage": "send",
+    "importContacts": "bulk",
     "replayWebhook": "bulk",
     "replayWebhookDelivery": "bulk",
     "resendMessages": "bulk",
