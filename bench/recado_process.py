@@ -35,11 +35,12 @@ class Api:
     def __init__(self, process: Process) -> None:
         self._process = process
         self.token = ""
+        self.organization_id = ""
 
     async def __aenter__(self) -> "Api":
         made = await self._process.command("keys", "create", "--env", "test", "--unlimited", "--json")
         self.token = made["token"]
-        self._organization_id = made["organizationId"]
+        self.organization_id = made["organizationId"]
         self._session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {self.token}"})
         return self
 
@@ -73,7 +74,7 @@ class Api:
         }
         template_id = (await self.call("POST", "/v2/templates", template))["id"]
         await self.call("POST", f"/v2/sandbox/templates/{template_id}", {"status": "approved"})
-        return Sender(self._organization_id, number_id, template_id)
+        return Sender(self.organization_id, number_id, template_id)
 
     async def senders(self, count: int) -> list[Sender]:
         return list(await asyncio.gather(*(self.sender(str(position)) for position in range(count))))
