@@ -6,6 +6,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.http.conftest import Api
+from tests.http.people import session
 
 from recado.domain.timestamps import format_timestamp
 
@@ -193,3 +194,20 @@ async def test_the_registry_outlives_a_contact_with_its_latest_address(api: Api)
     await api.delete(f"/contacts/{contact['id']}")
     assert (await made(api))["optIn"]["status"] == "denied"
     assert (await made(api, "+5511987654322", email="New@example.com"))["optIn"]["status"] == "denied"
+
+
+async def test_what_a_person_records_happens_now_and_from_where_they_are(api: Api) -> None:
+    token = await session(api)
+    given = {"status": "granted", "source": "balcão", "at": at(api, days=30)}
+    how: dict[str, Any] = {"token": token, "headers": {"User-Agent": "a browser"}}
+    before = api.clock.now()
+    contact = (await api.post("/contacts", {"phone": PHONE, "optIn": given}, **how)).body
+    opt_in = contact["optIn"]
+    assert (opt_in["ip"], opt_in["userAgent"], opt_in["source"]) == ("127.0.0.1", "a browser", "balcão")
+    assert opt_in["at"] >= format_timestamp(before)
+    refused = await api.post("/contacts/opt-out", {"contactId": contact["id"], "at": at(api, minutes=-60)}, **how)
+    assert refused.status == 200
+    opt_in = (await api.get(f"/contacts/{contact['id']}")).body["optIn"]
+    assert format_timestamp(before) <= opt_in["revokedAt"] <= format_timestamp(api.clock.now())
+    (latest, _) = (await api.get(f"/contacts/{contact['id']}/consents")).body["items"]
+    assert latest["dataInformada"] is False

@@ -5,6 +5,7 @@ from urllib.parse import quote
 
 import pytest
 from tests.http.conftest import Api
+from tests.http.people import session
 
 from recado.storage import contact_fields
 
@@ -85,13 +86,18 @@ async def test_each_filter_narrows_the_list(api: Api) -> None:
 
 
 async def test_documents_are_looked_for_by_sessions_with_the_scope_only(api: Api) -> None:
-    await made(api, cpf="52998224725")
-    answer = await api.get("/contacts?documento=529.982.247-25")
-    assert (answer.status, answer.code, answer.body["meta"]) == (
-        403,
-        "SCOPE_REQUIRED",
-        {"requiredScope": "contacts:pii"},
-    )
+    contact = await made(api, 1, cpf="52998224725")
+    company = await made(api, 2, cnpj="12ABC34501DE35")
+    owner = await session(api)
+    assert await found(api, "documento=529.982.247-25", token=owner) == [contact]
+    assert await found(api, "documento=12.abc.345/01de-35", token=owner) == [company]
+    assert await found(api, "documento=111.444.777-35", token=owner) == []
+    assert await found(api, "documento=none", token=owner) == []
+    assert await found(api, "documento=529.982.247-25", token=await session(api, env="live")) == []
+    for token in (api.token(), await session(api, "operator")):
+        answer = await api.get("/contacts?documento=529.982.247-25", token=token)
+        assert (answer.status, answer.code) == (403, "SCOPE_REQUIRED")
+        assert answer.body["meta"] == {"requiredScope": "contacts:pii"}
 
 
 @pytest.mark.parametrize(
