@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 import typer.main
 
-from recado.cli import accounts, doctor, keys, migrate, organizations, reencrypt, serve, version, wallet
+from recado.cli import accounts, contacts, doctor, keys, migrate, organizations, reencrypt, serve, version, wallet
 from recado.cli.errors import explain
 from recado.cli.loadtest import command as loadtest
 from recado.cli.simulator import command as simulator
@@ -27,6 +27,7 @@ organizations.mount(app)
 keys.mount(app)
 accounts.mount(app)
 wallet.mount(app)
+contacts.mount(app)
 reencrypt.mount(app)
 doctor.mount(app)
 loadtest.mount(app)
