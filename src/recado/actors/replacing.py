@@ -8,6 +8,7 @@ import orjson
 from recado.actors.acceptance_rules import Again, MessageDraft
 from recado.domain.errors import Problem, conflict
 from recado.domain.ids import IdSource
+from recado.domain.masking import is_masked
 from recado.domain.message import CLASSES, is_uncertain
 from recado.storage.audit import entry_of
 from recado.storage.replacements import REPLACEABLE, Replacement
@@ -64,7 +65,8 @@ def replacement(again: Again, new_id: str, ids: IdSource) -> Replacement:
 def check_replaceable(again: Again) -> None:
     """Raise 409 unless the old one is an outbound message that failed or was archived and has no replacement.
 
-    One that may have left is replaced only when the caller takes the risk.
+    One that may have left is replaced only when the caller takes the risk, and one whose contact was deleted never: it
+    has no recipient any more (422).
     """
     old = again.old
     if old.replaced_by is not None:
@@ -78,6 +80,8 @@ def check_replaceable(again: Again) -> None:
             status=old.status,
             uncertain=True,
         )
+    if is_masked(old.recipient):
+        raise Problem("RECIPIENT_MISSING", "The message's contact was deleted, and its recipient with it.")
 
 
 def already_replaced(replaced_by: str | None = None) -> Problem:

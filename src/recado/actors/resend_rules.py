@@ -9,6 +9,7 @@ import orjson
 from recado.actors.acceptance_rules import TEMPLATE, TemplateShapes, check_state
 from recado.domain.batch import MAX_ERRORS
 from recado.domain.errors import Problem
+from recado.domain.masking import is_masked
 from recado.domain.message import MessageStatus
 from recado.storage.numbers import Number
 from recado.storage.resends import Old
@@ -22,6 +23,7 @@ _TEXTS: Final = {
     "INVALID_STATE": "Only an outbound message that failed is sent again.",
     "ALREADY_REPLACED": "The message has been replaced by another.",
     UNCERTAIN: "The message may have left: its outcome is unknown.",
+    "RECIPIENT_MISSING": "Its contact was deleted, and its recipient with it.",
     "REFERENCE_NOT_FOUND": "Its number or its template does not exist any more, or not on that number.",
     "NUMBER_UNAVAILABLE": "Its number is neither connected nor flagged.",
     "TEMPLATE_NOT_APPROVED": "Its template is not approved.",
@@ -72,6 +74,8 @@ def reason_to_skip(old: Old, around: Surroundings) -> str | None:
         return "ALREADY_REPLACED"
     if old.uncertain and not around.include_uncertain:
         return UNCERTAIN
+    if is_masked(old.recipient):
+        return "RECIPIENT_MISSING"
     number, template = around.number_of(old), around.template_of(old)
     if number is None or (template is None and old.template_id is not None):
         return "REFERENCE_NOT_FOUND"

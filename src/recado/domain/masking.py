@@ -51,3 +51,8 @@ def mask_cnpj(cnpj: str) -> str:
 def mask_birth_date(birth_date: str) -> str:
     """The year: `1990-12-31` → `1990-**-**`."""
     return f"{birth_date[:4]}-**-**"
+
+
+def is_masked(text: str) -> bool:
+    """Whether a stored phone or address is its masked form: what is left of it after a deletion (C12.6)."""
+    return "*" in text

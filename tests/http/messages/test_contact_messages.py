@@ -121,3 +121,15 @@ async def test_an_erasure_goes_on_block_by_block(mail: Any) -> None:
         done.append([(await message(mail, each))["recipient"] for each in sent].count("+55*******4321"))
     assert done == [2, 4, 5, 5]
     assert await contact_erasures.due(database, now, 10) == []
+
+
+async def test_messages_of_a_deleted_contact_are_not_sent_again(mail: Any) -> None:
+    contact_id = await contact(mail)
+    failed = await marketing(mail, contact_id=contact_id)
+    await mail.set_status(failed, "failed")
+    await mail.api.delete(f"/contacts/{contact_id}")
+    await mail.people.erasure.work()
+    again = await mail.api.post(f"/messages/{failed}/reprocess")
+    assert (again.status, again.code) == (422, "RECIPIENT_MISSING")
+    resent = await mail.api.post("/messages/resend", {"messageIds": [failed], "dryRun": True})
+    assert resent.body["skipped"] == {"RECIPIENT_MISSING": 1}
