@@ -17,9 +17,11 @@ from recado.domain.ids import (
     CONTACT,
     CONTACT_IMPORT,
     DELIVERY,
+    LIST,
     MESSAGE,
     NUMBER,
     ORGANIZATION,
+    SEGMENT,
     TEMPLATE,
     TOP_UP,
     WEBHOOK,
@@ -94,6 +96,10 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             await api.call("POST", "/contacts", {"phone": f"+551198765100{n}", "debtorGroups": [debt(n)], **of_all})
             for n in range(2)
         ]
+        static_lists = [await api.call("POST", "/v2/lists", {"name": f"{n} of {name}"}) for n in range(2)]
+        segments = [
+            await api.call("POST", "/v2/segments", {"name": f"{n} of {name}", "filters": [SEEN]}) for n in range(2)
+        ]
         imported = await api.call("POST", "/contacts/import", {"contacts": []})
         held = await api.call("POST", "/messages", later(number["id"]))
 
@@ -110,6 +116,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         CONTACT: contacts[0]["id"],
         CONTACT_IMPORT: imported["id"],
         COMPANY: companies[0]["id"],
+        LIST: static_lists[0]["id"],
+        SEGMENT: segments[0]["id"],
         API_KEY: key["id"],
         NUMBER: number["id"],
         TEMPLATE: templates[0]["id"],
@@ -118,7 +126,10 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
         WEBHOOK: hooks[0]["id"],
         DELIVERY: deliveries[0]["deliveryId"],
     }
-    others = {"listWebhookDeliveries": {"id": hooks[1]["id"]}}
+    others = {
+        "listWebhookDeliveries": {"id": hooks[1]["id"]},
+        "listSegmentContacts": {"segmentId": segments[1]["id"]},
+    }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
 
 
@@ -131,6 +142,10 @@ def template(number_id: str, name: str) -> dict[str, Any]:
         "category": "utility",
         "components": [{"type": "BODY", "payload": {"text": "Tudo certo."}}],
     }
+
+
+SEEN = {"field": "channel", "operator": "is", "value": "chatapp"}
+"""A condition that holds for everybody."""
 
 
 def debt(serial: int) -> dict[str, Any]:

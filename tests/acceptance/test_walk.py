@@ -32,8 +32,11 @@ SCOPES = {
     "accounts:write": "createAccount updateAccount disableAccount inviteAccount",
     "audit:read": "listAudit",
     "contacts:pii": "revealDocuments",
-    "contacts:read": "listContacts getContact listContactFields listContactConsents listDebtorGroups",
-    "contacts:write": "createContact updateContact deleteContact optOutContact importContacts getContactImport",
+    "contacts:read": "listContacts getContact listContactFields listContactConsents listDebtorGroups "
+    "listLists getList listSegments getSegment previewSegment listSegmentContacts",
+    "contacts:write": "createContact updateContact deleteContact optOutContact importContacts getContactImport "
+    "createList updateList deleteList addListMembers replaceListMembers removeListMembers "
+    "createSegment updateSegment deleteSegment",
     "crm:read": "listCompanies getCompany listCompanyContacts",
     "crm:write": "createCompany updateCompany deleteCompany",
     "": "endSession",
@@ -45,9 +48,13 @@ SCOPES = {
 }
 SHARED_BY_ENVIRONMENTS = {ACCOUNT}
 CLASSES = {
+    "addListMembers": "bulk",
     "createBatch": "bulk",
     "createMessage": "send",
     "importContacts": "bulk",
+    "previewSegment": "bulk",
+    "removeListMembers": "bulk",
+    "replaceListMembers": "bulk",
     "replayWebhook": "bulk",
     "replayWebhookDelivery": "bulk",
     "resendMessages": "bulk",

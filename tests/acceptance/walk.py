@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import asyncpg
+from tests.acceptance import samples_audience  # noqa: F401 - registers its samples
 from tests.acceptance.caller import Answer, Caller, Request
 from tests.acceptance.samples import SAMPLES
 from tests.acceptance.served import ADMIN_TOKEN

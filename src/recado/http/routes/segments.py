@@ -113,7 +113,8 @@ class SegmentOperations:
 
     async def contacts(self, call: Call) -> Reply:
         segment: Segment = call.resource
-        key = self._cursors.read(call, CONTACTS)
+        operation = f"{CONTACTS} {segment.id}"  # a cursor is good for its segment
+        key = self._cursors.read(call, operation)
         found = await self._evaluation.contacts(
             segment.organization_id,
             segment.env,
@@ -130,7 +131,7 @@ class SegmentOperations:
             200,
             self._cursors.page(
                 call,
-                CONTACTS,
+                operation,
                 found,
                 lambda contact: contact_view(contact, groups.get(contact.id, ()), unmasked=unmasked),
                 lambda contact: [contact.id],

@@ -116,7 +116,7 @@ class StaticListOperations:
         async with self._database.hot.transaction() as connection:
             static_list = await self._locked(connection, call)
             outcome = await lists.change_members(connection, static_list, change, named, call.now)
-        return Reply(200, membership_view(static_list.id, outcome))
+        return Reply(200, membership_view(static_list.id, outcome), revision=static_list.revision)
 
     async def _locked(self, connection: Connection, call: Call) -> StaticList:
         found: StaticList = call.resource
