@@ -55,6 +55,7 @@ class MessageDraft:
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
     again: "Again | None" = None
+    sent_by: tuple[str, str] | None = None  # the person who sends it: account and name
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +206,7 @@ def new_message(
         None,
         None if price is None else price.coins,
         None if price is None else price.kind,
+        draft.sent_by,
     )
 
 

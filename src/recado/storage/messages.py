@@ -56,6 +56,7 @@ class NewMessage:
     replaces: Replacement | None = None  # the message whose place it takes (C15.4)
     coins: int | None = None  # its price (C25.2); None: nothing is billed
     price_kind: str | None = None  # what it counts for when it is captured
+    sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
 
     @property
     def owner(self) -> str:
@@ -165,7 +166,7 @@ async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, 
 async def _insert(executor: Executor, batch: Sequence[NewMessage], hold: bool) -> set[str]:
     """Insert what can be inserted; answers the ids left out."""
     try:
-        rows = await executor.fetch(SQL.accept, *_columns(batch), hold)
+        rows = await executor.fetch(SQL.accept, *_columns(batch), hold, *_senders(batch))
     except asyncpg.PostgresError as error:
         if error.sqlstate == _REFUSED:
             raise HoldsRefused from None
@@ -201,6 +202,14 @@ def _columns(batch: Sequence[NewMessage]) -> list[Any]:
         pack([None if new.coins is None else str(new.coins) for new in batch]) if billed else None,
         pack([new.price_kind for new in batch]) if billed else None,
     ]
+
+
+def _senders(batch: Sequence[NewMessage]) -> list[Any]:
+    """Accounts and names: as arrays, because a name may hold any character, and none at all where only keys send."""
+    if all(new.sent_by is None for new in batch):
+        return [None, None]
+    senders = [new.sent_by or (None, None) for new in batch]
+    return [[account_id for account_id, _ in senders], [name for _, name in senders]]
 
 
 def _hex(value: bytes | None) -> str | None:

@@ -135,6 +135,8 @@ class AcceptedView:
             view["payload"] = orjson.Fragment(new.payload)
         if new.template_vars is not None:
             view["templateVars"] = orjson.Fragment(new.template_vars)
+        if new.sent_by is not None:
+            view["sentByAccountId"], view["sentByName"] = new.sent_by
         if new.scheduled_at is not None:
             view["scheduledAt"] = format_timestamp(new.scheduled_at)
         if new.coins is not None:
