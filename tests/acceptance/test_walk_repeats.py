@@ -59,7 +59,9 @@ async def test_a_change_meant_for_this_version_is_made(walk: Walk, subtests: pyt
             tag = refused.body["meta"]["currentETag"]
             changed = await walk.call(route, request, headers={"If-Match": f'"0", {tag}'})
             assert changed.status in route.responses
-            if changed.status != 204:
+            if route.path.partition("/members")[1]:  # a size is no version (C6.3.1)
+                assert changed.headers["ETag"] == tag
+            elif changed.status != 204:
                 assert changed.headers["ETag"] not in (tag, None)
             again = await walk.fresh(route)
             assert (await walk.call(route, again, headers={"If-Match": "*"})).status in route.responses
