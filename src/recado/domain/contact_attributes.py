@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from recado.domain.contact import MOST_ATTRIBUTES
-from recado.domain.reading import Refusal, items, members, text, texts
+from recado.domain.reading import Refusal, members, text, texts
 
 MOST_TEXT: Final = 1_000
 MOST_LIST: Final = 50
@@ -39,8 +39,8 @@ def read_attributes(value: Any) -> dict[str, Any]:
 
 
 def read_keys(value: Any) -> tuple[str, ...]:
-    """Keys to remove; what no attribute can be named like is just not there."""
-    return tuple(item for item in items(value, MOST_ATTRIBUTES) if isinstance(item, str))
+    """At most 100 keys to remove, which need not be there; raises Refusal."""
+    return texts(value, MOST_ATTRIBUTES, MOST_KEY, least=0)
 
 
 def merged(attributes: Attributes, given: Attributes, removed: Collection[str] = ()) -> dict[str, Any]:

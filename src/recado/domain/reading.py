@@ -82,12 +82,12 @@ def members(value: Any) -> Mapping[str, Any]:
     return value
 
 
-def texts(value: Any, most_items: int, most: int) -> tuple[str, ...]:
-    """An array of texts."""
+def texts(value: Any, most_items: int, most: int, *, least: int = 1) -> tuple[str, ...]:
+    """An array of texts, each of `least` to `most` code points."""
     found = []
     for position, item in enumerate(items(value, most_items)):
         try:
-            found.append(text(item, most))
+            found.append(text(item, most, least=least))
         except Refusal as refusal:
             raise refusal.under(position) from None
     return tuple(found)

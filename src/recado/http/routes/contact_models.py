@@ -25,7 +25,7 @@ from recado.domain.contact import (
     DebtStatus,
 )
 from recado.domain.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENCE
-from recado.http.models import ApiModel, QueryInt, Timestamp
+from recado.http.models import ApiModel, QueryInt, Timestamp, unset
 from recado.http.paging import MOST_SKIPPED, CursorQuery, Page, PageQuery
 
 _VALUE = {
@@ -41,7 +41,7 @@ _ATTRIBUTES = {
     "additionalProperties": _VALUE,
 }
 _INTEGRATION_IDS = {
-    "type": "object",
+    "type": ["object", "null"],
     "properties": {name: {"type": ["string", "null"], "maxLength": MOST_EXTERNAL_ID} for name in INTEGRATIONS},
 }
 
@@ -50,6 +50,7 @@ Phone = Annotated[str, Field(min_length=1, examples=["+5511987654321"])]
 Tag = Annotated[str, Field(min_length=1, max_length=MOST_TAG)]
 Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
 Attributes = Annotated[Any, Field(json_schema_extra=_ATTRIBUTES)]
+AnyAttributes = Annotated[Any, Field(json_schema_extra=_ATTRIBUTES | {"type": ["object", "null"]})]
 IntegrationIds = Annotated[Any, Field(json_schema_extra=_INTEGRATION_IDS)]
 Source = Literal["manual", "import", "api", "webhook"]
 GivenSource = Literal["manual", "import", "api"]
@@ -105,7 +106,7 @@ class ContactCreate(ContactInput):
     """A new contact."""
 
     phone: Phone
-    attributes: Attributes = None
+    attributes: AnyAttributes = None
     tags: Tags | None = None
     opt_in: OptInChange | None = None
     source: GivenSource | None = None
@@ -114,16 +115,16 @@ class ContactCreate(ContactInput):
 class ContactPatch(ContactInput):
     """A change: an absent field stays, `null` clears it. `attributes` and `externalIds` merge key by key."""
 
-    phone: Annotated[str, Field(description="Only the one that the contact has.")] = ""
-    attributes: Attributes = Field(default_factory=dict)
-    remove_attributes: list[str] | None = None
-    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS, description="In place of all.")] = Field(
-        default_factory=list
-    )
+    phone: Annotated[str, Field(description="Only the one that the contact has.")] = unset()
+    attributes: Attributes = unset()
+    remove_attributes: (
+        Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MOST_ATTRIBUTES)] | None
+    ) = None
+    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS, description="In place of all.")] = unset()
     add_tags: Tags | None = None
     remove_tags: Tags | None = None
-    opt_in: OptInChange = Field(default_factory=lambda: OptInChange(status=ConsentStatus.UNKNOWN))
-    source: Annotated[Source, Field(description="Only the one that the contact has.")] = "manual"
+    opt_in: OptInChange = unset()
+    source: Annotated[Source, Field(description="Only the one that the contact has.")] = unset()
 
 
 class OptOut(ApiModel):
