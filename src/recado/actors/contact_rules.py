@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -31,7 +31,7 @@ def new_contact(
 ) -> Contact:
     """A contact to store, its consent still unknown. `source`: in place of the one given; else it is `manual`."""
     phone = given["phone"]
-    empty = Contact(
+    return Contact(
         organization_id=organization_id,
         env=env,
         id=contact_id,
@@ -39,8 +39,8 @@ def new_contact(
         phone_hash=phone_hash(organization_id, phone),
         source=source or given.get("source") or ContactSource.MANUAL.value,
         updated_at=created_at(contact_id),
+        **_changes(_NOTHING, (organization_id, env, contact_id), given, documents),
     )
-    return changed_contact(empty, {name: value for name, value in given.items() if name != "source"}, documents)
 
 
 def changed_contact(before: Contact, given: Values, documents: Documents) -> Contact:
@@ -49,18 +49,38 @@ def changed_contact(before: Contact, given: Values, documents: Documents) -> Con
     Raises `Problem` 422: PHONE_IMMUTABLE, another source, more than 100 tags or attributes.
     """
     _check_fixed(before, given)
+    has = _Has(before.attributes, before.tags, before.external_ids)
+    changes = _changes(has, (before.organization_id, before.env, before.id), given, documents)
+    return replace(before, **changes) if changes else before
+
+
+@dataclass(frozen=True, slots=True)
+class _Has:
+    """What a contact has that a change merges with."""
+
+    attributes: Mapping[str, Any]
+    tags: tuple[str, ...]
+    external_ids: Mapping[str, str]
+
+
+_NOTHING = _Has({}, (), {})
+
+
+def _changes(has: _Has, place: tuple[str, str, str], given: Values, documents: Documents) -> dict[str, Any]:
+    """The fields of a contact that `given` sets. `place`: its organization, environment and id."""
     changes: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
     if "company_role" in given:
         role = given["company_role"]
         changes["company_role"] = None if role is None else str(role.value)
     if "attributes" in given or "removed_attributes" in given:
-        changes["attributes"] = _attributes(before, given)
+        changes["attributes"] = _attributes(has, given)
     if "external_ids" in given:
-        changes["external_ids"] = _external_ids(before, given["external_ids"])
-    if {"tags", "added_tags", "removed_tags"} & given.keys():
-        changes["tags"] = _tags(before, given)
-    changes |= _documents(before, given, documents)
-    return replace(before, **changes) if changes else before
+        changes["external_ids"] = _external_ids(has, given["external_ids"])
+    if "tags" in given or "added_tags" in given or "removed_tags" in given:
+        changes["tags"] = _tags(has, given)
+    if "cpf" in given or "cnpj" in given or "birth_date" in given:
+        changes |= _documents(place, given, documents)
+    return changes
 
 
 def _check_fixed(before: Contact, given: Values) -> None:
@@ -71,22 +91,20 @@ def _check_fixed(before: Contact, given: Values) -> None:
         raise validation_error([FieldError("/source", "NOT_ALLOWED", "The source of a contact cannot change.")])
 
 
-def _attributes(before: Contact, given: Values) -> dict[str, Any]:
+def _attributes(has: _Has, given: Values) -> dict[str, Any]:
     try:
-        return merged_attributes(
-            before.attributes, given.get("attributes") or {}, given.get("removed_attributes") or ()
-        )
+        return merged_attributes(has.attributes, given.get("attributes") or {}, given.get("removed_attributes") or ())
     except Refusal as refusal:
         raise validation_error([refusal.under("attributes").error]) from None
 
 
-def _external_ids(before: Contact, given: Mapping[str, str | None] | None) -> dict[str, str]:
-    merged = {} if given is None else {**before.external_ids, **given}
+def _external_ids(has: _Has, given: Mapping[str, str | None] | None) -> dict[str, str]:
+    merged = {} if given is None else {**has.external_ids, **given}
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def _tags(before: Contact, given: Values) -> tuple[str, ...]:
-    tags = before.tags if given.get("tags") is None else given["tags"]
+def _tags(has: _Has, given: Values) -> tuple[str, ...]:
+    tags = has.tags if given.get("tags") is None else given["tags"]
     tags = tags_without(tags_united(tags, given.get("added_tags") or ()), given.get("removed_tags") or ())
     if len(tags) > MOST_TAGS:
         field = "addTags" if "added_tags" in given else "tags"
@@ -94,16 +112,14 @@ def _tags(before: Contact, given: Values) -> tuple[str, ...]:
     return tags
 
 
-def _documents(before: Contact, given: Values, documents: Documents) -> dict[str, Any]:
+def _documents(place: tuple[str, str, str], given: Values, documents: Documents) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     for name, (field, cipher_column, index_column) in _DOCUMENTS.items():
         if name not in given:
             continue
         cipher, index = None, None
         if given[name] is not None:
-            sealed = documents.seal(
-                field, given[name], organization_id=before.organization_id, env=before.env, contact_id=before.id
-            )
+            sealed = documents.seal(field, given[name], organization_id=place[0], env=place[1], contact_id=place[2])
             cipher, index = sealed.cipher, sealed.index
         changes[cipher_column] = cipher
         if index_column is not None:
