@@ -1,4 +1,4 @@
-"""What a caller may do to a message that exists: force it, archive it; each in one transaction with its audit entry.
+"""What a caller may do to a message that exists: force, archive (each with its entry in the audit) or open it.
 
 Guards stand in the statements: a message that moved on meanwhile is left alone, which is a normal outcome.
 """
@@ -27,6 +27,15 @@ async def force(
         if moved is not None:
             await _record(connection, ids, actor, "message.force", organization_id, env, message_id, "queued")
     return moved is not None
+
+
+async def open_inbound(
+    db: Database, organization_id: str, env: str, channel: str, message_id: str, now: datetime
+) -> bool:
+    """Record that a person reads a message that came in (C15.4); False when it was read before, or went out."""
+    sources = _sources(MessageEvent.OPENED)
+    opened = await db.fetchval(SQL.open_inbound, organization_id, env, channel, message_id, now, sources)
+    return opened is not None
 
 
 async def archive(

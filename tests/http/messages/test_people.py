@@ -1,4 +1,4 @@
-"""Messages of people: with a session they carry who sent them (C15.2.5)."""
+"""Messages of people: with a session they carry who sent them (C15.2.5), and what came in is read (C15.4)."""
 
 from typing import Any
 
@@ -35,3 +35,28 @@ async def test_a_list_finds_what_one_person_sent(mail: Any) -> None:
     found = await mail.api.get(f"/messages?sentByAccountId={people[0].id}")
 
     assert [message["id"] for message in found.body["items"]] == [ids[2], ids[0]]
+
+
+async def test_what_came_in_is_read_when_a_person_opens_it_and_only_then(mail: Any) -> None:
+    body = {"numberId": mail.number_id, "from": "+5511987654321", "text": "hello"}
+    path = "/messages/" + (await mail.api.post("/v2/sandbox/inbound", body)).body["messageId"]
+    token = await session(mail.api, "analyst")
+    assert (await mail.api.get("/messages?direction=inbound", token=token)).body["items"][0]["status"] == "delivered"
+    by_key = await mail.api.get(path)
+    assert (by_key.body["status"], by_key.body.get("readAt")) == ("delivered", None)
+    assert (await mail.api.get(path, token=await session(mail.api, organization=1))).status == 404
+    assert (await mail.api.get(path, token=await session(mail.api, env="live"))).status == 404
+    assert (await mail.api.get(path)).body["status"] == "delivered"
+
+    opened = await mail.api.get(path, token=token)
+
+    mail.api.clock.shift(60)
+    assert opened.body["status"] == "read"
+    assert (await mail.api.get(path, token=token)).body == opened.body
+    assert (await mail.api.get(path)).body == opened.body | {"to": "+5511987654321"}
+
+
+async def test_what_went_out_is_not_read_by_its_sender(mail: Any) -> None:
+    sent = await mail.send()
+    await mail.set_status(sent["id"], "delivered")
+    assert (await mail.api.get(f"/messages/{sent['id']}", token=await session(mail.api))).body["status"] == "delivered"

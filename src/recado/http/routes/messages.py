@@ -1,6 +1,7 @@
 """Messages: send one, list and read, force and archive (C15.1)."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, Protocol
 
 from recado.actors.acceptance import Acceptance, Accepted
@@ -10,6 +11,7 @@ from recado.domain.message import MessageStatus
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.paging import Cursors, envelope
+from recado.http.principal import ACCOUNT
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.message_draft import FORCE, draft_of
@@ -93,12 +95,23 @@ class MessageOperations:
 
     async def read(self, call: Call) -> Reply:
         message: Message = call.resource
+        if message.direction == "inbound" and call.principal.actor_type == ACCOUNT:
+            message = await self._opened(call, message)
         view = message_view(message, unmasked=call.can(PII))
         if message.status in _WAITING:
             waiting = await self._explainer.explain(message.organization_id, message.env, message)
             if waiting is not None:
                 view["waiting"] = waiting
         return Reply(200, view)
+
+    async def _opened(self, call: Call, message: Message) -> Message:
+        """The message that came in, read by a person from now on at the latest (C15.4)."""
+        opened = await message_moves.open_inbound(
+            self._database, message.organization_id, message.env, message.channel, message.id, call.now
+        )
+        if not opened:
+            return message
+        return replace(message, status=MessageStatus.READ.value, read_at=call.now, updated_at=call.now)
 
     async def force(self, call: Call) -> Reply:
         message: Message = call.resource

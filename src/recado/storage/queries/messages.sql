@@ -151,6 +151,13 @@ where
     and m.status = any($6::text[])
 returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.owner, w.campaign_id;
 
+-- name: open_inbound
+update messages
+set status = 'read', read_at = $5, updated_at = $5
+where
+    organization_id = $1 and env = $2 and channel = $3 and id = $4 and direction = 'inbound' and status = any($6::text[])
+returning read_at;
+
 -- name: archive_failed
 update messages
 set status = 'archived', archived_at = $5, updated_at = $5
