@@ -233,3 +233,33 @@ async def test_a_deleted_contact_is_gone_and_its_phone_is_free(api: Api) -> None
     assert entry["targetId"] == contact["id"]
     again = (await api.post("/contacts", full())).body
     assert again["id"] != contact["id"]
+
+
+async def test_changes_at_the_same_moment_all_take_effect(api: Api) -> None:
+    contact = await made(api)
+    path = f"/contacts/{contact['id']}"
+    changes = [api.patch(path, {"attributes": {f"k{n}": n}, "addTags": [f"t{n}"]}) for n in range(8)]
+    answers = await asyncio.gather(*changes, api.post("/contacts/opt-out", {"contactId": contact["id"]}))
+    assert {answer.status for answer in answers} == {200}
+    read = (await api.get(path)).body
+    assert read["attributes"] == {f"k{n}": n for n in range(8)}
+    assert sorted(read["tags"]) == [f"t{n}" for n in range(8)]
+    assert read["optIn"]["status"] == "denied"
+
+
+async def test_of_changes_meant_for_one_version_one_is_made(api: Api) -> None:
+    contact = await made(api)
+    how = {"headers": {"If-Match": '"1"'}}
+    answers = await asyncio.gather(
+        *(api.patch(f"/contacts/{contact['id']}", {"name": f"n{n}"}, **how) for n in range(6))
+    )
+    assert sorted(answer.status for answer in answers) == [200] + [412] * 5
+
+
+async def test_a_contact_that_is_deleted_while_it_changes_is_changed_first_or_gone(api: Api) -> None:
+    contact = await made(api, attributes={"a": 1})
+    path = f"/contacts/{contact['id']}"
+    changed, deleted, again = await asyncio.gather(api.patch(path, {"name": "x"}), api.delete(path), api.delete(path))
+    assert changed.status in {200, 404}
+    assert sorted([deleted.status, again.status]) == [204, 404]
+    assert await api.database.fetchval("select count(*) from contacts") == 0

@@ -36,6 +36,7 @@ class Upkeep:
         await sessions.purge(self._db, self._clock.now())
         await contact_consents.purge(self._db, self._clock.now())
         await contact_imports.purge(self._db, self._clock.now())
-        await contact_fields.refresh(self._db, self._clock.now())
         await self._callbacks.purge()
         await self._webhooks.tidy()
+        # Last, because it reads whole tables: nothing waits for it.
+        await contact_fields.refresh(self._db, self._clock.now())

@@ -64,5 +64,5 @@ def _value(value: Any) -> Any:
             raise Refusal("OUT_OF_RANGE", "must be a number that JSON can carry")
         return value
     if isinstance(value, list):
-        return list(texts(value, MOST_LIST, MOST_LIST_TEXT))
+        return list(texts(value, MOST_LIST, MOST_LIST_TEXT, least=0))
     raise Refusal("WRONG_TYPE", "must be a text, a number, a boolean, null or a list of texts")
