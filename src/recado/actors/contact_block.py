@@ -24,7 +24,7 @@ from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, IdSource
-from recado.storage import contact_imports, contact_updates, contacts, lists, opt_outs
+from recado.storage import contact_imports, contact_updates, lists, opt_outs
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, Progress
 from recado.storage.contacts import Contact, consent_columns
@@ -202,30 +202,19 @@ class _Block:
 
     async def _insert(self, new: Sequence[Target]) -> None:
         """Insert; whom the opt-out registry knows is born denied."""
-        plain = [each for each in new if each.consent is None]
-        left_out = await self._insert_all(plain, unless_opted_out=True)
-        if left_out:
-            entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in left_out])
-            for each, entry in zip(left_out, entries, strict=True):
-                if entry is None:
-                    raise Raced
-                each.registered = entry
-                _take(each, decide(None, None, now=self._now, registered=entry))
-        others = [*left_out, *(each for each in new if each.consent is not None)]
-        if await self._insert_all(others, unless_opted_out=False):
-            raise Raced
-        self._progress.created += len(new)
-
-    async def _insert_all(self, new: Sequence[Target], *, unless_opted_out: bool) -> list[Target]:
-        """Insert in pieces; answers those that were left out."""
-        left_out: list[Target] = []
         for start in range(0, len(new), PIECE):
             piece = new[start : start + PIECE]
-            stored = await contacts.insert(
-                self._connection, [each.contact for each in piece], unless_opted_out=unless_opted_out
-            )
-            left_out += [each for each in piece if each.contact.id not in stored]
-        return left_out
+            await self._deny_opted_out([each for each in piece if each.consent is None])
+            await contact_updates.copy_new(self._connection, [each.contact for each in piece])
+        self._progress.created += len(new)
+
+    async def _deny_opted_out(self, new: Sequence[Target]) -> None:
+        places = await contact_updates.opted_out(self._connection, *self._environment, [each.contact for each in new])
+        known = [new[place] for place in places]
+        entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in known])
+        for each, entry in zip(known, entries, strict=True):
+            each.registered = entry
+            _take(each, decide(None, None, now=self._now, registered=entry))
 
     async def _save(self, known: Sequence[Target]) -> None:
         """Write those that differ; whoever was changed since they were read makes the block run again."""

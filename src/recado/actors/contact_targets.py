@@ -1,7 +1,7 @@
 """Whose rows they are: the contacts that the rows of a block mean, and the rows that fail (C12.7)."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from recado.actors.contact_rows import Row, folded, row_error
@@ -84,7 +84,11 @@ def sifted(targets: Iterable[Target], check: TargetCheck, progress: Progress) ->
 def _fail(target: Target, problem: Problem, progress: Progress) -> None:
     progress.failed += target.rows
     errors = problem.errors or [FieldError("", problem.code, problem.detail)]
-    progress.errors += [row_error(target.row, error) for error in errors]
+    # A row's tags are added to those that the contact has: what is wrong with them is told of `tags`.
+    paths = [error.path.replace("/addTags", "/tags") for error in errors]
+    progress.errors += [
+        row_error(target.row, replace(error, path=path)) for error, path in zip(errors, paths, strict=True)
+    ]
 
 
 class Finder:

@@ -4,6 +4,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
+from functools import lru_cache
 from hashlib import sha256
 from typing import Final
 
@@ -79,6 +80,8 @@ def tags_united(*each: Iterable[str]) -> tuple[str, ...]:
 def tags_without(tags: Iterable[str], removed: Iterable[str]) -> tuple[str, ...]:
     """The tags that are not among those removed, whatever their case."""
     keys = {tag_key(tag) for tag in removed}
+    if not keys:
+        return tuple(tags)
     return tuple(tag for tag in tags if tag_key(tag) not in keys)
 
 
@@ -94,10 +97,13 @@ _MOST_WORD = 60  # characters of a word that count
 
 def folded(text: str) -> str:
     """`text` without case and accents."""
+    if text.isascii():
+        return text.lower()
     decomposed = unicodedata.normalize("NFKD", text)
     return "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
 
 
+@lru_cache(maxsize=1_000)
 def search_mark(organization_id: str, env: str) -> str:
     """Four characters that every entry of an environment begins with, so that a search meets few entries of others."""
     return base62(int.from_bytes(sha256(f"{organization_id}:{env}".encode()).digest()[:4], "big"), 4)
