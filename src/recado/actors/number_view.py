@@ -55,6 +55,11 @@ class NumberView:
     provider: ChatAppProvider | None
     account: Account
 
+    def take_back(self, recipient: int) -> None:
+        """A message that had passed the gates was not claimed: its recipient has not been written to."""
+        if self.pairs is not None:
+            self.pairs.take_back(recipient)
+
 
 async def read_view(records: Records, key: NumberKey, before: NumberView | None) -> NumberView | None:
     """The number as it is now; None when it does not exist (any more). `before` keeps what was counted so far."""
