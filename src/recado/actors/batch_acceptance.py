@@ -203,7 +203,7 @@ class BatchAcceptance:
                 accepted,
                 await batches.with_open_window(self._db.hot, draft.organization_id, number.id, hashes, since),
             )
-        seconds, left_out = draft.ttl_seconds, accepted.left_out
+        seconds = draft.ttl_seconds
         ttl_ms = (
             int(default_ttl(category, draft.priority).total_seconds()) * 1000 if seconds is None else seconds * 1000
         )
@@ -225,9 +225,7 @@ class BatchAcceptance:
             accepted_at=now,
             requested=len(draft.recipients),
             recipients=accepted.recipients,
-            skipped=left_out.count,
-            skipped_reasons=orjson.dumps(left_out.reasons).decode(),
-            errors=orjson.dumps(left_out.errors).decode(),
+            **accepted.left_out.columns(),
             created_by_id=draft.created_by_id,
             key_hash=draft.key_hash,
             fingerprint=draft.fingerprint,
