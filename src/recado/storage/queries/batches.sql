@@ -263,7 +263,7 @@ update dispatch d
 set not_before = 'infinity', reason = 'owner_paused'
 where
     d.organization_id = $1
-    and d.id in (
+    and d.id = any(array(
         select q.id from dispatch q
         where
             q.organization_id = $1 and q.owner = $2 and q.owner <> 'single'
@@ -271,7 +271,7 @@ where
             and exists (select from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused')
         limit $3
         for update skip locked
-    )
+    ))
 returning d.id;
 
 -- name: withdraw
@@ -280,12 +280,12 @@ with withdrawn as (
     delete from dispatch d
     where
         d.organization_id = $1
-        and d.id in (
+        and d.id = any(array(
             select q.id from dispatch q
             where q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.claimed_epoch is null
             limit $3
             for update skip locked
-        )
+        ))
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
 ),
 moved as (
