@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from recado.channels.webhook_signing import header_fault
 from recado.domain.events import EVENT_NAMES, EVERY
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
-from recado.http.paging import CursorQuery, PageQuery
+from recado.http.paging import CursorQuery, PageQuery, PeriodQuery
 
 MASK = "********"
 MOST_HEADERS = 10
@@ -136,13 +136,11 @@ class WebhookQuery(PageQuery):
     event: Annotated[Event | None, Field(description="Subscriptions that take this event.")] = None
 
 
-class DeliveryQuery(CursorQuery):
+class DeliveryQuery(CursorQuery, PeriodQuery):
     """Filters of deliveries; `from` is included, `to` is not."""
 
     status: Literal["pending", "delivered", "dropped"] | None = None
     event: Event | None = None
-    from_: Timestamp | None = Field(None, alias="from")
-    to: Timestamp | None = None
 
 
 def masks(key: str) -> bool:
