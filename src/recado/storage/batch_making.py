@@ -236,10 +236,12 @@ async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
 
 async def block_made(executor: Executor, pending: PendingBlock, now: datetime, skipped: int) -> int | None:
     """In the transaction that made it: answers the blocks left; None when the batch is not `building` any more."""
-    built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
+    built, none = (
+        BATCH_MACHINE.move(BatchStatus.BUILDING, event) for event in (BatchEvent.BUILT, BatchEvent.NOTHING_BUILT)
+    )
     # The batch before its block, as a cancel does it: or each would wait for the other.
     blocks_left: int | None = await executor.fetchval(
-        SQL.block_made, *pending.key, built, now, skipped, ALREADY_REPLACED
+        SQL.block_made, *pending.key, built, now, skipped, ALREADY_REPLACED, none
     )
     await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number)
     return blocks_left

@@ -203,17 +203,24 @@ limit 1;
 delete from batch_blocks where organization_id = $1 and batch_id = $2 and number = $3;
 
 -- name: block_made
--- building → running with the last block. None: another moved the batch meanwhile, and the block is not made.
-update batches
+-- building → running with the last block, or failed when none of its recipients was accepted ($8). None: another moved the batch
+-- meanwhile, and the block is not made.
+update batches b
 set
-    blocks_left = blocks_left - 1, status = case when blocks_left = 1 then $4 else status end, updated_at = $5,
-    skipped = skipped + $6,
+    blocks_left = b.blocks_left - 1,
+    status = case when b.blocks_left > 1 then b.status when t.accepted > 0 then $4 else $8 end,
+    finished_at = case when b.blocks_left = 1 and t.accepted = 0 then $5 else b.finished_at end,
+    open = b.blocks_left > 1 or t.accepted > 0, updated_at = $5,
+    skipped = b.skipped + $6,
     skipped_reasons = case
-        when $6 = 0 then skipped_reasons
-        else skipped_reasons || jsonb_build_object($7::text, coalesce((skipped_reasons ->> $7)::integer, 0) + $6)
+        when $6 = 0 then b.skipped_reasons
+        else b.skipped_reasons || jsonb_build_object($7::text, coalesce((b.skipped_reasons ->> $7)::integer, 0) + $6)
     end
-where organization_id = $1 and env = $2 and id = $3 and status = 'building' and blocks_left > 0
-returning blocks_left;
+from totals t
+where
+    b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'building' and b.blocks_left > 0
+    and t.organization_id = b.organization_id and t.env = b.env and t.kind = 'batch' and t.key = b.id
+returning b.blocks_left;
 
 -- name: pause
 -- $5: the states that it may leave so; $6: why, unless a caller asked for it.
