@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors import number
+from recado.actors.number_messages import AskSituation
+from recado.channels.provider import Accepted
 from recado.domain.errors import Unavailable
 from recado.storage import dispatch
 
@@ -37,3 +39,13 @@ async def test_what_was_claimed_goes_back_though_the_failure_cannot_be_counted(
     await line.goes_on(60.0, step=0.1)
     assert await line.counts() == {"sent": 5}
     assert sorted(line.provider.sent) == sorted(ids)
+
+
+async def test_an_outcome_that_cannot_be_recorded_takes_no_place_for_good(line: "Line") -> None:
+    [bad, *others] = await line.queue(4)
+    line.provider.answer = lambda message: Accepted("no text\x00" if message.id == bad else f"provider-{message.id}")
+    await line.goes_on(2.0)
+    assert await line.counts() == {"sending": 1, "sent": len(others)}
+    situation = await line.registry.get_or_spawn(line.key, line.make).ask(AskSituation())
+    assert situation.in_flight == 0
+    assert line.provider.sent.count(bad) == 1
