@@ -11,7 +11,7 @@ from typing import Any
 
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
 from recado.storage.moves import Moved
-from recado.storage.rows import Executor, affected, array, columns, pack, pack_moments
+from recado.storage.rows import Executor, affected, array, columns, in_order, pack, pack_moments
 from recado.storage.sql import load
 
 SQL = load("receipts")
@@ -99,7 +99,8 @@ async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) ->
     return {row["id"]: _moves(by_id[row["id"]], row) for row in found}
 
 
-async def _apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> list[Any]:
+async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime) -> list[Any]:
+    rows = sorted(reports, key=in_order)
     found: list[Any] = await executor.fetch(
         SQL.apply,
         pack([row.organization_id for row in rows]),

@@ -6,13 +6,16 @@ A record takes the columns that it names and no other, so that a column added by
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+in_order = attrgetter("id")
+"""The order in which statements for many messages take their rows, so that no two of them wait for each other."""
 
 COUNTED_TO = 10_000  # C5.1: beyond this many matches, a total is an estimate
 
