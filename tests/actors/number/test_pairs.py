@@ -74,3 +74,17 @@ async def test_what_the_provider_was_never_given_does_not_count_towards_its_reci
     await line.goes_on(3.0)
     assert len(line.provider.sent) == 4 + len(rest)
     assert await line.counts() == {"sent": BURST}
+
+
+async def test_a_number_that_left_memory_meanwhile_remembers_to_whom_it_wrote(line: "Line") -> None:
+    await to_one_recipient(line, BURST)
+    line.tell(Look())
+    await line.goes_on(3.0)
+    assert len(line.provider.sent) == BURST
+    await line.goes_on(130.0, step=5.0)
+    assert not line.in_memory
+    await to_one_recipient(line, BURST)
+    line.tell(Look())
+    await line.goes_on(3.0)
+    assert BURST + 20 <= len(line.provider.sent) <= BURST + 24  # one for each six seconds since
+    assert await line.reasons() == {"pair_limit"}
