@@ -11,8 +11,8 @@ from typing import Any
 
 from recado.domain.ids import DELIVERY, created_at, lowest_id
 from recado.domain.webhook import MAX_AGE
-from recado.storage.events import KEPT
-from recado.storage.rows import Executor, affected, array, pack, pack_moments, pack_numbers, reader
+from recado.storage.events import KEPT, PURGE_BLOCK
+from recado.storage.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
 from recado.storage.sql import load
 from recado.storage.webhooks import SubscriptionKey
 
@@ -145,8 +145,7 @@ async def settle(executor: Executor, results: Sequence[Result]) -> None:
 async def drop_all(executor: Executor, key: SubscriptionKey, now: datetime, reason: str, *, before: datetime) -> None:
     """Give up the pending deliveries that were made before a moment, in blocks."""
     before_id = lowest_id(DELIVERY, before)
-    while affected(await executor.execute(SQL.drop, *key, before_id, now, reason, BLOCK)) >= BLOCK:
-        pass
+    await in_blocks(executor, SQL.drop, *key, before_id, now, reason, block=BLOCK)
 
 
 async def insert_settled(
@@ -201,6 +200,6 @@ async def told(executor: Executor, organization_id: str, event_id: str) -> Told 
     return read_told(row) if row else None
 
 
-async def purge(executor: Executor, key: SubscriptionKey, now: datetime, *, block: int) -> bool:
-    """Remove a block of settled deliveries older than 30 days; answers whether more may follow."""
-    return affected(await executor.execute(SQL.purge, *key, lowest_id(DELIVERY, now - KEPT), block)) >= block
+async def purge(executor: Executor, key: SubscriptionKey, now: datetime, *, block: int = PURGE_BLOCK) -> int:
+    """Remove the settled deliveries older than 30 days, in blocks; answers how many."""
+    return await in_blocks(executor, SQL.purge, *key, lowest_id(DELIVERY, now - KEPT), block=block)

@@ -69,6 +69,16 @@ def affected(status: str) -> int:
     return int(status.rsplit(" ", 1)[-1])
 
 
+async def in_blocks(executor: Executor, statement: str, *arguments: Any, block: int) -> int:
+    """Run a statement whose last argument bounds its rows until there are no more; answers how many there were."""
+    total = 0
+    while True:
+        found = affected(await executor.execute(statement, *arguments, block))
+        total += found
+        if found < block:
+            return total
+
+
 def columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:
     """Rows turned into the parallel arrays that `unnest` takes."""
     return [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]

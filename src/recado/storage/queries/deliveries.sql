@@ -220,9 +220,9 @@ where e.organization_id = $1 and e.id = $2;
 delete from deliveries
 where
     organization_id = $1 and subscription_id = $2
-    and id in (
+    and id = any(array(
         select id from deliveries
         where organization_id = $1 and subscription_id = $2 and id < $3
         order by id
         limit $4
-    );
+    ));

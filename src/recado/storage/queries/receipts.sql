@@ -224,4 +224,5 @@ from unnest($1::bigint[], $2::text[]) as g (id, failure)
 where c.id = g.id;
 
 -- name: purge_callbacks
-delete from callbacks where received_at < $1;
+delete from callbacks
+where id = any(array(select id from callbacks where received_at < $1 order by received_at limit $2));
