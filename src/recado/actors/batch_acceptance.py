@@ -4,7 +4,7 @@ A batch of up to a block is made whole in that commit; of a larger one its first
 Batches that come at the same time share a commit.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +45,9 @@ IN_A_COMMIT = 8  # batches
 COMMITS_IN_FLIGHT = 3
 MOST_WAITING = 200  # batches: each may hold ten thousand recipients in memory
 _REBINDS = 3
+
+Store = Callable[[Sequence[NewBatch]], Awaitable[Sequence[bool | Exception]]]
+"""Commits batches; for each whether it was stored, or why not."""
 
 
 class Keyed(Protocol):
@@ -103,24 +106,20 @@ class BatchAcceptance:
         self._sends_in = frozenset(sends_in)
         self._unfinished = unfinished
         self._shapes = TemplateShapes()
-        self._plain: Batcher[NewBatch, bool] = Batcher(
-            "batches",
-            self._store_plain,
-            clock=clock,
-            max_rows=IN_A_COMMIT,
-            max_queue=MOST_WAITING,
-            concurrency=COMMITS_IN_FLIGHT,
-            repair=partition_repair(db, clock),
-        )
-        self._others: Batcher[NewBatch, bool] = Batcher(
-            "batches with more",
-            self._store_others,
-            clock=clock,
-            max_rows=IN_A_COMMIT,
-            max_queue=MOST_WAITING,
-            concurrency=COMMITS_IN_FLIGHT,
-            repair=partition_repair(db, clock),
-        )
+
+        def storing(name: str, run: Store) -> Batcher[NewBatch, bool]:
+            return Batcher(
+                name,
+                run,
+                clock=clock,
+                max_rows=IN_A_COMMIT,
+                max_queue=MOST_WAITING,
+                concurrency=COMMITS_IN_FLIGHT,
+                repair=partition_repair(db, clock),
+            )
+
+        self._plain = storing("batches", self._store_plain)
+        self._others = storing("batches with more", self._store_others)
 
     async def start(self) -> None:
         await self._plain.start()

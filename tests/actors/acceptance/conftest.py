@@ -161,8 +161,8 @@ async def house(database: Database) -> AsyncIterator[House]:
     directories = Directories(database, clock=clock)
     told: list[tuple[Any, Any]] = []
     consequences = Consequences(
-        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
         Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
     )
     sending = Sending(
         database,

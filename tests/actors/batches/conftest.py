@@ -177,10 +177,10 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
     found: list[Workshop] = []
     totals = Totals(database, clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
     consequences = Consequences(
+        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
         Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
         totals,
         Campaigns(),
-        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
     )
 
     def tell(number: Any, message: object) -> None:
