@@ -99,7 +99,7 @@ class ApiKeyOperations:
                 if saved is None:
                     raise _revoked()
                 after = saved
-                details = {"fields": sorted(changes), "scopesAdded": sorted(added)}
+                details = {"fields": call.body.named(), "scopesAdded": sorted(added)}
                 await record(connection, self._ids, call, "api_key.update", after.id, details)
                 if PII in added:
                     await record_pii_grant(connection, self._ids, call, after.id)

@@ -6,11 +6,11 @@ from typing import Any, Protocol
 from recado.domain.errors import conflict, not_found
 from recado.domain.ids import BATCH
 from recado.http.call import Call
-from recado.http.paging import envelope
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.batch_view import batch_view
 from recado.http.routes.bulk_models import BatchOut, BatchPage, BatchQuery
+from recado.http.routes.lists import listed
 from recado.storage import batches
 from recado.storage.batches import Batch
 from recado.storage.postgres import Database
@@ -49,7 +49,7 @@ class BatchOperations:
             limit=query.limit,
             skip=query.skip,
         )
-        return Reply(200, envelope([batch_view(batch) for batch in page.items], page.total, estimated=page.estimated))
+        return listed(page, batch_view)
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, batch_view(call.resource))

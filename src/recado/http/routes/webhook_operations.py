@@ -120,7 +120,7 @@ class WebhookOperations:
             refuse_without_pii(call, after.include_pii and (not before.include_pii or after.url != before.url))
             saved = await webhooks.save(connection, before, after, call.now)
             if saved is not before:
-                await record(connection, self._ids, call, "webhook.update", saved.id, {"fields": sorted(changes)})
+                await record(connection, self._ids, call, "webhook.update", saved.id, {"fields": call.body.named()})
                 if saved.include_pii and not before.include_pii:
                     await record_pii_grant(connection, self._ids, call, saved.id)
         if saved is not before:
