@@ -97,6 +97,8 @@ class Delivery:
         return created_at(self.id)
 
 
+DUE, DUE_OF, TOLD = (SQL.telling.replace("{found}", found) for found in (SQL.due, SQL.due_of, SQL.never_queued))
+
 read_told = reader(Told)
 read = reader(Delivery)
 
@@ -106,13 +108,13 @@ async def due(
 ) -> tuple[list[Due], bool]:
     """The next deliveries due at `at` beside those in hand, and whether there may be more."""
     reach = limit + len(in_hand)
-    rows = await executor.fetch(SQL.due, *key, at, reach, list(in_hand))
+    rows = await executor.fetch(DUE, *key, at, reach, list(in_hand))
     return [_due(row) for row in rows], len(rows) >= limit
 
 
 async def due_of(executor: Executor, key: SubscriptionKey, at: datetime, ids: Sequence[str]) -> list[Due]:
     """Those of these deliveries that are in the queue and due at `at`."""
-    return [_due(row) for row in await executor.fetch(SQL.due_of, *key, at, pack(ids))]
+    return [_due(row) for row in await executor.fetch(DUE_OF, *key, at, pack(ids))]
 
 
 def _due(row: Mapping[str, Any]) -> Due:
@@ -196,7 +198,7 @@ async def get(executor: Executor, key: SubscriptionKey, delivery_id: str, now: d
 
 async def told(executor: Executor, organization_id: str, event_id: str) -> Told | None:
     """What an event tells."""
-    row = await executor.fetchrow(SQL.told, organization_id, event_id)
+    row = await executor.fetchrow(TOLD, organization_id, event_id)
     return read_told(row) if row else None
 
 
