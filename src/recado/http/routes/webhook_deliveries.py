@@ -144,6 +144,7 @@ class DeliveryOperations:
         subscription = await webhooks.get_locked(connection, found.organization_id, found.env, found.id)
         if subscription is None:
             raise not_found()
+        call.check_revision(subscription.revision)
         if subscription.status is SubscriptionStatus.REVOKED:
             raise conflict("INVALID_STATE", "The subscription is revoked.", status=subscription.status.value)
         return subscription
@@ -217,6 +218,7 @@ def webhook_delivery_routes(
             responses={202: ReplayOut},
             errors=(404, 409),
             idempotency=Idempotency.ACCEPTED,
+            matches=True,
             **of_one,
         ),
     )

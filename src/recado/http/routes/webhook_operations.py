@@ -150,6 +150,7 @@ class WebhookOperations:
 
     async def test(self, call: Call) -> Reply:
         subscription: Subscription = call.resource
+        call.check_revision(subscription.revision)
         refuse_deleted(subscription)
         first = subscription.events[0]
         event = call.body.event or (DEFAULT_TEST if first == EVERY else first)
