@@ -33,8 +33,9 @@ from recado.storage.batch import Batcher
 from recado.storage.batch_making import NewBatch
 from recado.storage.batches import Batch
 from recado.storage.chat_windows import WINDOW
+from recado.storage.holds import HoldsRefused
 from recado.storage.idempotency import RETENTION
-from recado.storage.messages import Bound, HoldsRefused
+from recado.storage.messages import Bound
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.partitions import partition_repair
