@@ -10,7 +10,7 @@ from tests.waiting import until
 
 from recado.domain.ids import BATCH, NUMBER, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import batch_making, batches
+from recado.storage import batch_making, batches, totals
 from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.postgres import Database
@@ -57,6 +57,8 @@ async def building(database: Database) -> PendingBlock:
         rest=[Recipients(["+15551234567"], [1], [None], [None]).dump()],
     )
     assert await batch_making.insert(database, [new], hold=False) == set()
+    block = {(new.organization_id, new.env, totals.BATCH, new.id): [1, 1, 0, 0, 0, 0, 0, 0, 0]}
+    await totals.add(database, block, NOW)  # counted as the block's messages are, before `block_made`
     pending = await batch_making.next_block(database, new.key)
     assert pending is not None
     return pending
