@@ -12,7 +12,7 @@ from recado.storage.audit import AuditEntry
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.batches import SQL, BatchKey
 from recado.storage.holds import holding, store
-from recado.storage.rows import Executor, array, columns, pack, pack_moments, pack_numbers, reader
+from recado.storage.rows import Executor, affected, array, columns, pack, pack_moments, pack_numbers, reader
 
 MAKE = holding(SQL.make, wanted="$46", at="(select max(made_at) from heads)")
 ALREADY_REPLACED = "ALREADY_REPLACED"  # why a recipient of a resend is left out when another was faster
@@ -228,7 +228,11 @@ async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
 
 
 async def block_made(executor: Executor, pending: PendingBlock, now: datetime, skipped: int) -> int | None:
-    """In the transaction that made it: answers the blocks left; None when the batch is not `building` any more."""
+    """In the transaction that made it: answers the blocks left.
+
+    None, and the transaction is to be undone, when the batch is not `building` any more, or another process, which
+    does not know yet that it was replaced, made the block first.
+    """
     built, none = (
         BATCH_MACHINE.move(BatchStatus.BUILDING, event) for event in (BatchEvent.BUILT, BatchEvent.NOTHING_BUILT)
     )
@@ -236,5 +240,5 @@ async def block_made(executor: Executor, pending: PendingBlock, now: datetime, s
     blocks_left: int | None = await executor.fetchval(
         SQL.block_made, *pending.key, built, now, skipped, ALREADY_REPLACED, none
     )
-    await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number)
-    return blocks_left
+    dropped = affected(await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number))
+    return blocks_left if dropped else None
