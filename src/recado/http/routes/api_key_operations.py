@@ -59,7 +59,7 @@ class ApiKeyOperations:
         principal, body = call.principal, call.body
         _refuse_escalation(call, body.scopes)
         _refuse_past(call, body.expires_at)
-        limits = body.rate_limits
+        limits = {name: limit.model_dump(by_alias=True) for name, limit in (body.rate_limits or {}).items()}
         async with self._database.transaction() as connection:
             await api_keys.refuse_beyond_limit(connection, principal.organization_id, principal.env, call.now)
             key, token = await api_keys.issue_key(
@@ -72,9 +72,7 @@ class ApiKeyOperations:
                 random_bytes=self._random_bytes,
                 expires_at=body.expires_at,
                 allowed_ips=body.allowed_ips or (),
-                rate_limits={name: limit.model_dump(by_alias=True) for name, limit in limits.items()}
-                if limits
-                else None,
+                rate_limits=limits or None,
                 created_by_id=principal.actor_id,
             )
             await record(connection, self._ids, call, "api_key.create", key.id, {"scopes": sorted(key.scopes)})

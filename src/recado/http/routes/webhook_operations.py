@@ -85,7 +85,7 @@ class WebhookOperations:
         await self._check_url(body.url, principal.env)
         secret, subscription_id = new_secret(self._random_bytes), self._ids.new(WEBHOOK)
         place = place_of(principal.organization_id, subscription_id)
-        retry = body.retry or Retry(max_attempts=8, backoff_seconds=30)
+        retry = body.retry or Retry()
         new = Subscription(
             organization_id=principal.organization_id,
             id=subscription_id,
