@@ -5,15 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import asyncpg
-import pytest
 from tests.acceptance.sandbox.customer import Customer, ahead, approved_template, phone
 from tests.program import Api, Service, running
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
-
-pytestmark = pytest.mark.alone
 
 SOON = 1.0  # seconds
 PATIENCE = 40.0
