@@ -49,7 +49,7 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (batches.SQL.building, (100,)),
         (batches.SQL.next_block, key),
         (batches.SQL.drop_block, ("org_7", "btc_7", 1)),
-        (batches.SQL.block_made, (*key, "running", now, 0, "x")),
+        (batches.SQL.block_made, (*key, "running", now, 0, "x", "failed")),
         (batches.SQL.pause, (*key, now, ["running"], None)),
         (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test")),
         (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"])),

@@ -3,8 +3,8 @@
 -- name: make
 -- Batches with the first messages of each, or (`fresh` 0) the next messages of batches that exist: each with its place in
 -- the queue. A batch whose idempotency key is taken is left out; so is one that an earlier run of the same statement
--- committed. With $46 their prices are held, all of them, or the statement is refused (RC402): see messages.sql. Answers
--- the batches that this run left out: usually none.
+-- committed. With $46 the prices of their messages are held (holds.sql). Answers the batches that this run left out: usually
+-- none.
 with heads as materialized (
     select
         organization_id, env, id, fresh = 1 as fresh, name, channel, number_id, type, template_id, payload, class, campaign_id,
@@ -114,31 +114,10 @@ queued as (
     on conflict do nothing
     returning organization_id, env, coins
 ),
-needed as (
-    select organization_id, env, sum(coins)::bigint as coins
-    from queued
-    where coins > 0 and $46::boolean
-    group by 1, 2
-),
-locked as (
-    select w.id, n.coins
-    from needed n
-    join wallets w on w.organization_id = n.organization_id and w.env = n.env
-    order by w.id
-    for update of w
-),
-held as (
-    update wallets w
-    set held_coins = w.held_coins + l.coins
-    from locked l
-    where
-        w.id = l.id and w.balance_coins - w.held_coins - l.coins > 0
-        and (w.status <> 'ok' or w.balance_coins - w.held_coins - l.coins >= w.low_balance_threshold_coins)
-    returning w.id
-)
+{held}
 select h.id from heads h where (h.id in (select id from live)) is not true
 union all
-select null where case when (select count(*) from needed) <> (select count(*) from held) then refuse_holds() end;
+{refused};
 
 -- name: numbers_of
 -- The numbers that messages of a batch wait for.
@@ -203,17 +182,24 @@ limit 1;
 delete from batch_blocks where organization_id = $1 and batch_id = $2 and number = $3;
 
 -- name: block_made
--- building → running with the last block. None: another moved the batch meanwhile, and the block is not made.
-update batches
+-- building → running with the last block, or failed when none of its recipients was accepted ($8). None: another moved the batch
+-- meanwhile, and the block is not made.
+update batches b
 set
-    blocks_left = blocks_left - 1, status = case when blocks_left = 1 then $4 else status end, updated_at = $5,
-    skipped = skipped + $6,
+    blocks_left = b.blocks_left - 1,
+    status = case when b.blocks_left > 1 then b.status when t.accepted > 0 then $4 else $8 end,
+    finished_at = case when b.blocks_left = 1 and t.accepted = 0 then $5 else b.finished_at end,
+    open = b.blocks_left > 1 or t.accepted > 0, updated_at = $5,
+    skipped = b.skipped + $6,
     skipped_reasons = case
-        when $6 = 0 then skipped_reasons
-        else skipped_reasons || jsonb_build_object($7::text, coalesce((skipped_reasons ->> $7)::integer, 0) + $6)
+        when $6 = 0 then b.skipped_reasons
+        else b.skipped_reasons || jsonb_build_object($7::text, coalesce((b.skipped_reasons ->> $7)::integer, 0) + $6)
     end
-where organization_id = $1 and env = $2 and id = $3 and status = 'building' and blocks_left > 0
-returning blocks_left;
+from totals t
+where
+    b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'building' and b.blocks_left > 0
+    and t.organization_id = b.organization_id and t.env = b.env and t.kind = 'batch' and t.key = b.id
+returning b.blocks_left;
 
 -- name: pause
 -- $5: the states that it may leave so; $6: why, unless a caller asked for it.
@@ -263,7 +249,7 @@ update dispatch d
 set not_before = 'infinity', reason = 'owner_paused'
 where
     d.organization_id = $1
-    and d.id in (
+    and d.id = any(array(
         select q.id from dispatch q
         where
             q.organization_id = $1 and q.owner = $2 and q.owner <> 'single'
@@ -271,7 +257,7 @@ where
             and exists (select from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused')
         limit $3
         for update skip locked
-    )
+    ))
 returning d.id;
 
 -- name: withdraw
@@ -280,12 +266,12 @@ with withdrawn as (
     delete from dispatch d
     where
         d.organization_id = $1
-        and d.id in (
+        and d.id = any(array(
             select q.id from dispatch q
             where q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.claimed_epoch is null
             limit $3
             for update skip locked
-        )
+        ))
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
 ),
 moved as (
