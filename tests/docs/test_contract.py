@@ -26,9 +26,9 @@ from recado.http.routes.campaigns import CampaignOut, campaign_routes
 from recado.http.routes.companies import company_routes
 from recado.http.routes.company_models import CompanyOut
 from recado.http.routes.contact_imports import ImportOut, contact_import_routes
-from recado.http.routes.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.contact_models import ContactDetail, ContactField, OptedOutResult, OwnedGroupOut
 from recado.http.routes.contacts import contact_routes
+from recado.http.routes.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.message_models import MessageModel
 from recado.http.routes.messages import message_routes
 from recado.http.routes.number_health import HealthOut, number_health_routes
