@@ -30,7 +30,7 @@ run: $(RUN_STAMP) ## Serve the API on 127.0.0.1:8080 (ARGS="--listen HOST:PORT -
 
 .PHONY: test
 test: $(DEV_STAMP) test-tools ## Run the tests, under ten minutes (ARGS="tests/domain -k pacing")
-	$(PYTHON) -m pytest -m "not long" $(ARGS)
+	tools/run-tests $(PYTHON) $(ARGS)
 
 .PHONY: test-long
 test-long: $(DEV_STAMP) test-tools ## Run the long suite: many kills under load, long soaks

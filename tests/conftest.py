@@ -1,4 +1,4 @@
-"""What many tests share: one embedded server for the whole run, and a fresh migrated database for each test."""
+"""What many tests share: an embedded server for each process of the run, a fresh migrated database for each test."""
 
 import asyncio
 import itertools
@@ -9,6 +9,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from hypothesis import HealthCheck, settings
 
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
@@ -17,19 +18,28 @@ from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database
 from recado.storage.service_folder import service_folder
 
+# How long an example takes says nothing while other tests run beside it.
+settings.register_profile("recado", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("recado")
+
 _TEMPLATE = "recado_template"
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
 def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    """The connect arguments of the run's one server; its database `recado_template` is migrated and has partitions."""
+    """The connect arguments of the run's one server; its database `recado_template` is migrated and has partitions.
+
+    Nobody will miss what it loses in a power cut: it waits for no disk. The tests of durability start their own.
+    """
     data_dir = tmp_path_factory.mktemp("data")
     clock = SystemClock()
     server = EmbeddedPostgres(data_dir, clock=clock)
 
     async def begin() -> dict[str, Any]:
         arguments = await server.start()
+        await _execute(arguments, "alter system set fsync = off")
+        await _execute(arguments, "select pg_reload_conf()")
         await _execute(arguments, f"create database {_TEMPLATE}")
         template = Database({**arguments, "database": _TEMPLATE}, clock=clock)
         await template.start()

@@ -2,13 +2,14 @@
 
 import json
 import os
+import secrets
 import shutil
 import signal
 import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, ClassVar, Self
@@ -254,11 +255,16 @@ async def running(service: Service) -> AsyncIterator[Service]:
 
 
 def free_port() -> int:
-    """A port of 127.0.0.1 that nobody uses now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """A port of 127.0.0.1 for a program that will start, or start again.
+
+    Wherever the kernel's own range leaves room, it is below: nobody who asks for any port gets it meanwhile.
+    """
+    lowest_given = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = secrets.choice(range(10_000, max(lowest_given, 20_000)))
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _environment(settings: dict[str, str]) -> dict[str, str]:

@@ -11,7 +11,8 @@ from recado.domain.errors import Problem
 from recado.domain.ids import IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import messages
-from recado.storage.messages import STORED, STORED_EARLIER, Bound, HoldsRefused
+from recado.storage.holds import HoldsRefused
+from recado.storage.messages import STORED, STORED_EARLIER, Bound
 from recado.storage.postgres import Database
 
 KEYED = {"key_hash": b"k" * 32, "fingerprint": b"f" * 32}

@@ -108,3 +108,12 @@ def test_whatever_comes_is_an_answer_a_break_or_a_wait_and_fills_no_memory(piece
         assert not connection.reusable
     else:
         assert not ends
+
+
+def test_of_a_chunk_that_has_no_end_the_beginning_is_kept() -> None:
+    head = b"HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n20000\r\n"
+    for content, ends in ((b"x" * (LONGEST_READ + 1), False), (b"xyz", True)):
+        answer, connection, _ = outcome([head, content[:2], content[2:]], ends=ends)
+        assert isinstance(answer, Answer)
+        assert (answer.status, answer.body) == (500, (b"abc" + content)[:KEPT])
+        assert not connection.reusable

@@ -13,7 +13,6 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from tests.waiting import until
 
 from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
 from recado.channels.outbound_guard import OutboundGuard
@@ -34,6 +33,7 @@ class Peer:
     requests: list[bytes] = field(default_factory=list)
     written: int = 0
     names: list[str | None] = field(default_factory=list)  # that TLS asked for
+    arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
     gone: asyncio.Event = field(default_factory=asyncio.Event)
     closes: bool = False  # after each answer, and without saying so
 
@@ -42,7 +42,10 @@ class Peer:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
-                self.requests.append(head + await reader.readexactly(length))
+                request = head + await reader.readexactly(length)
+                async with self.arrived:
+                    self.requests.append(request)
+                    self.arrived.notify_all()
                 for start in range(0, len(self.answer), 65_536):
                     writer.write(self.answer[start : start + 65_536])
                     await writer.drain()
@@ -54,6 +57,11 @@ class Peer:
         finally:
             writer.transport.abort()
             self.gone.set()
+
+    async def asked(self, times: int) -> None:
+        """Comes back when so many requests are there."""
+        async with asyncio.timeout(5.0), self.arrived:
+            await self.arrived.wait_for(lambda: len(self.requests) >= times)
 
 
 @dataclass
@@ -198,11 +206,10 @@ async def test_calls_that_are_broken_off_leave_no_connection_behind(peer: Peer) 
     peer.answer = b""  # it never answers
     endpoint = World().endpoint(f"http://hooks.example.com:{peer.port}/")
     call = asyncio.create_task(post(endpoint))
-    async with asyncio.timeout(5):
-        while not peer.requests:
-            await asyncio.sleep(0)
-        call.cancel()
-        await asyncio.gather(call, return_exceptions=True)
+    await peer.asked(1)
+    call.cancel()
+    await asyncio.gather(call, return_exceptions=True)
+    async with asyncio.timeout(5.0):
         await peer.gone.wait()
     assert call.cancelled()
 
@@ -222,9 +229,9 @@ async def test_calls_on_connections_that_are_used_again_end_in_time_each_for_its
     assert [(await each).status for each in [asyncio.ensure_future(post(endpoint)) for _ in range(3)]] == [200] * 3
     answered, peer.answer = peer.answer, b""
     first = asyncio.ensure_future(post(endpoint))
-    await until(lambda: len(peer.requests) == 4, 5.0, "the first request is there", every=0)
+    await peer.asked(4)
     second = asyncio.ensure_future(post(endpoint))
-    await until(lambda: len(peer.requests) == 5, 5.0, "the second request is there", every=0)
+    await peer.asked(5)
     peer.answer = answered
     third = await post(endpoint)  # while two others hang
     assert third.status == 200

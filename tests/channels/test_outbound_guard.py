@@ -122,6 +122,7 @@ async def test_what_the_operator_opened_is_accepted_on_any_port_and_without_tls(
     local = ["127.0.0.1"]
     names = Names(localhost=local, hooks_internal=local, intranet=local)
     await guard(names, "127.0.0.0/8").check(url, live=True)
+    assert names.asked == [host for host in names.answers if host in url]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +137,9 @@ async def test_nothing_beside_it_is_opened(url: str) -> None:
 
 
 async def test_a_public_name_is_still_public_where_a_network_is_opened() -> None:
-    await guard(Names(example_com=[PUBLIC]), "127.0.0.0/8").check("https://example.com/", live=True)
+    names = Names(example_com=[PUBLIC])
+    await guard(names, "127.0.0.0/8").check("https://example.com/", live=True)
+    assert names.asked == ["example.com"]
 
 
 def test_no_text_breaks_the_reading() -> None:

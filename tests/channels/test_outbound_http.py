@@ -50,7 +50,8 @@ async def test_a_client_that_was_not_started_sends_nothing() -> None:
 
 async def test_starting_and_stopping_twice_is_safe() -> None:
     http = OutboundHttp()
-    await http.start()
-    await http.start()
-    await http.stop()
-    await http.stop()
+    for _ in range(2):
+        await http.start()
+    for _ in range(2):
+        await http.stop()
+    assert await http.post(URL("http://127.0.0.1:9"), b"", {}) == NotSent()

@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from recado.domain.scopes import KEY_SCOPES
@@ -95,6 +96,33 @@ def test_a_revoked_key_stays_listed_and_cannot_be_revoked_again(recado: Recado, 
     assert again.stderr == "recado: Demonstration has no such key to revoke: 'recado keys list' shows them\n"
     [line] = [line for line in listed.stdout.splitlines() if str(key["id"]) in line]
     assert "revoked" in line
+
+
+def test_the_audit_tells_what_commands_did_with_a_key_and_which_one_shows_phones(
+    recado: Recado, installed: str
+) -> None:
+    shows = printed(recado("keys", "create", "--data-dir", installed, "--scopes", "pii:full", "--json"))
+    masks = printed(recado("keys", "create", "--data-dir", installed, "--scopes", "messages:read", "--json"))
+    printed(recado("keys", "revoke", str(masks["id"]), "--data-dir", installed, "--json"))
+
+    assert audited(installed, str(shows["id"])) == ["api_key.create", "pii_full.grant"]
+    assert audited(installed, str(masks["id"])) == ["api_key.create", "api_key.revoke"]
+
+
+def audited(folder: str, target_id: str) -> list[str]:
+    """What the audit says was done to a record."""
+
+    async def read() -> list[str]:
+        server = EmbeddedPostgres(Path(folder), clock=SystemClock())
+        connection = await asyncpg.connect(**await server.start())
+        try:
+            rows = await connection.fetch("select action from audit where target_id = $1 order by id", target_id)
+        finally:
+            await connection.close()
+            await server.stop()
+        return [row["action"] for row in rows]
+
+    return asyncio.run(read())
 
 
 def test_another_organization_has_keys_and_a_number_of_its_own(recado: Recado, installed: str) -> None:

@@ -1,35 +1,33 @@
 """The commands as such: help with an example, one line for each error, and an exit status that tells."""
 
 import json
+import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer.main
 
 from recado import __version__
 from recado.cli.errors import explain
-from recado.cli.main import main
+from recado.cli.main import app, main
 from recado.domain.errors import Unavailable
 
+ROOT = Path(__file__).parents[2]
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 
-COMMANDS = [
-    (),
-    ("serve",),
-    ("migrate",),
-    ("org",),
-    ("org", "create"),
-    ("org", "list"),
-    ("keys",),
-    ("keys", "create"),
-    ("keys", "list"),
-    ("keys", "revoke"),
-    ("doctor",),
-    ("loadtest",),
-    ("simulator",),
-    ("version",),
-]
+
+def commands(command: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """All commands and groups below one, itself included, by the words that name them."""
+    yield path
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from commands(inner, (*path, name))
+
+
+COMMANDS = list(commands(typer.main.get_command(app)))
+GROUPS = [command for command in COMMANDS if any(each[:-1] == command for each in COMMANDS if each)]
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=" ".join)
@@ -41,13 +39,23 @@ def test_every_command_has_help_with_an_example(capsys: pytest.CaptureFixture[st
     assert "Example: " in shown
 
 
-@pytest.mark.parametrize("command", [each for each in COMMANDS if each in [("org",), ("keys",), ()]], ids=" ".join)
+@pytest.mark.parametrize("command", GROUPS, ids=" ".join)
 def test_a_group_without_a_command_shows_its_help(capsys: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
     assert main(command) == 2
 
     printed = capsys.readouterr()
     assert "Commands" in printed.out + printed.err
     assert "recado: " not in printed.err
+
+
+def test_the_readme_names_every_command() -> None:
+    table = (ROOT / "README.md").read_text("utf-8").partition("## Commands")[2].partition("\n## ")[0]
+    rows = [re.findall(r"`([a-z ]+)`", line.split("|")[1]) for line in table.splitlines() if line.startswith("| `")]
+    told = set()
+    for first, *others in rows:
+        *group, _ = words = first.split()[1:]
+        told |= {tuple(words), *((*group, other) for other in others)}
+    assert told == set(COMMANDS) - set(GROUPS)
 
 
 def test_the_version_is_told(recado: Recado) -> None:

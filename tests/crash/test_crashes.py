@@ -11,6 +11,8 @@ import pytest
 from tests.crash.round import Crash, Outcome, Round, drawn, report
 from tests.privacy import found_in_logs
 
+pytestmark = pytest.mark.alone
+
 ROUNDS = int(os.environ.get("CRASH_ROUNDS", "4"))
 FIRST_SEED = int(os.environ.get("CRASH_SEED", "10"))
 

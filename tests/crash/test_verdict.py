@@ -62,6 +62,22 @@ FAULTS: dict[str, tuple[Change, ...]] = {
         # After a restart, at the old pace at once: nobody recorded these departures but the provider.
         with_requests(lambda it: [replace(it, outcome=Given.LOST, at=at(int(it.id[4:]) / 20), answered_at=None)]),
     ),
+    "msg_3 left at 2026-11-20 12:00:00.300000+00:00 and arrived at 2026-11-20 12:00:00.200000": (
+        of_third(lambda it: [replace(it, at=at(0.2))]),
+    ),
+    "msg_3 left at 2026-11-20 12:00:00.300000+00:00 and arrived at 2026-11-20 12:00:06": (
+        of_third(lambda it: [replace(it, at=at(6))]),
+    ),
+    "msg_3 is uncertain (": (
+        with_message(3, **UNCERTAIN),
+        of_third(lambda it: [replace(it, referenced=False)]),
+        provider_died(1.0),  # its answer had 0.7 s
+    ),
+    "msg_3 is uncertain ({": (
+        with_message(3, **UNCERTAIN),
+        of_third(lambda it: [replace(it, referenced=False, answered_at=None)]),
+        provider_died(30.0),  # no call lasts that long
+    ),
     "messages are uncertain that the provider never saw": (
         provider_died(2.0, **{f"msg_{index}": 1.9 for index in range(100, 103)}),
     ),

@@ -99,7 +99,7 @@ class Traffic:
         while not self._ending.is_set():
             at = max(self._next_at, loop.time() - 0.5)  # what could not be offered during an outage is not made up for
             self._next_at = at + 1 / self._rate
-            await asyncio.sleep(at - loop.time())
+            await asyncio.sleep(at - loop.time())  # the rate that is offered, as a client's
             mail = self._next()
             await self._sent(mail)
             if isinstance(mail, Mailing) and mail.ids:
@@ -153,12 +153,13 @@ class Traffic:
             except Refused as refusal:
                 if done is not None and refusal.body.get("code") == done:
                     return None
-                if refusal.status not in (409, 503):
+                # Until the first request with its key has an answer, and while the database is away (C6.2, C32).
+                if refusal.status != 503 and refusal.body.get("code") != "IDEMPOTENCY_IN_PROGRESS":
                     self.unexpected.append(str(refusal))
                     return None
             except (aiohttp.ClientError, OSError, TimeoutError, ValueError):
                 mail.in_the_dark = True  # no answer, or half of one: nobody knows whether it was accepted
-            await asyncio.sleep(self._random.uniform(0.05, 0.2))
+            await asyncio.sleep(self._random.uniform(0.05, 0.2))  # a client's pause: nothing tells it when to come back
 
     def _note(self, mail: Letter | Mailing, answer: Any) -> None:
         if answer["id"] not in mail.ids:

@@ -13,11 +13,19 @@ from recado.cli.simulator.behaviour import REFUSALS, Given
 from recado.cli.simulator.record import Request
 
 SECOND = timedelta(seconds=1)
-CLAIM_AHEAD = 0.05  # seconds: rows may be claimed that much before their departure
-ON_THE_WIRE = 0.1  # seconds in which a call that has begun reaches the provider
-SETTLED_WITHIN = timedelta(seconds=3)  # of the answer: the commit of an outcome, on a loaded machine
+# What a kill may leave in doubt (C32): calls in flight, and what was claimed ahead of its departure. Both are times in
+# which the numbers' paces come to some messages; two rounds left 4 to 9 where these allow 45.
+CLAIM_AHEAD = 0.05  # seconds: rows are claimed that much before their departure, by design
+ON_THE_WIRE = 0.1  # seconds in which a call that has begun reaches the provider's record
+# An answer that came is settled in the next commit: 60 ms at most in those rounds. The rest is for a loaded machine
+# whose disk is busy with the recovery of PostgreSQL.
+SETTLED_WITHIN = timedelta(seconds=2)
 PUT_OFF = (Given.SLOW_DOWN, Given.CODED)  # all error codes of these rounds ask for another try
-STAMPED_LATE = timedelta(milliseconds=400)  # the provider's stamp of a request whose departure nobody recorded
+# `sentAt` is when the token was taken (C14.5), so that a request arrives after it: 0.4 to 50 ms. The service follows
+# the wall clock to 20 ms, so the order of the two may be wrong by that much; more than 5 s is another departure.
+ARRIVES = (timedelta(milliseconds=-20), timedelta(seconds=5))
+# Departures that no sentAt tells are judged by the provider's stamps, late by those 50 ms, more on a loaded machine.
+STAMPED_LATE = timedelta(milliseconds=250)
 
 
 def violations(evidence: Evidence) -> list[str]:
@@ -121,6 +129,7 @@ def _too_many_uncertain(evidence: Evidence) -> Iterable[str]:
     for kill in evidence.kills:
         never_received = 0
         for message_id, claimed_at in kill.claimed.items():
+            # What had left is read by the provider, though a moment later, from the connection of a dead service.
             made = [it for it in requests.get(message_id, ()) if claimed_at <= it.at <= kill.at + SECOND]
             if not made:
                 never_received += 1
@@ -157,7 +166,7 @@ def _too_fast(evidence: Evidence) -> Iterable[str]:
             if known and message.get("sentAt") and not told_by_report:
                 departed = datetime.fromisoformat(message["sentAt"])
                 exact.append(departed)
-                if not -SECOND < request.at - departed < 30 * SECOND:
+                if not ARRIVES[0] <= request.at - departed <= ARRIVES[1]:
                     yield f"{request.id} left at {departed} and arrived at {request.at}"
             else:
                 departed = request.at

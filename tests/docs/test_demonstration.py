@@ -14,6 +14,8 @@ import pytest
 from tests.program import free_port
 from tests.waiting import until
 
+pytestmark = pytest.mark.alone
+
 PAGE = (Path(__file__).parents[2] / "docs" / "demonstration.md").read_text("utf-8")
 PROGRAMS = Path(sys.executable).parent
 PROVIDER, SERVICE, LOAD = (
@@ -31,8 +33,12 @@ def settings(data_dir: Path) -> dict[str, str]:
 
 @pytest.fixture
 def terminal(settings: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str, str], Path]]:
-    """Pastes into a new shell that stays; answers the file of what it shows."""
+    """Pastes into a new shell that stays; answers the file of what it shows.
+
+    The first one ends first: without its provider, the service does not wait for the answers that never come.
+    """
     with ExitStack() as stack:
+        shells: list[subprocess.Popen[bytes]] = []
 
         def paste(name: str, script: str) -> Path:
             shown = tmp_path / f"{name}.log"
@@ -46,10 +52,12 @@ def terminal(settings: dict[str, str], tmp_path: Path) -> Iterator[Callable[[str
                     stderr=output,
                     start_new_session=True,
                 )
-            stack.callback(_end, shell)
+            shells.append(shell)
             return shown
 
         yield paste
+        for shell in reversed(shells):
+            stack.callback(_end, shell)
 
 
 def _end(shell: "subprocess.Popen[bytes]") -> None:

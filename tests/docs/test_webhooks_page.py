@@ -47,6 +47,7 @@ def test_the_ten_lines_verify_a_delivery_and_refuse_any_other(monkeypatch: pytes
     assert not verify["is_from_recado"](former, header(new), BODY)
     assert not verify["is_from_recado"](new, header(new), BODY + b" ")
     assert not verify["is_from_recado"](new, header(new).replace(f"t={AT}", f"t={AT + 1}"), BODY)
-    assert not verify["is_from_recado"](new, "", BODY)
+    for odd in ("", f"t={AT},v1=é", f"t=²,v1={'0' * 64}", "t", "v1=,t="):
+        assert not verify["is_from_recado"](new, odd, BODY)
     monkeypatch.setattr(verify["time"], "time", lambda: AT + 301.0)
     assert not verify["is_from_recado"](new, header(new), BODY)

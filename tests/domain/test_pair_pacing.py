@@ -87,6 +87,16 @@ def test_who_was_written_to_long_ago_is_forgotten() -> None:
     assert len(pairs) <= 2 * INTERVAL / timedelta(milliseconds=1) + 1
 
 
+def test_whose_allowance_is_whole_is_forgotten_and_nobody_else() -> None:
+    pairs = exhausted()
+    pairs.count(BIA, NOW)
+
+    pairs.forget(NOW + INTERVAL)
+
+    assert len(pairs) == 1
+    assert not pairs.admits(ANA, NOW)
+
+
 @given(st.lists(st.integers(0, 40), max_size=300))
 def test_no_stretch_of_time_carries_more_than_the_burst_and_its_share(waits: list[int]) -> None:
     pairs, now, left = PairPacing(), NOW, []

@@ -124,6 +124,19 @@ async def test_a_stop_lets_the_run_under_way_finish(clock, work):
     assert periodic.last_failure is None
 
 
+async def test_a_stop_does_not_wait_for_the_pause_after_the_failure_of_the_run_under_way(clock, work):
+    periodic = Periodic("sweep", 10, work, clock, at_once=True, grace=5)
+    work.gate, work.error = asyncio.Event(), RuntimeError("away")
+    await periodic.start()
+    await clock.advance(1)
+    stopping = asyncio.ensure_future(periodic.stop())
+    await clock.advance(1)
+    work.gate.set()
+    await clock.advance(0)
+    assert stopping.done()
+    assert work.runs == [0]
+
+
 async def test_a_stop_cuts_a_run_that_does_not_finish(clock, work):
     work.gate = asyncio.Event()
     periodic = Periodic("sweep", 10, work, clock, grace=3)

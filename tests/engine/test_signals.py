@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from recado.engine.signals import SILENT, Signals
+from recado.engine.signals import Signals
 
 
 async def test_an_event_before_the_wait_is_seen_once():
@@ -31,7 +31,3 @@ async def test_a_wait_that_gave_up_takes_no_later_event():
         await signals.wait("ran", limit=0.01)
     signals.emit("ran", "late")
     assert await signals.wait("ran") == "late"
-
-
-def test_silence_takes_anything():
-    SILENT.emit("ran", "a")

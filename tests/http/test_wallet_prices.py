@@ -154,7 +154,7 @@ async def test_the_administrator_agrees_prices_with_one_organization(agreeing: A
     assert (none.body["priceOverrides"], none.etag) == ({}, '"4"')
     assert by_kind(await prices(api))["email", "email"]["unitCoins"] == 30
     audited = (await api.get("/v2/audit?action=organization.update")).body["items"]
-    assert [entry["details"] for entry in audited] == [{"fields": ["price_overrides"]}] * 3
+    assert [entry["details"] for entry in audited] == [{"fields": ["priceOverrides"]}] * 3
 
 
 async def test_prices_that_were_agreed_before_can_still_be_told(agreeing: Any) -> None:

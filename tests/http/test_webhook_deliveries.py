@@ -91,6 +91,22 @@ async def test_a_test_tells_what_the_endpoint_answered_and_counts_for_nothing(ap
     assert (await api.post(f"{path}/test", {"event": "*"})).status == 422
 
 
+@pytest.mark.parametrize(
+    ("action", "moments"),
+    [("test", ()), ("replay", ("from", "to"))],
+)
+async def test_an_action_meant_for_another_version_is_refused(
+    api: Any, endpoint: Endpoint, action: str, moments: tuple[str, ...]
+) -> None:
+    path = await subscribe(api, endpoint)
+    body = dict.fromkeys(moments, api.clock.now().isoformat())
+    other = await api.post(f"{path}/{action}", body, headers={"If-Match": '"7"'})
+    assert (other.status, other.code, other.body["meta"]) == (412, "VERSION_MISMATCH", {"currentETag": '"1"'})
+    assert endpoint.received == []
+    this = await api.post(f"{path}/{action}", body, headers={"If-Match": '"1"'})
+    assert this.status in (200, 202)
+
+
 async def test_an_endpoint_that_is_not_there_is_told_of(api: Any) -> None:
     path = f"/webhooks/{(await api.post('/webhooks', {'url': 'http://127.0.0.1:1/', 'events': ['*']})).body['id']}"
     answer = (await api.post(f"{path}/test")).body

@@ -1,4 +1,4 @@
-"""A block that is made while its batch is canceled: one of them wins, and neither waits for the other (C15.5)."""
+"""A block that is made while its batch is canceled, or by two processes at once: one of them wins (C15.5)."""
 
 import asyncio
 import random
@@ -10,7 +10,7 @@ from tests.waiting import until
 
 from recado.domain.ids import BATCH, NUMBER, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import batch_making, batches
+from recado.storage import batch_making, batches, totals
 from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.postgres import Database
@@ -37,8 +37,8 @@ class Interrupted:
         return result
 
 
-async def building(database: Database) -> PendingBlock:
-    """The next block of a batch that has one block left."""
+async def building(database: Database, blocks: int = 1) -> PendingBlock:
+    """The next block of a batch that has so many left."""
     nobody = Recipients([], [], [], [])
     new = NewBatch(
         organization_id=IDS.new(ORGANIZATION),
@@ -54,12 +54,11 @@ async def building(database: Database) -> PendingBlock:
         requested=1,
         recipients=Recipients(["+15551234567"], [1], [None], [None]),
         first=Block(nobody, [], [], []),
-        rest=[Recipients(["+15551234567"], [1], [None], [None]).dump()],
+        rest=[Recipients(["+15551234567"], [1], [None], [None]).dump()] * blocks,
     )
     assert await batch_making.insert(database, [new], hold=False) == set()
-    await database.execute(
-        "update totals set accepted = 1 where key = $1", new.id
-    )  # as if the first block had a message
+    block = {(new.organization_id, new.env, totals.BATCH, new.id): [1, 1, 0, 0, 0, 0, 0, 0, 0]}
+    await totals.add(database, block, NOW)  # counted as the block's messages are, before `block_made`
     pending = await batch_making.next_block(database, new.key)
     assert pending is not None
     return pending
@@ -91,3 +90,36 @@ async def test_a_block_and_a_cancel_never_wait_for_each_other(database: Database
         assert left is None
     assert await database.fetchval("select status from batches where id = $1", pending.id) == "canceled"
     assert await database.fetchval("select count(*) from batch_blocks where batch_id = $1", pending.id) == 0
+
+
+async def test_of_two_processes_that_make_the_same_block_one_does(database: Database) -> None:
+    pending = await building(database, blocks=3)
+    async with database.transaction() as first:
+        assert await batch_making.block_made(first, pending, NOW, {}) == 2
+        other = asyncio.ensure_future(made_by_another(database, pending))
+
+        async def it_waits() -> bool:
+            return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+        await until(it_waits, 10, "the second waits for the first")
+
+    assert await other is None
+    row = await database.fetchrow("select blocks_left, status from batches where id = $1", pending.id)
+    assert row is not None
+    assert dict(row) == {"blocks_left": 2, "status": "building"}
+
+
+class Undone(Exception):
+    """Nothing of the transaction is to stay."""
+
+
+async def made_by_another(database: Database, pending: PendingBlock) -> int | None:
+    """As `BatchMaker.make_next`: what was not to be made is undone."""
+    try:
+        async with database.transaction() as connection:
+            left = await batch_making.block_made(connection, pending, NOW, {})
+            if left is None:
+                raise Undone
+            return left
+    except Undone:
+        return None

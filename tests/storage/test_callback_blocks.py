@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 from recado.storage import receipts
 from recado.storage.postgres import Database
@@ -36,3 +37,14 @@ async def test_open_callbacks_are_found_without_the_done_ones(database: Database
     lines = await database.hot.fetch("explain " + receipts.SQL.open_callbacks.rstrip().rstrip(";"), 50, 1_000)
     plan = "\n".join(line[0] for line in lines)
     assert re.search(r"Index Scan (using|on) callbacks_open", plan)
+
+
+async def test_callbacks_that_came_before_a_moment_are_removed_block_by_block(database: Database) -> None:
+    late = NOW + timedelta(days=7)
+    old = [callback(letter, 1) for letter in "abcde"]
+    await receipts.store_callbacks(database, [*old, replace(callback("f", 1), received_at=late)])
+
+    assert await receipts.purge_callbacks(database, late, block=2) == 5
+
+    left = await receipts.open_callbacks(database, 10, 1_000)
+    assert [row["body"] for row in left] == [b"f"]

@@ -143,15 +143,13 @@ async def test_results_are_written_once_however_often_the_batch_runs(
 async def test_an_empty_table_misleads_no_plan(database: Database) -> None:
     """A plan that was made before the first event must still find each row through its whole key."""
     now = SystemClock().now()
-    lines = await database.hot.fetch(
-        "explain " + deliveries.SQL.due.rstrip().rstrip(";"), ORGANIZATION, "wbh_1", now, 100, ["x"]
-    )
+    lines = await database.hot.fetch("explain " + deliveries.DUE, ORGANIZATION, "wbh_1", now, 100, ["x"])
     plan = "\n".join(line[0] for line in lines)
     assert re.search(r"Index Scan using events_pkey.*\n\s+Index Cond: .*organization_id.* AND .*id\)", plan)
     assert re.search(r"Index Scan using delivery_queue_due", plan)
     assert "Seq Scan" not in plan
     assert "Sort" not in plan
-    for sql in (deliveries.SQL.due_of, deliveries.SQL.settle):
+    for sql in (deliveries.DUE_OF, deliveries.SQL.settle):
         plan = await plan_of(database, sql)
         assert re.search(r"Index Scan using delivery_queue_pkey.*\n\s+Index Cond: .*subscription_id.* AND .*id\)", plan)
         assert "delivery_queue_due" not in plan

@@ -184,7 +184,7 @@ async def test_a_known_token_costs_microseconds(setting: Setting) -> None:
 
 def _seconds(setting: Setting, rounds: int) -> float:
     peek, token = setting.keys.peek, setting.token
-    started = time.perf_counter()
+    started = time.thread_time()  # others may run beside it
     for _ in range(rounds):
         peek(token)
-    return time.perf_counter() - started
+    return time.thread_time() - started

@@ -1,5 +1,6 @@
 """Named SQL: what is written under a name is what the name gives, and mistakes show at load."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,16 @@ def test_every_query_file_of_the_program_loads() -> None:
     folder = Path(sql.__file__).parent / "queries"
     for path in folder.glob("*.sql"):
         assert dir(sql.load(path.stem)), f"{path.name} holds no statement"
+
+
+def test_no_block_of_rows_is_chosen_in_a_comparison_that_may_choose_it_anew_for_each_row() -> None:
+    chosen_anew = re.compile(r"\bin\s*\(\s*select\b[^()]*(\([^()]*\)[^()]*)*\bskip locked\b")
+    assert chosen_anew.search(
+        "id in (\n select id from t where exists (select from u) limit $1 for update skip locked)"
+    )
+    for path in (Path(sql.__file__).parent / "queries").glob("*.sql"):
+        text = re.sub(r"--.*", "", path.read_text(encoding="utf-8"))
+        assert not chosen_anew.search(text), path.name
 
 
 def test_a_missing_file_is_an_error() -> None:

@@ -10,8 +10,7 @@ from tests.storage.test_resource_plans import scans
 
 from recado.domain.ids import IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import wallet
-from recado.storage.messages import SQL as MESSAGES
+from recado.storage import messages, wallet
 from recado.storage.postgres import Database
 from recado.storage.wallet import SQL, Charge, Settlement
 
@@ -89,8 +88,8 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
             SQL.write,
             (["org_7"], [ENV], [1], [0], ["ok"], purse.clock.now(), *["x"] * 3, "1", "1", *["x"] * 3, [], [], [], []),
         ),
-        (MESSAGES.accept, (*[None] * 22, None, True)),
-        (MESSAGES.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
+        (messages.ACCEPT, (*[None] * 22, None, True)),
+        (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]
     async with purse.database.hot.acquire() as connection:
         for sql, arguments in a_batch:

@@ -14,8 +14,9 @@ from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import IdSource
 from recado.domain.message import MessageStatus
 from recado.storage import messages, replacements, wallet
+from recado.storage.holds import HoldsRefused
 from recado.storage.ledger import WalletRecord
-from recado.storage.messages import AcceptResult, HoldsRefused, NewMessage, Stored
+from recado.storage.messages import AcceptResult, NewMessage, Stored
 from recado.storage.moves import Moved
 from recado.storage.postgres import Database
 from recado.storage.replacements import Replacement

@@ -4,7 +4,7 @@ A batch of up to a block is made whole in that commit; of a larger one its first
 Batches that come at the same time share a commit.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -36,8 +36,9 @@ from recado.storage.batch import Batcher
 from recado.storage.batch_making import NewBatch
 from recado.storage.batches import Batch
 from recado.storage.chat_windows import WINDOW
+from recado.storage.holds import HoldsRefused
 from recado.storage.idempotency import RETENTION
-from recado.storage.messages import Bound, HoldsRefused
+from recado.storage.messages import Bound
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.partitions import partition_repair
@@ -48,6 +49,9 @@ IN_A_COMMIT = 8  # batches
 COMMITS_IN_FLIGHT = 3
 MOST_WAITING = 200  # batches: each may hold ten thousand recipients in memory
 _REBINDS = 3
+
+Store = Callable[[Sequence[NewBatch]], Awaitable[Sequence[bool | Exception]]]
+"""Commits batches; for each whether it was stored, or why not."""
 
 
 class Keyed(Protocol):
@@ -108,24 +112,20 @@ class BatchAcceptance:
         self._sends_in = frozenset(sends_in)
         self._unfinished = unfinished
         self._shapes = TemplateShapes()
-        self._plain: Batcher[NewBatch, bool] = Batcher(
-            "batches",
-            self._store_plain,
-            clock=clock,
-            max_rows=IN_A_COMMIT,
-            max_queue=MOST_WAITING,
-            concurrency=COMMITS_IN_FLIGHT,
-            repair=partition_repair(db, clock),
-        )
-        self._others: Batcher[NewBatch, bool] = Batcher(
-            "batches with more",
-            self._store_others,
-            clock=clock,
-            max_rows=IN_A_COMMIT,
-            max_queue=MOST_WAITING,
-            concurrency=COMMITS_IN_FLIGHT,
-            repair=partition_repair(db, clock),
-        )
+
+        def storing(name: str, run: Store) -> Batcher[NewBatch, bool]:
+            return Batcher(
+                name,
+                run,
+                clock=clock,
+                max_rows=IN_A_COMMIT,
+                max_queue=MOST_WAITING,
+                concurrency=COMMITS_IN_FLIGHT,
+                repair=partition_repair(db, clock),
+            )
+
+        self._plain = storing("batches", self._store_plain)
+        self._others = storing("batches with more", self._store_others)
 
     async def start(self) -> None:
         await self._plain.start()
@@ -202,7 +202,7 @@ class BatchAcceptance:
         check_state(number, template)
         addressed = await self._audiences.of(draft, variables) if draft.has_audience else None
         accepted = await self._accepted(draft, variables, number, now)
-        seconds, left_out = draft.ttl_seconds, accepted.left_out
+        seconds = draft.ttl_seconds
         ttl_ms = (
             int(default_ttl(category, draft.priority).total_seconds()) * 1000 if seconds is None else seconds * 1000
         )
@@ -224,9 +224,7 @@ class BatchAcceptance:
             accepted_at=now,
             requested=len(draft.recipients) if addressed is None else addressed.count,
             recipients=accepted.recipients,
-            skipped=left_out.count,
-            skipped_reasons=orjson.dumps(left_out.reasons).decode(),
-            errors=orjson.dumps(left_out.errors).decode(),
+            **accepted.left_out.columns(),
             created_by_id=draft.created_by_id,
             key_hash=draft.key_hash,
             fingerprint=draft.fingerprint,

@@ -71,17 +71,25 @@ class BatchDraft:
 
 @dataclass(slots=True)
 class LeftOut:
-    """Recipients that get no message: how many for which code, and where the first 100 of them stand."""
+    """Of what a caller asked for: how much gets no message, for which code, and where the first 100 of it stand."""
 
     count: int = 0
     reasons: dict[str, int] = field(default_factory=dict)
     errors: list[dict[str, str]] = field(default_factory=list)
 
-    def add(self, place: int, member: str, code: str, message: str) -> None:
+    def add(self, path: str, code: str, message: str) -> None:
         self.count += 1
         self.reasons[code] = self.reasons.get(code, 0) + 1
         if len(self.errors) < MAX_ERRORS:
-            self.errors.append({"path": f"/recipients/{place}{member}", "code": code, "message": message})
+            self.errors.append({"path": path, "code": code, "message": message})
+
+    def columns(self) -> dict[str, Any]:
+        """As the row of a batch keeps it."""
+        return {
+            "skipped": self.count,
+            "skipped_reasons": orjson.dumps(self.reasons).decode(),
+            "errors": orjson.dumps(self.errors).decode(),
+        }
 
 
 @dataclass(slots=True)
@@ -108,15 +116,16 @@ def accept_recipients(draft: BatchDraft, variables: int) -> Accepted:
     for place, given in enumerate(draft.recipients):
         to = given.get("to")
         if to is None or given.get("contactId") is not None:
-            left_out.add(place, *_without_phone(given))
+            member, code, message = _without_phone(given)
+            left_out.add(_path(place, member), code, message)
             continue
         try:
             phone = canonical_phone(to)
         except Problem as problem:
-            left_out.add(place, "/to", problem.code, problem.detail)
+            left_out.add(_path(place, "/to"), problem.code, problem.detail)
             continue
         if phone in phones:
-            left_out.add(place, "", DUPLICATE, "The recipient stands in the list before.")
+            left_out.add(_path(place), DUPLICATE, "The recipient stands in the list before.")
             continue
         own = given.get("templateVars")
         if not with_template or own is None:
@@ -124,11 +133,11 @@ def accept_recipients(draft: BatchDraft, variables: int) -> Accepted:
         else:
             text, error = _variables(own, variables)
         if error is not None:
-            left_out.add(place, "/templateVars", "TEMPLATE_VARS_MISMATCH", error)
+            left_out.add(_path(place, "/templateVars"), "TEMPLATE_VARS_MISMATCH", error)
             continue
         attached = given.get("metadata")
         if attached is not None and (wrong := metadata_errors(attached, "")):
-            left_out.add(place, f"/metadata{wrong[0].path}", "METADATA_INVALID", wrong[0].message)
+            left_out.add(_path(place, f"/metadata{wrong[0].path}"), "METADATA_INVALID", wrong[0].message)
             continue
         phones[phone] = None
         hashes.append(recipient_hash(organization_id, phone))
@@ -158,10 +167,14 @@ def only_in_window(accepted: Accepted, hashes: set[int]) -> None:
             inside.append(index)
         else:
             accepted.left_out.add(
-                place, "", "WINDOW_CLOSED", "The recipient has not written to this number in the last 24 hours."
+                _path(place), "WINDOW_CLOSED", "The recipient has not written to this number in the last 24 hours."
             )
     accepted.recipients = recipients.only(inside)
     accepted.places = [accepted.places[index] for index in inside]
+
+
+def _path(place: int, member: str = "") -> str:
+    return f"/recipients/{place}{member}"
 
 
 def _without_phone(given: Mapping[str, Any]) -> tuple[str, str, str]:

@@ -4,7 +4,9 @@ The rows are the truth. What a caller's move leaves to be done in blocks (holdin
 taken up again after a crash: a batch stays open until nothing of it is left to happen.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 
 import structlog
 
@@ -49,6 +51,7 @@ class Batches:
         self._consequences = consequences
         self._tell = tell
         self._emptied: set[BatchKey] = set()
+        self._moving = asyncio.Lock()
         self._looks = 0
         self._worker = Periodic("batches", LOOK_EVERY, self.work, clock, at_once=True)
 
@@ -80,10 +83,11 @@ class Batches:
     async def resume(self, batch: Batch) -> bool:
         """Let it go on; False when it is not paused."""
         key = (batch.organization_id, batch.env, batch.id)
-        held_ms = await batches.resume(self._db, key, self._clock.now())
-        if held_ms is None:
-            return False
-        self._owners.resumed(batch.id, held_ms)
+        async with self._move():
+            held_ms = await batches.resume(self._db, key, self._clock.now())
+            if held_ms is None:
+                return False
+            self._owners.resumed(batch.id, held_ms)
         await self._owner_moved(batch)
         self._emptied.add(key)  # its last message may have left while it was paused
         self._worker.hint()
@@ -92,20 +96,36 @@ class Batches:
     async def cancel(self, batch: Batch) -> bool:
         """Withdraw its queued messages and make no more; False when it is over already."""
         key = (batch.organization_id, batch.env, batch.id)
-        if not await batches.cancel(self._db, key, self._clock.now()):
-            return False
-        self._owners.canceled(batch.id)
+        async with self._move():
+            if not await batches.cancel(self._db, key, self._clock.now()):
+                return False
+            self._owners.canceled(batch.id)
         await self._withdraw(key)
         self._emptied.add(key)
         await self._close()
         return True
 
+    @asynccontextmanager
+    async def _move(self) -> AsyncIterator[None]:
+        """Move rows and tell the owners, before another moves one: the answers of two moves may come in any order.
+
+        An answer that is lost hides whether the row was moved: then the rows are read again, at once.
+        """
+        async with self._moving:
+            try:
+                yield
+            except BaseException:
+                self._looks = 0
+                self._worker.hint()
+                raise
+
     async def _pause(self, key: BatchKey, event: BatchEvent, reason: str | None = None) -> bool:
-        now = self._clock.now()
-        if not await batches.pause(self._db, key, now, event, reason):
-            return False
-        # From here on no dispatcher lets a message of it go; the blocks only spare them the look at each.
-        self._owners.paused(key[2], now)
+        async with self._move():
+            now = self._clock.now()
+            if not await batches.pause(self._db, key, now, event, reason):
+                return False
+            # From here on no dispatcher lets a message of it go; the blocks only spare them the look at each.
+            self._owners.paused(key[2], now)
         while self._owners.holds(key[2]) and await batches.hold(self._db, key, BLOCK) == BLOCK:
             pass
         return True
@@ -123,9 +143,13 @@ class Batches:
 
     async def work(self) -> None:
         """One look."""
-        if self._looks % LOOK_AT_ALL_EVERY == 0:
-            await self._look_at_all()
-        self._looks += 1
+        looks, self._looks = self._looks, self._looks + 1
+        if looks % LOOK_AT_ALL_EVERY == 0:
+            try:
+                await self._look_at_all()
+            except BaseException:
+                self._looks = 0
+                raise
         await self._build()
         await self._close()
 
@@ -158,15 +182,19 @@ class Batches:
         if not keys:
             return
         try:
-            for key in await batches.close(self._db, keys, self._clock.now()):
-                self._owners.gone(key[2])
+            async with self._move():
+                for key in await batches.close(self._db, keys, self._clock.now()):
+                    self._owners.gone(key[2])
         except BaseException:
             self._emptied.update(keys)
             raise
 
     async def _look_at_all(self) -> None:
-        """Take up what a crash or a lost hint left undone."""
-        for batch in await batches.open_batches(self._db):
+        """Take up what a crash, a lost answer or a lost hint left undone."""
+        async with self._moving:
+            found = await batches.open_batches(self._db)
+            self._owners.load(found)
+        for batch in found:
             match batch.status:
                 case BatchStatus.CANCELED:
                     await self._withdraw(batch.key)

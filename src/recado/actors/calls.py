@@ -69,7 +69,7 @@ class Calls:
             await asyncio.wait(self._running)
 
     def begin(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
-        """Make the call; `done` is told when its outcome is committed."""
+        """Make the call; `done` is told when its outcome is committed, of one that cannot be that it is unknown."""
         task = asyncio.get_running_loop().create_task(self._run(departure, done))
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -77,7 +77,12 @@ class Calls:
     async def _run(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
         outcome = await self._call(departure)
         settlement = self._settlement(departure, outcome)
-        await self._sending.settle(settlement)
+        try:
+            await self._sending.settle(settlement)
+        except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
+            log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
+            done(departure, Unknown())
+            return
         if isinstance(settlement, Departed | Uncertain) and settlement.planned:
             self._expect(settlement.planned[0].due_at)
         done(departure, outcome)

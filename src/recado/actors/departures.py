@@ -15,7 +15,7 @@ from recado.actors.number_messages import CameBack, NotClaimed
 from recado.actors.number_view import NumberView
 from recado.actors.ready_rows import ReadyRows
 from recado.actors.row import Row
-from recado.channels.provider import Accepted, Down, Outcome, SlowDown, Unknown
+from recado.channels.provider import Accepted, Down, Outcome, SlowDown, SlowPair, Unknown
 from recado.domain.breaker import Breaker
 from recado.domain.clock import TimerHandle
 from recado.domain.day_usage import DayUsage
@@ -189,6 +189,7 @@ class Departures:
         self.in_flight -= 1
         if not isinstance(outcome, Accepted | Unknown):
             self._day.take_back(departure.sent_at)
+            self._tell_pair(departure, outcome)
         match outcome:
             case Accepted():
                 self.breaker.answered()
@@ -211,6 +212,17 @@ class Departures:
         if not self.in_flight and not self._claiming and not self._claimed:
             self._claiming.clear()  # an emptied dict keeps its size, and thousands of numbers rest here
             self._rows.rest()
+
+    def _tell_pair(self, departure: Departure, outcome: Outcome) -> None:
+        """What an outcome says of the pace towards its recipient (C14.5, pair)."""
+        pairs = None if self.view is None else self.view.pairs
+        if pairs is None:
+            return
+        recipient = departure.row.recipient_hash
+        if isinstance(outcome, SlowPair):  # the others to the same recipient need not be refused one by one
+            pairs.exhaust(recipient, departure.sent_at, timedelta(seconds=outcome.after))
+        elif isinstance(outcome, SlowDown | Down):
+            pairs.take_back(recipient)
 
     def _room(self) -> None:
         """Wake the actor once when it waits for room."""

@@ -13,6 +13,7 @@ from recado.actors.sending import Sending
 from recado.domain.day_usage import DayUsage
 from recado.domain.moments import Moments
 from recado.domain.pacing import Pacer
+from recado.domain.pair_pacing import PairPacing
 from recado.storage import dispatch
 from recado.storage.numbers import NumberKey
 
@@ -42,17 +43,18 @@ class Desk:
     starting: int = 0
     _pacers: dict[str, Pacer] = field(default_factory=dict)
     _days: dict[str, DayUsage] = field(default_factory=dict)
+    _pairs: dict[str, PairPacing] = field(default_factory=dict)
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
     async def number(self, key: NumberKey) -> tuple[NumberView | None, DayUsage]:
         """What an actor has to know before its first turn: its number, and what has left in the last 24 hours."""
         async with self.turn:
-            return await read_view(self.records, key, None), await self._day(key)
+            return await read_view(self.records, key, None, self._pairs_of), await self._day(key)
 
     async def view(self, key: NumberKey, before: NumberView | None) -> NumberView | None:
         """The number as it is now; `before` keeps what was counted so far."""
         async with self.turn:
-            return await read_view(self.records, key, before)
+            return await read_view(self.records, key, before, self._pairs_of)
 
     async def rows(self, key: NumberKey, wanted: Wanted) -> list[Row]:
         """Ready rows of one class."""
@@ -83,10 +85,17 @@ class Desk:
 
     def forget(self, number_id: str) -> None:
         """The number leaves memory, unless its last second still counts; its day is in the database."""
+        if (pairs := self._pairs.get(number_id)) is not None:
+            pairs.forget(self.records.clock.now())
+            if not len(pairs):
+                del self._pairs[number_id]
         now = self.records.clock.monotonic()
         pacer = self._pacers[number_id]
         if pacer.sent_within(now, 1.0) == 0 and pacer.tokens(now) >= 0:
             del self._pacers[number_id], self._days[number_id]
+
+    def _pairs_of(self, number_id: str) -> PairPacing:
+        return self._pairs.setdefault(number_id, PairPacing())
 
     async def _day(self, key: NumberKey) -> DayUsage:
         """Sent, or perhaps sent by an owner that died."""

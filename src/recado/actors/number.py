@@ -90,10 +90,12 @@ class NumberActor(Actor):
 
     async def failed(self, error: BaseException) -> None:
         self._errands.quiet()
-        if self._in_hand is not None:
-            await self._holding.count_crash(self._in_hand, self._clock.now())
-        if self._departures is not None:
-            await self._departures.close()
+        try:
+            if self._in_hand is not None:
+                await self._holding.count_crash(self._in_hand, self._clock.now())
+        finally:  # also while the database is away: what was claimed must not stay so
+            if self._departures is not None:
+                await self._departures.close()
 
     def may_passivate(self) -> bool:
         """Nothing under way, and nothing to send: no rows, or a number out of service, which forgets nothing."""
@@ -198,6 +200,7 @@ class NumberActor(Actor):
         match verdict:
             case None:
                 if not self._departures.claim(row, template):
+                    view.take_back(row.recipient_hash)
                     self._later(row)
             case Hold():
                 self._hold(row, verdict)
@@ -206,6 +209,8 @@ class NumberActor(Actor):
 
     def _not_claimed(self, failed: NotClaimed) -> None:
         row, error = failed.row, failed.error
+        if self._view is not None:
+            self._view.take_back(row.recipient_hash)
         if failed.verdict == WINDOW_CLOSED:
             self._fail(row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
         elif failed.verdict is not None:

@@ -55,9 +55,19 @@ class NumberView:
     provider: ChatAppProvider | None
     account: Account
 
+    def take_back(self, recipient: int) -> None:
+        """A message that had passed the gates was not claimed: its recipient has not been written to."""
+        if self.pairs is not None:
+            self.pairs.take_back(recipient)
 
-async def read_view(records: Records, key: NumberKey, before: NumberView | None) -> NumberView | None:
-    """The number as it is now; None when it does not exist (any more). `before` keeps what was counted so far."""
+
+async def read_view(
+    records: Records, key: NumberKey, before: NumberView | None, pairs_of: Callable[[str], PairPacing]
+) -> NumberView | None:
+    """The number as it is now; None when it does not exist (any more). `before` keeps what was counted so far.
+
+    `pairs_of`: the pace towards its recipients, by the number's id.
+    """
     organization_id, env, number_id = key
     number = await records.numbers.get(key)
     organization = await records.organizations.get(organization_id)
@@ -69,9 +79,7 @@ async def read_view(records: Records, key: NumberKey, before: NumberView | None)
         now = records.clock.now()
         tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization_id, number_id, now))
     provider = records.provider_for(env)
-    pairs = None
-    if provider is not None and provider.paces_pairs:
-        pairs = before.pairs if before and before.pairs else PairPacing()
+    pairs = pairs_of(number_id) if provider is not None and provider.paces_pairs else None
     return NumberView(
         _shared(standing_of(number, organization)),
         effective_per_second(number.per_second, number.quality_rating),

@@ -1,6 +1,7 @@
 """Which batches hold their messages back, known to every dispatcher of the process: the gate `held` of C14.5.
 
-The rows of `batches` are the truth; this is read from them at the start and changed after each commit that moves one.
+The rows of `batches` are the truth; this is read from them at the start and every minute, and changed after each commit
+that moves one.
 """
 
 from dataclasses import dataclass
@@ -29,12 +30,13 @@ class Owners:
         self._pauses: dict[str, _Pauses] = {}
 
     def load(self, batches: list[OpenBatch]) -> None:
-        """Know the batches that are not at rest."""
-        for batch in batches:
-            if batch.status in _HELD:
-                self._held.add(batch.id)
-            if batch.held_ms or batch.paused_at is not None:
-                self._pauses[batch.id] = _Pauses(batch.held_ms, batch.paused_at)
+        """Know these batches, which are all that are not at rest, and no others."""
+        self._held = {batch.id for batch in batches if batch.status in _HELD}
+        self._pauses = {
+            batch.id: _Pauses(batch.held_ms, batch.paused_at)
+            for batch in batches
+            if batch.held_ms or batch.paused_at is not None
+        }
 
     def holds(self, owner: str) -> bool:
         """Whether no message of this owner may leave now."""

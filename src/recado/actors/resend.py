@@ -8,12 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import orjson
-
 from recado.actors.acceptance_rules import CHATAPP, TEMPLATE, check_state, held_ms
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance, ReplayedBatch
 from recado.actors.batch_maker import BatchMaker
-from recado.actors.resend_rules import NOT_FOUND, Skipped, Surroundings, common, free_form, reason_to_skip
+from recado.actors.batch_rules import LeftOut
+from recado.actors.resend_rules import NOT_FOUND, Surroundings, common, free_form, reason_to_skip, skip
 from recado.domain.batch import MAX_RECIPIENTS
 from recado.domain.errors import Problem, Unavailable, conflict, reference_not_found
 from recado.domain.ids import BATCH, IdSource, created_at
@@ -103,8 +102,8 @@ class Resends:
         if organization is None:
             raise Unavailable  # its key was valid a moment ago
         target = await self._target(resend)
-        skipped = Skipped()
-        olds, paths = await self._found(resend, skipped)
+        left_out = LeftOut()
+        olds, paths = await self._found(resend, left_out)
         around = await self._surroundings(resend, target, olds)
         batch_id = self._ids.new(BATCH)
         now = created_at(batch_id)
@@ -117,8 +116,8 @@ class Resends:
             if reason is None:
                 chosen.append(old)
             else:
-                skipped.add(paths[old.id], reason, old.id)
-        return self._batch(resend, organization, around, chosen, skipped, batch_id=batch_id, now=now)
+                skip(left_out, paths[old.id], reason, old.id)
+        return self._batch(resend, organization, around, chosen, left_out, batch_id=batch_id, now=now)
 
     async def _target(self, resend: Resend) -> Number | None:
         if resend.number_id is None:
@@ -129,7 +128,7 @@ class Resends:
         check_state(number, None)
         return number
 
-    async def _found(self, resend: Resend, skipped: Skipped) -> tuple[list[Old], Mapping[str, str]]:
+    async def _found(self, resend: Resend, left_out: LeftOut) -> tuple[list[Old], Mapping[str, str]]:
         """The messages, and where in the body each stands; what does not exist is skipped."""
         where = (resend.organization_id, resend.env)
         if resend.message_ids is not None:
@@ -138,7 +137,7 @@ class Resends:
             known = {old.id for old in olds}
             for message_id, path in paths.items():
                 if message_id not in known:
-                    skipped.add(path, NOT_FOUND, message_id)
+                    skip(left_out, path, NOT_FOUND, message_id)
             return olds, paths
         assert resend.wanted is not None  # noqa: S101 - the body has one of the two
         await self._check_filter(resend, resend.wanted)
@@ -199,7 +198,7 @@ class Resends:
         organization: Organization,
         around: Surroundings,
         chosen: Sequence[Old],
-        skipped: Skipped,
+        left_out: LeftOut,
         *,
         batch_id: str,
         now: datetime,
@@ -225,7 +224,7 @@ class Resends:
             ttl_ms=_ttl_ms(category),
             held_base_ms=0 if number_id is None else held[number_id],
             accepted_at=now,
-            requested=len(chosen) + skipped.count,
+            requested=len(chosen) + left_out.count,
             recipients=Recipients(
                 [old.recipient for old in chosen],
                 [old.recipient_hash for old in chosen],
@@ -239,9 +238,7 @@ class Resends:
                 campaign_ids,
                 None if number_ids is None else [held[number.id] for number in senders],
             ),
-            skipped=skipped.count,
-            skipped_reasons=orjson.dumps(skipped.reasons).decode(),
-            errors=orjson.dumps(skipped.errors).decode(),
+            **left_out.columns(),
             created_by_id=resend.by.id,
             key_hash=resend.key_hash,
             fingerprint=resend.fingerprint,
@@ -252,7 +249,7 @@ class Resends:
                 organization_id=resend.organization_id,
                 env=resend.env,
                 target_id=batch_id,
-                details={"requested": len(chosen) + skipped.count, "includeUncertain": resend.include_uncertain},
+                details={"requested": len(chosen) + left_out.count, "includeUncertain": resend.include_uncertain},
             ),
         )
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from recado.actors.acceptance_rules import TEMPLATE, TemplateShapes, check_state
-from recado.domain.batch import MAX_ERRORS
+from recado.actors.batch_rules import LeftOut
 from recado.domain.errors import Problem
 from recado.domain.masking import is_masked
 from recado.domain.message import MessageStatus
@@ -51,19 +51,9 @@ class Surroundings:
         return None if old.template_id is None else self.templates.get(old.template_id)
 
 
-@dataclass(slots=True)
-class Skipped:
-    """Messages that are not sent again: how many for which reason, and the first 100 of them."""
-
-    count: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-    errors: list[dict[str, str]] = field(default_factory=list)
-
-    def add(self, path: str, code: str, message_id: str) -> None:
-        self.count += 1
-        self.reasons[code] = self.reasons.get(code, 0) + 1
-        if len(self.errors) < MAX_ERRORS:
-            self.errors.append({"path": path, "code": code, "message": f"{message_id}: {_TEXTS[code]}"})
+def skip(left_out: LeftOut, path: str, code: str, message_id: str) -> None:
+    """Count a message that is not sent again."""
+    left_out.add(path, code, f"{message_id}: {_TEXTS[code]}")
 
 
 def reason_to_skip(old: Old, around: Surroundings) -> str | None:

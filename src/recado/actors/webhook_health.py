@@ -35,7 +35,9 @@ class HealthBook:
 
     @property
     def written(self) -> bool:
-        """Nothing is left to be written."""
+        """Nothing is left to be written; before the row was read there is nothing either."""
+        if self._noted is None:
+            return True
         return not self._noting and self._succeeded_at is None and self._health == self._noted
 
     def read(self, found: Health, *, first: bool) -> bool:

@@ -33,7 +33,6 @@ log = structlog.get_logger()
 EVERY = 1.0  # seconds
 IDLE_AFTER = 30.0  # seconds until an idle subscription leaves memory
 RESTARTS, PERIOD = 1_000, 60.0
-BLOCK = 5_000  # rows removed by one statement
 AFTER_THEIR_TIME = timedelta(minutes=5)  # an actor drops its own; this is for those that are paused
 
 
@@ -139,10 +138,8 @@ class Webhooks:
         overdue = now - MAX_AGE - AFTER_THEIR_TIME
         for key in await webhooks.all_keys(self._db):
             await deliveries.drop_all(self._db, key, now, "not delivered within 72 hours", before=overdue)
-            while await deliveries.purge(self._db, key, now, block=BLOCK):
-                pass
+            await deliveries.purge(self._db, key, now)
         for organization in await organizations.all_organizations(self._db):
-            while await events.purge(self._db, organization.id, now, block=BLOCK):
-                pass
+            await events.purge(self._db, organization.id, now)
         await webhooks.purge(self._db, now)
         self.queued(await webhooks.given_up(self._db, now))  # those with nothing to deliver: nobody else looks at them

@@ -56,6 +56,7 @@ class GuardedConnection(asyncio.Protocol):
         self._doubtful = False  # nobody can tell where the body ends
         self._at = 0  # in the buffer: where the next chunk begins
         self._body = bytearray()  # of chunks, as much as is kept
+        self._unfinished = b""  # what has come of the chunk under way, as much as is kept
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
@@ -187,18 +188,18 @@ class GuardedConnection(asyncio.Protocol):
                     self._finish(bytes(self._body), keep=buffer[end + 2 :] == b"\r\n")
                     return
                 break
-            if len(self._body) < KEPT:
-                self._body[:] = self._body[:KEPT]
+            content = buffer[end + 2 : end + 2 + min(size, KEPT)] if len(self._body) < KEPT else b""
             if end + 2 + size + 2 > len(buffer):
+                self._unfinished = bytes(content)
                 break
-            if len(self._body) < KEPT:
-                self._body += buffer[end + 2 : end + 2 + min(size, KEPT)]
+            self._body += content
+            self._unfinished = b""
             self._at = end + 2 + size + 2
         if len(buffer) > LONGEST_READ:
-            self._finish(bytes(self._body), keep=False)
+            self._finish(self._kept(), keep=False)
 
     def _kept(self) -> bytes:
-        return bytes(self._body if self._chunked else self._buffer[:KEPT])
+        return bytes(self._body) + self._unfinished if self._chunked else bytes(self._buffer[:KEPT])
 
     def _finish(self, body: bytes, *, keep: bool) -> None:
         waiter, self._waiter = self._waiter, None

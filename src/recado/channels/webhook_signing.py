@@ -24,13 +24,20 @@ def new_secret(random_bytes: Callable[[int], bytes]) -> str:
     return SECRET_PREFIX + base64.b64encode(random_bytes(SECRET_BYTES)).decode("ascii")
 
 
-def header_fault(key: str, value: str) -> str | None:
-    """Why a custom header cannot be sent, None when it can."""
+def header_key(key: str) -> str:
+    """The key of a custom header (C23.1); ValueError for one that cannot be sent."""
     if not _TOKEN.fullmatch(key):
-        return "the key is not a header's name"
+        raise ValueError("must be the name of a header")
     if _REFUSED.fullmatch(key):
-        return "the key is one that the service sets itself"
-    return None if _VALUE.fullmatch(value) else "the value holds characters that no header has"
+        raise ValueError("must not be one that the service sets itself")
+    return key
+
+
+def header_value(value: str) -> str:
+    """The value of a custom header; ValueError for one that cannot be sent."""
+    if not _VALUE.fullmatch(value):
+        raise ValueError("must hold printable ASCII only")
+    return value
 
 
 def static_lines(headers: Sequence[tuple[str, str]]) -> bytes:

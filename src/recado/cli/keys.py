@@ -18,11 +18,13 @@ from recado.cli.common import (
 )
 from recado.cli.errors import CommandError
 from recado.config.settings import Settings
-from recado.domain.scopes import KEY_SCOPES
+from recado.domain.scopes import KEY_SCOPES, PII
 from recado.domain.timestamps import format_timestamp
+from recado.installation import Installation
 from recado.storage import api_keys, audit
 from recado.storage.api_keys import ApiKey
 from recado.storage.organizations import ENVIRONMENTS
+from recado.storage.postgres import Connection
 
 NAME_LIMIT = 80  # characters (C24.4)
 PAGE = 200
@@ -127,16 +129,11 @@ async def _create(
                 random_bytes=installation.random_bytes,
                 unlimited=unlimited,
             )
-            await audit.write(
-                connection,
-                installation.ids,
-                audit.SYSTEM,
-                "api_key.create",
-                organization_id=organization.id,
-                env=env,
-                target_id=key.id,
-                details={"scopes": sorted(scopes), "unlimited": unlimited},
+            await _record(
+                connection, installation, key, "api_key.create", {"scopes": sorted(scopes), "unlimited": unlimited}
             )
+            if PII in scopes:
+                await _record(connection, installation, key, "pii_full.grant")
             await key_created(connection, installation.ids, key)  # a running server delivers it
         return key, token
 
@@ -163,17 +160,24 @@ async def _revoke(settings: Settings, org: str | None, key_id: str) -> ApiKey:
             for env in ENVIRONMENTS:
                 key = await api_keys.revoke(connection, organization.id, env, key_id, installation.clock.now())
                 if key is not None:
-                    await audit.write(
-                        connection,
-                        installation.ids,
-                        audit.SYSTEM,
-                        "api_key.revoke",
-                        organization_id=organization.id,
-                        env=env,
-                        target_id=key.id,
-                    )
+                    await _record(connection, installation, key, "api_key.revoke")
                     return key
         raise CommandError(f"{organization.name} has no such key to revoke: 'recado keys list' shows them")
+
+
+async def _record(
+    connection: Connection, installation: Installation, key: ApiKey, action: str, details: dict[str, Any] | None = None
+) -> None:
+    await audit.write(
+        connection,
+        installation.ids,
+        audit.SYSTEM,
+        action,
+        organization_id=key.organization_id,
+        env=key.env,
+        target_id=key.id,
+        details=details,
+    )
 
 
 def _scopes(text: str) -> frozenset[str]:

@@ -17,14 +17,9 @@ REFERENCE_LIMIT = 128  # characters
 
 def mount(app: typer.Typer) -> None:
     """Add the group of commands."""
-    group = typer.Typer(
-        help="Credit wallets.",
-        epilog="Example: recado wallet credit --env live --coins 1000000 --reference 'invoice 17'",
-        no_args_is_help=True,
-    )
-    group.command("credit", epilog="Example: recado wallet credit --env live --coins 1000000 --reference 'invoice 17'")(
-        credit
-    )
+    example = "Example: recado wallet credit --env live --coins 1000000 --reference invoice-17"
+    group = typer.Typer(help="Credit wallets.", epilog=example, no_args_is_help=True)
+    group.command("credit", epilog=example)(credit)
     app.add_typer(group, name="wallet")
 
 

@@ -52,7 +52,3 @@ class DeliveriesQueued:
 
 Change = OrganizationChanged | NumberChanged | TemplateChanged | SubscriptionChanged | DeliveriesQueued
 OnChange = Callable[[Change], None]
-
-
-def nobody_listens(change: Change) -> None:
-    """The listener of tools and tests that have no dispatcher."""

@@ -43,8 +43,3 @@ EVERY: Final = "*"
 API_VERSION: Final = "2"
 MASKED_FIELDS: Final = ("phone", "displayPhone")
 """Members of an event's data that are phones: masked unless the subscription includes personal data."""
-
-
-def takes(wanted: frozenset[str], event: str) -> bool:
-    """Whether a subscription to `wanted` takes an event of that name."""
-    return event in wanted or EVERY in wanted

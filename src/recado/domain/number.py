@@ -98,7 +98,6 @@ DEFAULT_PER_SECOND: Final = 80
 DEFAULT_PER_DAY: Final = 100_000
 PER_SECOND_BOUNDS: Final = (1, 1_000)
 PER_DAY_BOUNDS: Final = (1, 10_000_000)
-RATE_BOUNDS: Final[dict[str, tuple[int, int]]] = {"perSecond": PER_SECOND_BOUNDS, "perDay": PER_DAY_BOUNDS}
 
 _QUALITY_FACTOR: dict[QualityRating, float] = {
     QualityRating.GREEN: 1.0,

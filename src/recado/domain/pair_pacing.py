@@ -40,7 +40,7 @@ class PairPacing:
         """A message to this recipient leaves now; one that did not wait for its turn is paid for by the next."""
         self._whole_at[recipient] = max(now, self._whole_at.get(recipient, now)) + INTERVAL
         if len(self._whole_at) >= self._sweep_at:
-            self._forget(now)
+            self.forget(now)
 
     def take_back(self, recipient: int) -> None:
         """A counted message did not leave after all."""
@@ -53,6 +53,7 @@ class PairPacing:
         wanted = now + after + (BURST - 1) * INTERVAL
         self._whole_at[recipient] = max(wanted, self._whole_at.get(recipient, wanted))
 
-    def _forget(self, now: datetime) -> None:
+    def forget(self, now: datetime) -> None:
+        """Forget whose allowance is whole again."""
         self._whole_at = {recipient: at for recipient, at in self._whole_at.items() if at > now}
         self._sweep_at = max(_SWEEP_AT_LEAST, 2 * len(self._whole_at))

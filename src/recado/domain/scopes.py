@@ -50,6 +50,9 @@ ALL_SCOPES: Final = frozenset(
     }
 )
 
+PII: Final = "pii:full"
+"""Shows phones and addresses in the clear (C2.5)."""
+
 SESSION_ONLY: Final = frozenset({"accounts:read", "accounts:write", "contacts:pii"})
 """Scopes that no API key can be granted (C24.4)."""
 

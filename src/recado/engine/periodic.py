@@ -89,7 +89,7 @@ class Periodic:
             self._due.set()
 
     async def _run(self) -> None:
-        while True:
+        while not self._stopping.is_set():  # a failure takes back the wake-up of a stop that came during the run
             await self._due.wait()
             if self._stopping.is_set():
                 return

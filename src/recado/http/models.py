@@ -41,6 +41,10 @@ class PatchModel(ApiModel):
         """Return what the caller sent, by Python field name; None means cleared."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
+    def named(self) -> list[str]:
+        """Return the names of what the caller sent, as callers write them: `allowedIps`."""
+        return sorted(map(to_camel, self.model_fields_set))
+
 
 def unset() -> Any:
     """The default of a field of a PATCH that can be left out but not cleared; the document names no default for it."""

@@ -193,7 +193,7 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
         schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
         found.append(_parameter("Idempotency-Key", "header", schema, route.idempotency is Idempotency.REQUIRED))
         found[-1]["description"] = "Repeats of the request with this key within 24 hours have no further effect."
-    if route.versioned and route.method != "GET" and not route.creates:
+    if route.matches or (route.versioned and route.method != "GET" and not route.creates):
         found.append(_parameter("If-Match", "header", {"type": "string"}, False))
         found[-1]["description"] = "The `ETag` of the version that the change is meant for, or `*`."
     if route.versioned and route.method == "GET":

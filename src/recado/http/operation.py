@@ -31,7 +31,7 @@ class Operation:
         self.keeps_answers = route.idempotency is Idempotency.ACCEPTED
         self.path_ids = route.path_ids
         self.load = route.load
-        self.versioned = route.versioned and self.writes
+        self.versioned = (route.versioned or route.matches) and self.writes
         self.creates = route.creates
 
 
@@ -73,7 +73,7 @@ def statuses(route: Route) -> tuple[int, ...]:
         found |= {408, 413, 415, 422}
     if route.idempotency is not Idempotency.NONE:
         found |= {409, 422}
-    if route.creates or (route.versioned and route.method != "GET"):
+    if route.creates or route.matches or (route.versioned and route.method != "GET"):
         found.add(412)
     return tuple(sorted(found))
 

@@ -1,13 +1,15 @@
 """Pages of lists (C5): the parameters, the cursor of a call, and the envelope of an answer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from recado.domain.errors import Problem
+from recado.domain.ids import lowest_id
 from recado.domain.page import CursorSigner, cursor_scope
 from recado.http.call import Call
-from recado.http.models import ApiModel, QueryInt, QueryModel
+from recado.http.models import ApiModel, QueryInt, QueryModel, Timestamp
 
 MOST_SKIPPED = 100_000
 MOST_SKIPPED_MESSAGES = 10_000
@@ -34,6 +36,24 @@ class MessagePageQuery(CursorQuery):
     """Of message lists: `skip` up to 10,000, and `cursor` for what lies deeper (C5.1). A cursor makes `skip` void."""
 
     skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED_MESSAGES, description="How many items to leave out.")] = 0
+
+
+class PeriodQuery(QueryModel):
+    """`from` and `to`: a list of what lies in [from, to). INVALID_PERIOD (400) where that ends before it begins."""
+
+    from_: Annotated[Timestamp | None, Field(alias="from", description="Nothing from before this moment.")] = None
+    to: Annotated[Timestamp | None, Field(description="Nothing from this moment on.")] = None
+
+    @model_validator(mode="after")
+    def _begins_before_it_ends(self) -> Self:
+        if self.from_ is not None and self.to is not None and self.from_ > self.to:
+            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
+        return self
+
+    def ids(self, prefix: str) -> tuple[str, str]:
+        """The ids of records made in the period: from the first one on, before the second (C2.1)."""
+        first = prefix if self.from_ is None else lowest_id(prefix, self.from_)
+        return first, f"{prefix}~" if self.to is None else lowest_id(prefix, self.to)
 
 
 class Cursors:

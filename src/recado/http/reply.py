@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 NO_HEADERS: Mapping[str, str] = {}
+REPLAYED: Mapping[str, str] = {"Idempotency-Replayed": "true"}
+"""The answer is one that the same `Idempotency-Key` got before (C6.2)."""
 
 
 class Reply:

@@ -65,6 +65,7 @@ class Route:
     idempotency: Idempotency = Idempotency.NONE
     replay: Callable[[Call, int, Any], Awaitable[Reply]] | None = None  # renders a kept body again for this caller
     versioned: bool = False  # ETag, If-Match, If-None-Match (C6.3)
+    matches: bool = False  # If-Match alone: an action on a versioned resource that its answer does not show
     creates: bool = False  # there is no current version: any If-Match fails
     session_only: bool = False
     documented: bool = True  # pages for people stay out of the OpenAPI document

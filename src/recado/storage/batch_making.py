@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-import asyncpg
 import orjson
 
 from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
@@ -13,10 +12,10 @@ from recado.storage.audiences import Audience
 from recado.storage.audit import AuditEntry
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.batches import SQL, BatchKey
-from recado.storage.messages import HoldsRefused
-from recado.storage.rows import Executor, array, columns, pack, pack_moments, pack_numbers, reader
+from recado.storage.holds import holding, store
+from recado.storage.rows import Executor, affected, array, columns, pack, pack_moments, pack_numbers, reader
 
-HOLDS_REFUSED = "RC402"  # of `refuse_holds`
+MAKE = holding(SQL.make, wanted="$46", at="(select max(made_at) from heads)")
 ALREADY_REPLACED = "ALREADY_REPLACED"  # why a recipient of a resend is left out when another was faster
 
 
@@ -123,13 +122,8 @@ async def insert(executor: Executor, batches: Sequence[NewBatch], *, hold: bool)
 
     With `hold` their prices are held in the same statement, or HoldsRefused is raised.
     """
-    try:
-        rows = await executor.fetch(SQL.make, *_columns(batches), hold, _contacts([new.first for new in batches]))
-    except asyncpg.PostgresError as error:
-        if error.sqlstate == HOLDS_REFUSED:
-            raise HoldsRefused from None
-        raise
-    return {row["id"] for row in rows}
+    columns = (*_columns(batches), hold, _contacts([new.first for new in batches]))
+    return {row["id"] for row in await store(executor, MAKE, *columns)}
 
 
 def _columns(batches: Sequence[NewBatch]) -> list[Any]:
@@ -175,7 +169,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
     """Make the messages of one more block."""
     none = pack([None])
     await executor.fetch(
-        SQL.make,
+        MAKE,
         pending.organization_id,
         pending.env,
         pending.id,
@@ -256,13 +250,14 @@ async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
 async def block_made(
     executor: Executor, pending: PendingBlock, now: datetime, left_out: Mapping[str, int]
 ) -> int | None:
-    """In the transaction that made it: answers the blocks left; None when the batch is not `building` any more.
+    """In the transaction that made it: answers the blocks left. `left_out`: how many got no message, by reason.
 
-    `left_out`: how many of its recipients got no message, by reason.
+    None, and the transaction is to be undone, when the batch is not `building` any more, or another process, which
+    does not know yet that it was replaced, made the block first.
     """
     built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
     nothing = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
     # The batch before its block, as a cancel does it: or each would wait for the other.
     blocks_left: int | None = await executor.fetchval(SQL.block_made, *pending.key, built, nothing, now, dict(left_out))
-    await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number)
-    return blocks_left
+    dropped = affected(await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number))
+    return blocks_left if dropped else None

@@ -11,8 +11,8 @@ from typing import Any
 
 from recado.domain.ids import DELIVERY, created_at, lowest_id
 from recado.domain.webhook import MAX_AGE
-from recado.storage.events import KEPT
-from recado.storage.rows import Executor, affected, array, pack, pack_moments, pack_numbers, reader
+from recado.storage.events import KEPT, PURGE_BLOCK
+from recado.storage.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
 from recado.storage.sql import load
 from recado.storage.webhooks import SubscriptionKey
 
@@ -97,6 +97,8 @@ class Delivery:
         return created_at(self.id)
 
 
+DUE, DUE_OF, TOLD = (SQL.telling.replace("{found}", found) for found in (SQL.due, SQL.due_of, SQL.never_queued))
+
 read_told = reader(Told)
 read = reader(Delivery)
 
@@ -106,13 +108,13 @@ async def due(
 ) -> tuple[list[Due], bool]:
     """The next deliveries due at `at` beside those in hand, and whether there may be more."""
     reach = limit + len(in_hand)
-    rows = await executor.fetch(SQL.due, *key, at, reach, list(in_hand))
+    rows = await executor.fetch(DUE, *key, at, reach, list(in_hand))
     return [_due(row) for row in rows], len(rows) >= limit
 
 
 async def due_of(executor: Executor, key: SubscriptionKey, at: datetime, ids: Sequence[str]) -> list[Due]:
     """Those of these deliveries that are in the queue and due at `at`."""
-    return [_due(row) for row in await executor.fetch(SQL.due_of, *key, at, pack(ids))]
+    return [_due(row) for row in await executor.fetch(DUE_OF, *key, at, pack(ids))]
 
 
 def _due(row: Mapping[str, Any]) -> Due:
@@ -145,8 +147,7 @@ async def settle(executor: Executor, results: Sequence[Result]) -> None:
 async def drop_all(executor: Executor, key: SubscriptionKey, now: datetime, reason: str, *, before: datetime) -> None:
     """Give up the pending deliveries that were made before a moment, in blocks."""
     before_id = lowest_id(DELIVERY, before)
-    while affected(await executor.execute(SQL.drop, *key, before_id, now, reason, BLOCK)) >= BLOCK:
-        pass
+    await in_blocks(executor, SQL.drop, *key, before_id, now, reason, block=BLOCK)
 
 
 async def insert_settled(
@@ -197,10 +198,10 @@ async def get(executor: Executor, key: SubscriptionKey, delivery_id: str, now: d
 
 async def told(executor: Executor, organization_id: str, event_id: str) -> Told | None:
     """What an event tells."""
-    row = await executor.fetchrow(SQL.told, organization_id, event_id)
+    row = await executor.fetchrow(TOLD, organization_id, event_id)
     return read_told(row) if row else None
 
 
-async def purge(executor: Executor, key: SubscriptionKey, now: datetime, *, block: int) -> bool:
-    """Remove a block of settled deliveries older than 30 days; answers whether more may follow."""
-    return affected(await executor.execute(SQL.purge, *key, lowest_id(DELIVERY, now - KEPT), block)) >= block
+async def purge(executor: Executor, key: SubscriptionKey, now: datetime, *, block: int = PURGE_BLOCK) -> int:
+    """Remove the settled deliveries older than 30 days, in blocks; answers how many."""
+    return await in_blocks(executor, SQL.purge, *key, lowest_id(DELIVERY, now - KEPT), block=block)

@@ -13,7 +13,7 @@ from recado.domain.gates import TEMPLATE_WAITS
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
-from recado.storage.rows import Executor, affected, columns, pack, pack_moments, pack_numbers
+from recado.storage.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("dispatch")
@@ -63,12 +63,13 @@ async def current_epoch(executor: Executor) -> int:
 
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
     """queued → sending for the rows that are still to be had: `claimed`, `lost` or `window_closed` for each."""
+    ordered = sorted(rows, key=in_order)
     arguments = (
-        pack([row.organization_id for row in rows]),
-        pack([row.id for row in rows]),
-        pack_numbers([row.recipient_hash for row in rows]),
-        pack_numbers([int(row.free_form) for row in rows]),
-        pack_moments([row.at for row in rows]),
+        pack([row.organization_id for row in ordered]),
+        pack([row.id for row in ordered]),
+        pack_numbers([row.recipient_hash for row in ordered]),
+        pack_numbers([int(row.free_form) for row in ordered]),
+        pack_moments([row.at for row in ordered]),
     )
     left = {
         record["id"]: WINDOW_CLOSED if record["window_closed"] else LOST
@@ -79,7 +80,8 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
 
 async def hold(db: Database, rows: Sequence[Held]) -> None:
     """Take rows out of the ready index until their moment comes."""
-    arguments = columns([(row.organization_id, row.id, row.not_before, row.reason) for row in rows], 4)
+    ordered = sorted(rows, key=in_order)
+    arguments = columns([(row.organization_id, row.id, row.not_before, row.reason) for row in ordered], 4)
     await db.hot.fetch(SQL.hold, *arguments)
 
 

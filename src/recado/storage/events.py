@@ -14,7 +14,7 @@ import orjson
 
 from recado.domain.ids import DELIVERY, EVENT, IdSource, created_at, lowest_id
 from recado.domain.timestamps import format_timestamp
-from recado.storage.rows import Executor, columns, pack, pack_moments
+from recado.storage.rows import Executor, columns, in_blocks, pack, pack_moments
 from recado.storage.sql import load
 from recado.storage.webhooks import SQL as WEBHOOKS
 from recado.storage.webhooks import Subscription, SubscriptionKey, Takers, takers_of
@@ -23,6 +23,7 @@ SQL = load("events")
 
 KEPT = timedelta(days=30)  # events and deliveries (C23.3.4)
 MOST_REPLAYED = 10_000
+PURGE_BLOCK = 5_000
 # The ids of an event and of its first deliveries are minted together; this much later, none of them is any more.
 _TOGETHER = timedelta(minutes=1)
 
@@ -210,7 +211,6 @@ def _default(value: object) -> str:
     raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-async def purge(executor: Executor, organization_id: str, now: datetime, *, block: int) -> bool:
-    """Remove a block of events older than 30 days; answers whether more may follow."""
-    tag: str = await executor.execute(SQL.purge, organization_id, lowest_id(EVENT, now - KEPT), block)
-    return tag == f"DELETE {block}"
+async def purge(executor: Executor, organization_id: str, now: datetime, *, block: int = PURGE_BLOCK) -> int:
+    """Remove the events older than 30 days, in blocks; answers how many."""
+    return await in_blocks(executor, SQL.purge, organization_id, lowest_id(EVENT, now - KEPT), block=block)

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 
 from recado.domain.idempotency import Beginning, InProgress, Reused, Started, Stored
-from recado.storage.rows import Executor, affected
+from recado.storage.rows import Executor, in_blocks
 from recado.storage.sql import load
 
 SQL = load("idempotency")
@@ -49,9 +49,4 @@ class IdempotencyKeys:
 
 async def purge(executor: Executor, now: datetime) -> int:
     """Remove keys older than their retention, a bounded block at a time; answers how many went. Run every hour."""
-    removed = 0
-    while True:
-        block = affected(await executor.execute(SQL.purge, now - RETENTION, PURGE_BLOCK))
-        removed += block
-        if block < PURGE_BLOCK:
-            return removed
+    return await in_blocks(executor, SQL.purge, now - RETENTION, block=PURGE_BLOCK)

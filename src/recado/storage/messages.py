@@ -9,15 +9,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-import asyncpg
-
 from recado.domain.errors import Unavailable
+from recado.storage.holds import holding, store
 from recado.storage.postgres import Database
 from recado.storage.replacements import Replacement
 from recado.storage.rows import Executor, array, columns, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("messages")
+ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from given)")
 
 SINGLE_OWNER = "single"
 MILLISECOND = timedelta(milliseconds=1)
@@ -83,11 +83,6 @@ class Bound:
 AcceptResult = Stored | Bound
 STORED = Stored()
 STORED_EARLIER = Stored(earlier=True)
-_REFUSED = "RC402"  # of `refuse_holds`
-
-
-class HoldsRefused(Exception):
-    """A wallet does not cover the batch, or would change its status by it; nothing was stored."""
 
 
 async def accept(
@@ -98,7 +93,7 @@ async def accept(
     With `hold` the prices of what is stored are held in the same statement, or HoldsRefused is raised; without it the
     caller holds them in the same transaction.
     """
-    left_out = await _insert(executor, batch, hold)
+    left_out = {row["id"] for row in await store(executor, ACCEPT, *_columns(batch), hold, *_senders(batch))}
     if not left_out:
         return [STORED] * len(batch)
     keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]
@@ -161,17 +156,6 @@ async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, 
     if rows:
         found.update((row["id"], STORED_EARLIER) for row in await executor.fetch(SQL.known, *columns(rows, 4)))
     return found
-
-
-async def _insert(executor: Executor, batch: Sequence[NewMessage], hold: bool) -> set[str]:
-    """Insert what can be inserted; answers the ids left out."""
-    try:
-        rows = await executor.fetch(SQL.accept, *_columns(batch), hold, *_senders(batch))
-    except asyncpg.PostgresError as error:
-        if error.sqlstate == _REFUSED:
-            raise HoldsRefused from None
-        raise
-    return {row["id"] for row in rows}
 
 
 def _columns(batch: Sequence[NewMessage]) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
 from recado.storage.moves import Moved
-from recado.storage.rows import Executor, affected, array, columns, pack, pack_moments
+from recado.storage.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
 from recado.storage.sql import load
 
 SQL = load("receipts")
@@ -99,7 +99,8 @@ async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) ->
     return {row["id"]: _moves(by_id[row["id"]], row) for row in found}
 
 
-async def _apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> list[Any]:
+async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime) -> list[Any]:
+    rows = sorted(reports, key=in_order)
     found: list[Any] = await executor.fetch(
         SQL.apply,
         pack([row.organization_id for row in rows]),
@@ -239,6 +240,6 @@ async def callbacks_processed(executor: Executor, results: Sequence[tuple[int, s
     await executor.execute(SQL.callbacks_processed, *columns(list(results), 2), now)
 
 
-async def purge_callbacks(executor: Executor, before: datetime) -> int:
-    """Delete callbacks that were kept long enough."""
-    return affected(await executor.execute(SQL.purge_callbacks, before))
+async def purge_callbacks(executor: Executor, before: datetime, *, block: int = 5_000) -> int:
+    """Delete the callbacks that came before a moment, in blocks; answers how many."""
+    return await in_blocks(executor, SQL.purge_callbacks, before, block=block)

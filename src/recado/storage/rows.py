@@ -6,13 +6,16 @@ A record takes the columns that it names and no other, so that a column added by
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Any, Generic, Protocol, TypeVar
 
 T = TypeVar("T")
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+
+in_order = attrgetter("id")
+"""The order in which statements for many messages take their rows, so that no two of them wait for each other."""
 
 COUNTED_TO = 10_000  # C5.1: beyond this many matches, a total is an estimate
 
@@ -64,6 +67,16 @@ def reader(record: type[T], **convert: Callable[[Any], Any]) -> Callable[[Mappin
 def affected(status: str) -> int:
     """The number of rows in a command's completion tag, such as `UPDATE 3`."""
     return int(status.rsplit(" ", 1)[-1])
+
+
+async def in_blocks(executor: Executor, statement: str, *arguments: Any, block: int) -> int:
+    """Run a statement whose last argument bounds its rows until there are no more; answers how many there were."""
+    total = 0
+    while True:
+        found = affected(await executor.execute(statement, *arguments, block))
+        total += found
+        if found < block:
+            return total
 
 
 def columns(rows: Sequence[tuple[Any, ...]], width: int) -> list[list[Any]]:

@@ -45,7 +45,7 @@ async def open_session(
     row = await connection.fetchrow(accounts.SQL.logged_in, account.id, now, account.password_hash)
     if row is None:
         return None
-    tokens = {env: mint_token(prefix, random_bytes) for prefix, env in SESSION_PREFIXES.items()}
+    tokens: dict[str, str] = {env: mint_token(prefix, random_bytes) for prefix, env in SESSION_PREFIXES.items()}
     expires_at = now + LASTS
     await connection.execute(
         SQL.insert,

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
 from recado.storage.moves import Moved, left
 from recado.storage.postgres import Database
-from recado.storage.rows import Executor, columns, pack, pack_moments, pack_numbers
+from recado.storage.rows import Executor, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("dispatch")
@@ -115,7 +115,7 @@ async def departed(executor: Executor, rows: Sequence[Departed]) -> list[Moved]:
             pack_moments([row.sent_at for row in some]),
             pack([row.template_category for row in some]),
             pack_numbers([int(row.needs_lookup) for row in some]),
-            some[-1].settled_at,
+            max(row.settled_at for row in some),
             _DEPARTED,
             *_planned(some),
         )
@@ -171,7 +171,7 @@ async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
             ],
             8,
         )
-        return await _rows(db.hot, SQL.returned, *arguments, epoch, some[-1].returned_at, _RETURNABLE)
+        return await _rows(db.hot, SQL.returned, *arguments, epoch, max(row.returned_at for row in some), _RETURNABLE)
 
     await _settle(rows, run)
 
@@ -194,10 +194,11 @@ async def _twice(
     Answers what left the queue. The rest is settled already, by a report that was faster.
     """
     by_id = {row.id: row for row in rows}
-    settled: list[Mapping[str, Any]] = await run(rows)
+    ordered = sorted(rows, key=in_order)
+    settled: list[Mapping[str, Any]] = await run(ordered)
     if len(settled) < len(by_id):
         done = {record["id"] for record in settled}
-        settled = settled + await run([row for row in rows if row.id not in done])
+        settled = settled + await run([row for row in ordered if row.id not in done])
     return [(by_id[record["id"]], record) for record in settled]
 
 
@@ -205,9 +206,10 @@ async def _settle(
     rows: Sequence[Unsettled], run: Callable[[Sequence[Unsettled]], Awaitable[list[Mapping[str, Any]]]]
 ) -> None:
     """As `_twice`, for statements that answer the rows that they left."""
-    left_alone = {record["id"] for record in await run(rows)}
+    ordered = sorted(rows, key=in_order)
+    left_alone = {record["id"] for record in await run(ordered)}
     if left_alone:
-        await run([row for row in rows if row.id in left_alone])
+        await run([row for row in ordered if row.id in left_alone])
 
 
 async def _rows(executor: Executor, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:

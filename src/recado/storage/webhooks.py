@@ -254,7 +254,7 @@ def takers_of(rows: Sequence[Mapping[str, Any]]) -> Takers:
 
 
 class SubscriptionDirectory(Directory[tuple[str, str], Takers]):
-    """Takers by (organization, environment), read through, at most 2 s old; `peek` answers without waiting."""
+    """Takers by (organization, environment), read through, at most 5 s old; `peek` answers without waiting."""
 
     def __init__(self, executor: Executor, *, clock: Clock) -> None:
         async def load(key: tuple[str, str]) -> Takers:

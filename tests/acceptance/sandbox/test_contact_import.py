@@ -44,7 +44,9 @@ async def test_a_killed_import_goes_on_and_writes_every_row_once(own: Service) -
     token = await asyncio.to_thread(own.key, "test")
     async with Api(own.url, token) as api, aiohttp.ClientSession() as session:
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "text/csv"}
-        async with session.post(f"{own.url}/contacts/import", data=io.BytesIO(table().encode()), headers=headers) as answer:
+        async with session.post(
+            f"{own.url}/contacts/import", data=io.BytesIO(table().encode()), headers=headers
+        ) as answer:
             accepted = await answer.json()
         assert (answer.status, accepted["total"], accepted["status"]) == (202, ROWS, "processing")
         path = f"/contacts/imports/{accepted['id']}"

@@ -6,9 +6,12 @@ from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from tests.acceptance.sandbox.customer import Customer, moment, phone
 from tests.program import Api
 from tests.waiting import until
+
+pytestmark = pytest.mark.alone
 
 PACE = 50
 CRITICAL, BULK = 340, 160

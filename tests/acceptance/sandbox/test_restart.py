@@ -11,6 +11,8 @@ from tests.acceptance.sandbox.customer import Customer, ahead, moment, phone
 from tests.program import Api, Service, running
 from tests.waiting import until
 
+pytestmark = pytest.mark.alone
+
 
 @pytest.fixture
 async def own(tmp_path: Path) -> AsyncIterator[Service]:

@@ -8,6 +8,8 @@ from tests.acceptance.sandbox.conftest import Early, Newcomer
 from tests.acceptance.sandbox.customer import Customer, ahead, approved_template, moment, phone
 from tests.program import Api, Refused
 
+pytestmark = pytest.mark.alone
+
 SOON = 1.5  # seconds: time enough to change something before the message is due
 POLLED = timedelta(seconds=2)  # due messages are looked for every second
 

@@ -1,6 +1,5 @@
 """One organization ready to send, and the acceptance of its messages over a real database."""
 
-import asyncio
 import os
 import random
 from collections.abc import AsyncIterator
@@ -8,8 +7,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import asyncpg
 import pytest
+from tests.actors.acme import acme, add_template, shared_database
 
 from recado.actors.acceptance import Acceptance, Accepted
 from recado.actors.acceptance_rules import MessageDraft
@@ -19,12 +18,11 @@ from recado.actors.outbox import Outbox
 from recado.actors.sending import Sending
 from recado.actors.wallet import Wallet
 from recado.domain.errors import Problem
-from recado.domain.ids import TEMPLATE, IdSource
+from recado.domain.ids import IdSource
 from recado.domain.message import Priority
 from recado.domain.phones import recipient_hash
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import message_reads, numbers, organizations, templates
+from recado.storage import message_reads, numbers
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
 from recado.storage.message_reads import Message
@@ -95,20 +93,8 @@ class House:
         self.directories.numbers.clear()
 
     async def add_template(self, **changes: Any) -> Template:
-        fields: dict[str, Any] = {
-            "organization_id": self.organization.id,
-            "id": self.ids.new(TEMPLATE),
-            "env": "test",
-            "number_id": self.number.id,
-            "name": f"t{self.ids.new('')}".lower(),
-            "language": Language.PT_BR,
-            "category": TemplateCategory.UTILITY,
-            "status": TemplateStatus.APPROVED,
-            "components": BODY,
-            "updated_at": self.clock.now(),
-        }
-        async with self.db.transaction() as connection:
-            return await templates.insert(connection, Template(**{**fields, **changes}))
+        of_its_own = {"name": f"t{self.ids.new('')}".lower(), "components": BODY}
+        return await add_template(self.db, self.clock, self.ids, self.number, **{**of_its_own, **changes})
 
     async def hear_from(self, phone: str, at: datetime) -> None:
         await self.db.execute(
@@ -132,15 +118,7 @@ class House:
 
 @pytest.fixture(scope="session")
 def shared(postgres: dict[str, Any]) -> dict[str, Any]:
-    """The connect arguments of a database that these tests share: making one costs more than a test."""
-
-    async def make() -> None:
-        connection = await asyncpg.connect(**postgres)
-        await connection.execute("create database recado_acceptance template recado_template")
-        await connection.close()
-
-    asyncio.run(make())
-    return {**postgres, "database": "recado_acceptance"}
+    return shared_database(postgres, "recado_acceptance")
 
 
 @pytest.fixture
@@ -161,8 +139,8 @@ async def house(database: Database) -> AsyncIterator[House]:
     directories = Directories(database, clock=clock)
     told: list[tuple[Any, Any]] = []
     consequences = Consequences(
-        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
         Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
     )
     sending = Sending(
         database,
@@ -174,10 +152,7 @@ async def house(database: Database) -> AsyncIterator[House]:
     windows = ChatWindows(database, clock=clock)
     await sending.start()
     await windows.start()
-    async with database.transaction() as connection:
-        made = await organizations.create_organization(
-            connection, ids, name="Acme", now=clock.now(), random_bytes=os.urandom
-        )
+    made = await acme(database, clock, ids)
     acceptance = Acceptance(
         database,
         numbers=directories.numbers,

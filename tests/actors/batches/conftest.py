@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import asyncpg
 import pytest
+from tests.actors.acme import acme, add_template, shared_database
 
 from recado.actors.admission import Admission
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
@@ -25,11 +25,10 @@ from recado.actors.outbox import Outbox
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
-from recado.domain.ids import TEMPLATE, IdSource
+from recado.domain.ids import IdSource
 from recado.domain.message import Priority
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import batches, organizations, templates
+from recado.storage import batches
 from recado.storage.batch_making import NewBatch
 from recado.storage.batches import Batch
 from recado.storage.directories import Directories
@@ -41,7 +40,6 @@ from recado.storage.settlements import Departed, Failed
 from recado.storage.templates import Template
 
 PRICE = 1_800  # coins: a utility template abroad
-BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
 
 
 @dataclass
@@ -140,15 +138,7 @@ def people(count: int, first: int = 0) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="session")
 def shared(postgres: dict[str, Any]) -> dict[str, Any]:
-    """The connect arguments of a database that these tests share: making one costs more than a test."""
-
-    async def make() -> None:
-        connection = await asyncpg.connect(**postgres)
-        await connection.execute("create database recado_batches template recado_template")
-        await connection.close()
-
-    asyncio.run(make())
-    return {**postgres, "database": "recado_batches"}
+    return shared_database(postgres, "recado_batches")
 
 
 @pytest.fixture
@@ -179,10 +169,10 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
     found: list[Workshop] = []
     totals = Totals(database, clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
     consequences = Consequences(
+        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
         Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
         totals,
         Campaigns(),
-        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
     )
 
     def tell(number: Any, message: object) -> None:
@@ -223,25 +213,8 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         sends_in={"test"},
         unfinished=hint,
     )
-    async with database.transaction() as connection:
-        made = await organizations.create_organization(
-            connection, ids, name="Acme", now=clock.now(), random_bytes=os.urandom
-        )
-        template = await templates.insert(
-            connection,
-            Template(
-                organization_id=made.organization.id,
-                id=ids.new(TEMPLATE),
-                env="test",
-                number_id=made.number.id,
-                name="hello",
-                language=Language.PT_BR,
-                category=TemplateCategory.UTILITY,
-                status=TemplateStatus.APPROVED,
-                components=BODY,
-                updated_at=clock.now(),
-            ),
-        )
+    made = await acme(database, clock, ids)
+    template = await add_template(database, clock, ids, made.number)
     workshop = Workshop(
         database, clock, ids, records, sending, maker, life, acceptance, made.organization, made.number, template, told
     )

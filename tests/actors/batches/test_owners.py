@@ -37,3 +37,12 @@ def test_what_is_over_is_forgotten() -> None:
     owners.gone("b")
     assert not owners.holds("b")
     assert owners.held_ms("b", NOW - MINUTE, NOW) == 0
+
+
+def test_what_is_read_again_replaces_what_was_known() -> None:
+    owners = Owners()
+    owners.paused("resumed meanwhile", NOW)
+    owners.load([open_batch("b", BatchStatus.PAUSED, paused_at=NOW)])
+    assert owners.holds("b")
+    assert not owners.holds("resumed meanwhile")
+    assert owners.held_ms("resumed meanwhile", NOW - MINUTE, NOW + MINUTE) == 0

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
+from tests.actors.acme import acme, add_template
 
 from recado.actors.calls import Calls
 from recado.actors.consequences import Consequences
@@ -21,15 +22,14 @@ from recado.actors.number_messages import Changed, Look
 from recado.actors.number_view import Records
 from recado.actors.sending import Forced, Sending
 from recado.channels.provider import Accepted, Account, OutboundMessage, Outcome
-from recado.domain.ids import MESSAGE, TEMPLATE, IdSource
+from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import NORMAL
 from recado.domain.moments import Moments
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.engine.clock import VirtualClock
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.storage import messages, numbers, organizations, templates
+from recado.storage import messages, numbers, organizations
 from recado.storage.crypto import KeyRing
 from recado.storage.directories import Directories
 from recado.storage.messages import NewMessage
@@ -239,25 +239,8 @@ async def line(database: Database) -> AsyncIterator[Line]:
         lambda env: adapter,
         clock,
     )
-    async with database.transaction() as connection:
-        made = await organizations.create_organization(
-            connection, ids, name="Acme", now=clock.now(), random_bytes=os.urandom
-        )
-        template = await templates.insert(
-            connection,
-            Template(
-                organization_id=made.organization.id,
-                id=ids.new(TEMPLATE),
-                env="test",
-                number_id=made.number.id,
-                name="welcome",
-                language=Language.PT_BR,
-                category=TemplateCategory.UTILITY,
-                status=TemplateStatus.APPROVED,
-                components=({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},),
-                updated_at=clock.now(),
-            ),
-        )
+    made = await acme(database, clock, ids)
+    template = await add_template(database, clock, ids, made.number)
     runtime = Runtime(clock, random.Random(6))
     supervisor = Supervisor("numbers", runtime=runtime)
     registry: Registry[NumberKey] = Registry(supervisor, idle_after=IDLE_AFTER)

@@ -76,3 +76,11 @@ def test_it_is_given_up_after_three_days() -> None:
     assert fares.aged(AT + MAX_AGE)
     assert fares.status is SubscriptionStatus.REVOKED
     assert fares.health.probe_at is None
+
+
+def test_nothing_is_to_be_written_of_a_row_that_was_never_read() -> None:
+    fares = HealthBook()
+    assert fares.written
+    fares.read(Health(ACTIVE), first=True)
+    fares.failed(AT, gone=False, probe=False)
+    assert not fares.written

@@ -99,6 +99,24 @@ async def test_a_template_is_submitted_in_the_words_of_the_api(
     }
 
 
+async def test_a_button_s_example_may_be_a_text_as_the_api_has_it(
+    fake_bridge: Any, cloud_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = replies({"id": "1"})
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+    buttons = [
+        {"type": "COPY_CODE", "example": "OFF10"},
+        {"type": "URL", "text": "Ver", "url": "https://a.example/{{1}}", "example": "https://a.example/7"},
+    ]
+
+    await cloud.submit_template(
+        account, replace(TEMPLATE, components=[{"type": "BUTTONS", "payload": {"buttons": buttons}}])
+    )
+
+    [sent] = fake_bridge.requests[0].json["components"]
+    assert [button["example"] for button in sent["buttons"]] == ["OFF10", ["https://a.example/7"]]
+
+
 async def test_a_media_header_and_a_template_for_codes_take_other_forms(
     fake_bridge: Any, cloud_to: Any, account: Account
 ) -> None:

@@ -8,6 +8,8 @@ import pytest
 
 from recado.cli.loadtest.generator import Generator
 
+pytestmark = pytest.mark.alone
+
 HEAD = b"HTTP/1.1 %d X\r\nContent-Length: %d\r\n\r\n%s"
 
 

@@ -10,6 +10,7 @@ from recado.domain.ids import NUMBER, TEMPLATE
 from recado.domain.number import NumberStatus
 from recado.domain.phones import recipient_hash
 from recado.domain.template import TemplateStatus
+from recado.storage import replacements
 from recado.storage.settlements import Failed
 
 NOWHERE = "msg_000000000000000000000"
@@ -310,6 +311,24 @@ async def test_what_was_replaced_before_its_block_is_built_is_left_out(mail: Any
         batch_id,
     )
     assert tuple(row) == (1, {"ALREADY_REPLACED": 1}, 1_001)
+
+
+async def test_a_resend_of_which_all_was_replaced_before_it_is_built_has_failed(
+    mail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await many_failed(mail, 1_002)
+
+    async def none_is_left(*_: Any) -> set[str]:
+        return set()
+
+    monkeypatch.setattr(replacements, "lock", none_is_left)
+    batch_id = (await resend(mail, {"filter": {"campaignId": "spring"}})).body["batch"]["id"]
+    key = (mail.organization_id, "test", batch_id)
+    assert await mail.maker.make_next(key) == 0
+    row = await mail.api.database.fetchrow(
+        "select status, open, skipped, finished_at is not null as finished from batches where id = $1", batch_id
+    )
+    assert tuple(row) == ("failed", False, 1_002, True)
 
 
 async def test_an_uncovered_resend_changes_nothing(mail: Any) -> None:

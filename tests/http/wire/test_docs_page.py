@@ -12,6 +12,7 @@ from recado.http.routes.service import service_routes
 CHROMIUM = Path("/usr/bin/chromium")
 
 pytestmark = [
+    pytest.mark.alone,
     pytest.mark.browser,
     pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed"),
 ]

@@ -1,14 +1,21 @@
 """Pages and their cursors (C5)."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import orjson
+import pytest
 from pydantic import Field
 
+from recado.domain.errors import not_found
+from recado.domain.ids import BATCH, lowest_id
 from recado.domain.page import CursorSigner
 from recado.http.call import Call
-from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, envelope
+from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, PeriodQuery, envelope
 from recado.http.reply import Reply
+from recado.http.routes.bulk_models import BatchQuery
+from recado.http.routes.campaigns import CampaignQuery
+from recado.http.routes.webhook_models import WebhookQuery
 
 CURSORS = Cursors(CursorSigner(b"k" * 32))
 
@@ -80,6 +87,39 @@ async def test_limit_and_skip_out_of_range_are_refused(serve: Any, thing: Any) -
             assert answer.status == status, path
     async with api.client.get("/things") as answer:
         assert await answer.json() == [50, 0]
+
+
+@pytest.mark.parametrize("model", [BatchQuery, CampaignQuery, WebhookQuery])
+async def test_only_lists_of_messages_are_skipped_less_deep(serve: Any, thing: Any, model: type[PageQuery]) -> None:
+    api = await serve(thing(query=model))
+    for skip, status in ((100_000, 200), (100_001, 400)):
+        async with api.client.get(f"/things?skip={skip}") as answer:
+            assert answer.status == status
+
+
+async def test_a_period_that_ends_before_it_begins_is_refused_before_the_resource_is_looked_for(
+    serve: Any, thing: Any
+) -> None:
+    async def nothing(_: Call) -> None:
+        raise not_found()
+
+    api = await serve(thing(query=PeriodQuery, load=nothing))
+    late, early = "2026-03-02T00:00:00Z", "2026-03-01T00:00:00Z"
+    for query, code in (
+        (f"from={late}&to={early}", "INVALID_PERIOD"),
+        (f"from={early}&to=x", "INVALID_PARAMETER"),
+        (f"from={early}&to={early}", "NOT_FOUND"),
+        (f"from={late}", "NOT_FOUND"),
+        ("", "NOT_FOUND"),
+    ):
+        async with api.client.get(f"/things?{query}") as answer:
+            assert orjson.loads(await answer.read())["code"] == code, query
+
+
+def test_a_period_is_a_range_of_ids() -> None:
+    noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    assert PeriodQuery(from_=noon).ids(BATCH) == (lowest_id(BATCH, noon), "btc_~")
+    assert PeriodQuery(to=noon).ids(BATCH) == ("btc_", lowest_id(BATCH, noon))
 
 
 def test_the_envelope_says_only_what_holds() -> None:

@@ -255,6 +255,14 @@ def test_a_text_that_only_looks_like_the_escape_of_nul_is_no_nul() -> None:
     assert read(rb'{"anything": "\\u0000"}').anything == "\\u0000"
 
 
+def said_of(content_type: str | None) -> tuple[str, int] | None:
+    try:
+        require_json(content_type)
+    except Problem as problem:
+        return problem.code, problem.status
+    return None
+
+
 @pytest.mark.parametrize(
     "content_type",
     [
@@ -265,7 +273,7 @@ def test_a_text_that_only_looks_like_the_escape_of_nul_is_no_nul() -> None:
     ],
 )
 def test_json_is_recognised(content_type: str) -> None:
-    require_json(content_type)
+    assert said_of(content_type) is None
 
 
 @pytest.mark.parametrize(
@@ -273,9 +281,7 @@ def test_json_is_recognised(content_type: str) -> None:
     [None, "", "text/plain", "application/jsonp", "application/json; charset=latin-1", "multipart/form-data", "json"],
 )
 def test_another_content_type_is_refused(content_type: str | None) -> None:
-    with pytest.raises(Problem) as caught:
-        require_json(content_type)
-    assert (caught.value.code, caught.value.status) == ("UNSUPPORTED_MEDIA_TYPE", 415)
+    assert said_of(content_type) == ("UNSUPPORTED_MEDIA_TYPE", 415)
 
 
 class Query(QueryModel):

@@ -1,23 +1,25 @@
 """Paths to operations."""
 
+from urllib.parse import unquote
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.http.router import Router, ids_are_formed
 
-ROUTER = Router(
-    [
-        ("GET", "/messages", "list"),
-        ("POST", "/messages", "create"),
-        ("POST", "/messages/bulk", "bulk"),
-        ("GET", "/messages/{id}", "get"),
-        ("POST", "/messages/{id}/archive", "archive"),
-        ("GET", "/numbers/{id}/usage", "usage"),
-        ("GET", "/numbers/new/usage/{day}", "day"),
-        ("GET", "/", "root"),
-    ]
-)
+ROUTES = [
+    ("GET", "/messages", "list"),
+    ("POST", "/messages", "create"),
+    ("POST", "/messages/bulk", "bulk"),
+    ("GET", "/messages/{id}", "get"),
+    ("POST", "/messages/{id}/archive", "archive"),
+    ("GET", "/numbers/{id}/usage", "usage"),
+    ("GET", "/numbers/new/usage/{day}", "day"),
+    ("GET", "/", "root"),
+]
+ROUTER = Router(ROUTES)
+PATTERNS = {operation: path for _, path, operation in ROUTES}
 
 
 def find(method: str, path: str) -> tuple[str | None, dict[str, str]] | None:
@@ -54,9 +56,13 @@ def test_other_paths_lead_nowhere(path: str) -> None:
 
 
 @given(st.text(max_size=30))
-def test_no_path_breaks_the_search(path: str) -> None:
-    find("GET", path)
-    find("GET", "/messages/" + path)
+def test_a_path_that_leads_somewhere_is_its_pattern_with_the_parameters_in_it(path: str) -> None:
+    for tried in (path, "/messages/" + path, f"/messages/{path}/archive"):
+        found = ROUTER.find(tried)
+        if found is not None:
+            operations, parameters = found
+            (pattern,) = {PATTERNS[operation] for operation in operations.values()}
+            assert pattern.format(**parameters) == unquote(tried)
 
 
 def test_two_operations_at_one_place_are_refused() -> None:

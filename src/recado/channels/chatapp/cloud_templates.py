@@ -105,7 +105,9 @@ def _button(button: Mapping[str, Any]) -> dict[str, Any]:
 
 def _examples(payload: Mapping[str, Any]) -> list[str]:
     given = payload.get("example")
-    return [str(example) for example in given] if isinstance(given, Sequence) and not isinstance(given, str) else []
+    if isinstance(given, str):  # a button has but one
+        return [given]
+    return [str(example) for example in given] if isinstance(given, Sequence) else []
 
 
 def _button_list(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:

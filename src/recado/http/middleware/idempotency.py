@@ -13,7 +13,7 @@ from recado.domain.errors import Problem
 from recado.domain.idempotency import Beginning, InProgress, Reused, Stored
 from recado.http.call import Call, IdempotencyKey
 from recado.http.rendering import dump
-from recado.http.reply import Reply
+from recado.http.reply import REPLAYED, Reply
 from recado.http.route import Route
 
 HEADER = "Idempotency-Key"
@@ -115,7 +115,7 @@ class KeptAnswers:
         reply.revision = answer["revision"]
         if isinstance(reply.body, dict) and "replayed" in reply.body:
             reply.body["replayed"] = True
-        reply.headers = {**reply.headers, "Idempotency-Replayed": "true"}
+        reply.headers = {**reply.headers, **REPLAYED}
         return reply
 
 

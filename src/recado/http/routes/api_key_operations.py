@@ -9,18 +9,17 @@ from recado.actors.record_events import announce, key_created, key_rotated
 from recado.domain.changes import OnChange
 from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
 from recado.domain.ids import IdSource
-from recado.http.audit import actor_of
+from recado.domain.scopes import PII
+from recado.http.audit import record, record_pii_grant
 from recado.http.call import Call
 from recado.http.escalation import refuse_escalation
 from recado.http.reply import Reply
 from recado.http.routes.api_key_models import key_view
 from recado.http.routes.lists import listed
-from recado.storage import api_keys, audit
+from recado.storage import api_keys
 from recado.storage.api_keys import ApiKey
 from recado.storage.key_directory import KeyDirectory
 from recado.storage.postgres import Connection, Database
-
-PII = "pii:full"
 
 
 class ApiKeyOperations:
@@ -61,7 +60,7 @@ class ApiKeyOperations:
         principal, body = call.principal, call.body
         refuse_escalation(call, body.scopes)
         _refuse_past(call, body.expires_at)
-        limits = body.rate_limits
+        limits = {name: limit.model_dump(by_alias=True) for name, limit in (body.rate_limits or {}).items()}
         async with self._database.transaction() as connection:
             await api_keys.refuse_beyond_limit(connection, principal.organization_id, principal.env, call.now)
             key, token = await api_keys.issue_key(
@@ -74,13 +73,12 @@ class ApiKeyOperations:
                 random_bytes=self._random_bytes,
                 expires_at=body.expires_at,
                 allowed_ips=body.allowed_ips or (),
-                rate_limits={name: limit.model_dump(by_alias=True) for name, limit in limits.items()}
-                if limits
-                else None,
+                rate_limits=limits or None,
                 created_by_id=principal.actor_id,
             )
-            await self._record(connection, call, key, "api_key.create", {"scopes": sorted(key.scopes)})
-            await self._record_pii(connection, call, key, PII in key.scopes)
+            await record(connection, self._ids, call, "api_key.create", key.id, {"scopes": sorted(key.scopes)})
+            if PII in key.scopes:
+                await record_pii_grant(connection, self._ids, call, key.id)
             queued = await key_created(connection, self._ids, key)
         announce(self._changed, queued)
         return _issued(call, key, token, 201)
@@ -100,9 +98,10 @@ class ApiKeyOperations:
                 if saved is None:
                     raise _revoked()
                 after = saved
-                details = {"fields": sorted(changes), "scopesAdded": sorted(added)}
-                await self._record(connection, call, after, "api_key.update", details)
-                await self._record_pii(connection, call, after, PII in added)
+                details = {"fields": call.body.named(), "scopesAdded": sorted(added)}
+                await record(connection, self._ids, call, "api_key.update", after.id, details)
+                if PII in added:
+                    await record_pii_grant(connection, self._ids, call, after.id)
         self._keys.forget_key(after.id)
         return Reply(200, key_view(after, call.now))
 
@@ -121,7 +120,7 @@ class ApiKeyOperations:
                 raise _revoked()
             key, token = rotated
             details = {"graceSeconds": call.body.grace_seconds}
-            await self._record(connection, call, key, "api_key.rotate", details)
+            await record(connection, self._ids, call, "api_key.rotate", key.id, details)
             queued = await key_rotated(connection, self._ids, key)
         self._keys.forget_key(key.id)
         announce(self._changed, queued)
@@ -132,7 +131,7 @@ class ApiKeyOperations:
         async with self._database.transaction() as connection:
             revoked = await api_keys.revoke(connection, key.organization_id, key.env, key.id, call.now)
             if revoked is not None:
-                await self._record(connection, call, revoked, "api_key.revoke", {})
+                await record(connection, self._ids, call, "api_key.revoke", revoked.id)
         self._keys.forget_key(key.id)
         return Reply(204)
 
@@ -144,25 +143,6 @@ class ApiKeyOperations:
         if key.revoked_at is not None:
             raise _revoked()
         return key
-
-    async def _record(
-        self, connection: Connection, call: Call, key: ApiKey, action: str, details: dict[str, Any]
-    ) -> None:
-        await audit.write(
-            connection,
-            self._ids,
-            actor_of(call),
-            action,
-            organization_id=key.organization_id,
-            env=key.env,
-            target_id=key.id,
-            details=details,
-        )
-
-    async def _record_pii(self, connection: Connection, call: Call, key: ApiKey, granted: bool) -> None:
-        """Whoever may read phones in the clear can be found in the audit by one action (C24.5)."""
-        if granted:
-            await self._record(connection, call, key, "pii_full.grant", {})
 
 
 def _changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:

@@ -4,11 +4,10 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from recado.domain.errors import Problem
-from recado.domain.ids import AUDIT, lowest_id
+from recado.domain.ids import AUDIT
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
-from recado.http.paging import CursorPage, CursorQuery, Cursors
+from recado.http.paging import CursorPage, CursorQuery, Cursors, PeriodQuery
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.storage import audit
@@ -16,20 +15,16 @@ from recado.storage.audit import AuditEntry
 from recado.storage.postgres import Database
 
 OPERATION = "listAudit"
-_BEFORE_ALL = AUDIT
-_AFTER_ALL = AUDIT + "~"
 
 Text = Annotated[str, Field(min_length=1, max_length=128)]
 
 
-class AuditQuery(CursorQuery):
+class AuditQuery(CursorQuery, PeriodQuery):
     """Filters of the audit; `from` is included, `to` is not."""
 
     action: Text | None = None
     actor_id: Text | None = None
     target_id: Text | None = None
-    from_: Timestamp | None = Field(None, alias="from")
-    to: Timestamp | None = None
 
 
 class AuditActor(ApiModel):
@@ -75,9 +70,7 @@ def audit_routes(*, database: Database, cursors: Cursors) -> tuple[Route, ...]:
 
     async def list_entries(call: Call) -> Reply:
         query: AuditQuery = call.query
-        if query.from_ is not None and query.to is not None and query.from_ > query.to:
-            raise Problem("INVALID_PERIOD", "from lies after to.")
-        before = _AFTER_ALL if query.to is None else lowest_id(AUDIT, query.to)
+        first, before = query.ids(AUDIT)
         after_page = cursors.read(call, OPERATION)
         if after_page is not None:
             before = min(before, after_page[0])
@@ -85,7 +78,7 @@ def audit_routes(*, database: Database, cursors: Cursors) -> tuple[Route, ...]:
             database,
             call.principal.organization_id,
             call.principal.env,
-            first_id=_BEFORE_ALL if query.from_ is None else lowest_id(AUDIT, query.from_),
+            first_id=first,
             before_id=before,
             action=query.action,
             actor_id=query.actor_id,

@@ -1,21 +1,19 @@
 """Batches: list and read, pause, resume and cancel (C15.1, C15.5)."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from recado.domain.errors import Problem, conflict, not_found
-from recado.domain.ids import BATCH, lowest_id
+from recado.domain.errors import conflict, not_found
+from recado.domain.ids import BATCH
 from recado.http.call import Call
-from recado.http.paging import envelope
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.batch_view import batch_view
 from recado.http.routes.bulk_models import BatchOut, BatchPage, BatchQuery
+from recado.http.routes.lists import listed
 from recado.storage import batches
 from recado.storage.batches import Batch
 from recado.storage.postgres import Database
-
-_AFTER_ALL_IDS: Final = BATCH + "~"  # greater than every id
 
 Move = Callable[[Batch], Awaitable[bool]]
 
@@ -39,20 +37,19 @@ class BatchOperations:
 
     async def list(self, call: Call) -> Reply:
         query: BatchQuery = call.query
-        if query.from_ is not None and query.to is not None and query.from_ > query.to:
-            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
+        first, before = query.ids(BATCH)
         page = await batches.list_page(
             self._database,
             call.principal.organization_id,
             call.principal.env,
             status=query.status,
             campaign_id=query.campaign_id,
-            first_id=BATCH if query.from_ is None else lowest_id(BATCH, query.from_),
-            before_id=_AFTER_ALL_IDS if query.to is None else lowest_id(BATCH, query.to),
+            first_id=first,
+            before_id=before,
             limit=query.limit,
             skip=query.skip,
         )
-        return Reply(200, envelope([batch_view(batch) for batch in page.items], page.total, estimated=page.estimated))
+        return listed(page, batch_view)
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, batch_view(call.resource))

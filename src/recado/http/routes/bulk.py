@@ -2,20 +2,18 @@
 
 from typing import Final
 
-from recado.actors.acceptance_rules import CHATAPP, TEMPLATE
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
 from recado.actors.batch_rules import BatchDraft
-from recado.domain.errors import FieldError, Problem, validation_error
-from recado.domain.metadata import metadata_errors
+from recado.domain.errors import Problem
 from recado.http.call import Call
 from recado.http.operation import missing_scope
-from recado.http.reply import Reply
+from recado.http.reply import REPLAYED, Reply
 from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.batch_view import batch_view, new_batch_view
 from recado.http.routes.bulk_models import BatchOut, CreateBatch
+from recado.http.routes.message_draft import refuse_misfits
 
 BODY_LIMIT: Final = 16 * MIB
-REPLAYED: Final = {"Idempotency-Replayed": "true"}
 
 _SCOPES: Final = {"chatapp": "messages:send", "sms": "sms:send", "rcs": "rcs:send"}
 
@@ -39,10 +37,7 @@ def draft_of(call: Call) -> BatchDraft:
     scope = _SCOPES[body.channel]
     if not call.can(scope):
         raise missing_scope(scope)
-    if wrong := _misfits(body):
-        raise validation_error(wrong)
-    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
-        raise validation_error(wrong, code="METADATA_INVALID")
+    refuse_misfits(body)
     audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
     if len(audiences) != 1:
         raise Problem("AUDIENCE_INVALID", "A batch has one audience: recipients, listId or segmentId.")
@@ -69,21 +64,6 @@ def draft_of(call: Call) -> BatchDraft:
         key_hash=None if key is None else key.key_hash,
         fingerprint=None if key is None else key.fingerprint,
     )
-
-
-def _misfits(body: CreateBatch) -> list[FieldError]:
-    """Fields that the channel or the type requires, or does not take."""
-    wrong: list[FieldError] = []
-    if body.channel == CHATAPP and body.number_id is None:
-        wrong.append(FieldError("/numberId", "REQUIRED", "A chat-app batch names the number that sends it."))
-    if body.type == TEMPLATE:
-        if body.template_id is None:
-            wrong.append(FieldError("/templateId", "REQUIRED", "Messages of type template name their template."))
-        return wrong
-    for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
-        if value:
-            wrong.append(FieldError(path, "NOT_ALLOWED", "Only messages of type template take it."))
-    return wrong
 
 
 def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:

@@ -1,26 +1,16 @@
 """What callers send to POST /messages/bulk, and a batch as they see it (C15.5)."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal, NotRequired
+from typing import Annotated, Literal, NotRequired
 
-from pydantic import ConfigDict, Field, PlainValidator
+from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from recado.domain.batch import MAX_RECIPIENTS, BatchStatus
-from recado.domain.message import MAX_TTL, MIN_TTL, Priority
-from recado.http.models import ApiModel, QueryInt, Timestamp
-from recado.http.paging import MOST_SKIPPED_MESSAGES, Page, PageQuery
-from recado.http.routes.message_models import MessageType, payload_of_type
-from recado.http.routes.message_payloads import AnyPayload
-
-_Id = Annotated[str, Field(min_length=1, max_length=64)]
-_Variables = Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60)]
-_METADATA = {
-    "type": ["object", "null"],
-    "maxProperties": 20,
-    "additionalProperties": {"type": ["string", "number", "boolean"]},
-}
-_Metadata = Annotated[Any, Field(json_schema_extra=_METADATA)]
+from recado.domain.message import Priority
+from recado.http.models import ApiModel, Timestamp
+from recado.http.paging import Page, PageQuery, PeriodQuery
+from recado.http.routes.message_models import Id, MessageType, Metadata, Payload, Ttl, Variables
 
 
 class Recipient(TypedDict):
@@ -29,9 +19,9 @@ class Recipient(TypedDict):
     __pydantic_config__ = ConfigDict(strict=True, str_strip_whitespace=True, extra="ignore", hide_input_in_errors=True)  # type: ignore[misc]
 
     to: NotRequired[Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])]]
-    contactId: NotRequired[_Id | None]
-    templateVars: NotRequired[_Variables | None]
-    metadata: NotRequired[_Metadata]
+    contactId: NotRequired[Id | None]
+    templateVars: NotRequired[Variables | None]
+    metadata: NotRequired[Metadata]
 
 
 class CreateBatch(ApiModel):
@@ -42,25 +32,23 @@ class CreateBatch(ApiModel):
 
     channel: Literal["chatapp", "sms", "rcs"] = "chatapp"
     name: Annotated[str, Field(min_length=1, max_length=120)] | None = None
-    number_id: _Id | None = None
+    number_id: Id | None = None
     type: MessageType
-    template_id: _Id | None = None
-    template_vars: _Variables | None = None
-    payload: Annotated[
-        Any, PlainValidator(payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
-    ] = None
+    template_id: Id | None = None
+    template_vars: Variables | None = None
+    payload: Payload = None
     priority: Priority = Priority.BULK
     recipients: Annotated[list[Recipient], Field(min_length=1, max_length=MAX_RECIPIENTS)] | None = None
-    list_id: _Id | None = None
-    segment_id: _Id | None = None
+    list_id: Id | None = None
+    segment_id: Id | None = None
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    metadata: _Metadata = None
+    metadata: Metadata = None
     scheduled_at: Timestamp | None = None
-    ttl_seconds: Annotated[int, Field(ge=int(MIN_TTL.total_seconds()), le=int(MAX_TTL.total_seconds()))] | None = None
+    ttl_seconds: Ttl | None = None
 
 
-class BatchTotals(ApiModel):
-    """How many of the recipients stand where. `queued` holds what is being sent too."""
+class Totals(ApiModel):
+    """Where messages stand: each accepted one in one of the counts from `queued` on, which holds `sending` too."""
 
     requested: int
     accepted: int
@@ -97,7 +85,7 @@ class BatchOut(ApiModel):
         Annotated[Literal["no_balance"], Field(description="Present while it is paused and no caller paused it.")]
         | None
     ) = None
-    totals: BatchTotals
+    totals: Totals
     skipped_reasons: dict[str, int]
     errors: list[RecipientError]
     held_coins: int
@@ -112,11 +100,8 @@ class BatchPage(Page[BatchOut]):
     """Batches, newest first."""
 
 
-class BatchQuery(PageQuery):
+class BatchQuery(PageQuery, PeriodQuery):
     """Filters of GET /v2/batches. A period holds what was created in [from, to)."""
 
-    skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED_MESSAGES, description="How many items to leave out.")] = 0
     status: BatchStatus | None = None
     campaign_id: str | None = None
-    from_: Annotated[Timestamp | None, Field(alias="from")] = None
-    to: Timestamp | None = None

@@ -1,17 +1,16 @@
 """Campaigns: what became of the messages of one `campaignId` (C15.6)."""
 
-from typing import Annotated, Any, Final
-
-from pydantic import Field
+from typing import Any, Final
 
 from recado.actors.campaigns import totals_of
 from recado.domain.campaign import CampaignStatus
-from recado.domain.errors import Problem, not_found
+from recado.domain.errors import not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
-from recado.http.paging import Page, PageQuery
+from recado.http.paging import Page, PageQuery, PeriodQuery
 from recado.http.reply import Reply
 from recado.http.route import Route
+from recado.http.routes.bulk_models import Totals
 from recado.http.routes.lists import listed
 from recado.storage import campaigns
 from recado.storage.campaigns import Campaign
@@ -20,26 +19,10 @@ from recado.storage.postgres import Database
 SCOPE: Final = "campaigns:read"
 
 
-class CampaignQuery(PageQuery):
+class CampaignQuery(PageQuery, PeriodQuery):
     """Filters of the list. A period holds the campaigns whose first message was accepted in [from, to)."""
 
     status: CampaignStatus | None = None
-    from_: Annotated[Timestamp | None, Field(alias="from")] = None
-    to: Timestamp | None = None
-
-
-class CampaignTotals(ApiModel):
-    """Where the messages are. Each accepted one is in one of the counts from `queued` on, which holds `sending` too."""
-
-    requested: int
-    accepted: int
-    skipped: int
-    queued: int
-    sent: int
-    delivered: int
-    read: int
-    failed: int
-    archived: int
 
 
 class Conversions(ApiModel):
@@ -55,7 +38,7 @@ class CampaignOut(ApiModel):
     campaign_id: str
     status: CampaignStatus
     channels: list[str]
-    totals: CampaignTotals
+    totals: Totals
     clicks: int
     opens: int
     conversions: Conversions
@@ -98,8 +81,6 @@ class CampaignOperations:
 
     async def list(self, call: Call) -> Reply:
         principal, query = call.principal, call.query
-        if query.from_ is not None and query.to is not None and query.from_ > query.to:
-            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
         page = await campaigns.list_page(
             self._database,
             principal.organization_id,
@@ -117,11 +98,8 @@ class CampaignOperations:
 
     async def find(self, call: Call) -> Campaign:
         """The campaign of the path; 404."""
-        principal, campaign_id = call.principal, call.path["campaignId"]
-        # No text of the database holds a NUL.
-        found = None
-        if "\0" not in campaign_id:
-            found = await campaigns.get(self._database, principal.organization_id, principal.env, campaign_id)
+        principal = call.principal
+        found = await campaigns.get(self._database, principal.organization_id, principal.env, call.path["campaignId"])
         if found is None:
             raise not_found()
         return found

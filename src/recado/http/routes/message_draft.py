@@ -9,6 +9,7 @@ from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.operation import missing_scope
 from recado.http.principal import ACCOUNT
+from recado.http.routes.bulk_models import CreateBatch
 from recado.http.routes.message_models import CreateMessage
 from recado.http.routes.phones import phone_at
 
@@ -22,10 +23,7 @@ def draft_of(call: Call) -> MessageDraft:
         raise missing_scope(FORCE)
     if body.to is None and body.contact_id is None:
         raise Problem("RECIPIENT_MISSING", "A message needs `to` or `contactId`.")
-    if wrong := _misfits(body):
-        raise validation_error(wrong)
-    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
-        raise validation_error(wrong, code="METADATA_INVALID")
+    refuse_misfits(body)
     principal, key = call.principal, call.idempotency
     return MessageDraft(
         organization_id=principal.organization_id,
@@ -50,11 +48,18 @@ def draft_of(call: Call) -> MessageDraft:
     )
 
 
-def _misfits(body: CreateMessage) -> list[FieldError]:
-    """Fields that the channel or the type requires, or does not take."""
+def refuse_misfits(body: CreateMessage | CreateBatch) -> None:
+    """Raise `Problem` 422 for fields that the channel or the type requires, or does not take, and for odd metadata."""
+    if wrong := _misfits(body):
+        raise validation_error(wrong)
+    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
+        raise validation_error(wrong, code="METADATA_INVALID")
+
+
+def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
     wrong: list[FieldError] = []
     if body.channel == CHATAPP and body.number_id is None:
-        wrong.append(FieldError("/numberId", "REQUIRED", "A chat-app message names the number that sends it."))
+        wrong.append(FieldError("/numberId", "REQUIRED", "What the chat app sends names its number."))
     if body.type == TEMPLATE:
         if body.template_id is None:
             wrong.append(FieldError("/templateId", "REQUIRED", "A message of type template names its template."))

@@ -9,14 +9,27 @@ from pydantic_core import PydanticCustomError
 
 from recado.domain.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
 from recado.http.models import ApiModel, Timestamp
-from recado.http.paging import MessagePageQuery, Page
+from recado.http.paging import MessagePageQuery, Page, PeriodQuery
 from recado.http.routes.message_payloads import SHAPES, AnyPayload
 
 Channel = Literal["chatapp", "social", "sms", "email"]
 Direction = Literal["outbound", "inbound"]
 MessageType = Literal["text", "template", "media", "interactive"]
 
-_Id = Annotated[str, Field(min_length=1, max_length=64)]
+Id = Annotated[str, Field(min_length=1, max_length=64)]
+Variables = Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60)]
+Ttl = Annotated[int, Field(ge=int(MIN_TTL.total_seconds()), le=int(MAX_TTL.total_seconds()))]
+Metadata = Annotated[
+    Any,
+    Field(
+        json_schema_extra={
+            "type": ["object", "null"],
+            "maxProperties": 20,
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        }
+    ),
+]
+"""Checked by hand (`domain/metadata.py`): its faults have a code of their own."""
 
 
 def payload_of_type(value: Any, info: ValidationInfo) -> Any:
@@ -31,38 +44,32 @@ def payload_of_type(value: Any, info: ValidationInfo) -> Any:
     return SHAPES[kind].validator.validate_python(value)
 
 
+Payload = Annotated[
+    Any, PlainValidator(payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
+]
+
+
 class CreateMessage(ApiModel):
     """The body of POST /messages."""
 
     channel: Literal["chatapp", "social"] = "chatapp"
-    number_id: _Id | None = None
-    social_account_id: _Id | None = None
+    number_id: Id | None = None
+    social_account_id: Id | None = None
     to: Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])] = None
-    contact_id: _Id | None = None
+    contact_id: Id | None = None
     type: MessageType
-    template_id: _Id | None = None
-    template_vars: Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60)] | None = None
-    payload: Annotated[
-        Any, PlainValidator(payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
-    ] = None
+    template_id: Id | None = None
+    template_vars: Variables | None = None
+    payload: Payload = None
     priority: Priority = Priority.NORMAL
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
-    metadata: Annotated[
-        Any,
-        Field(
-            json_schema_extra={
-                "type": ["object", "null"],
-                "maxProperties": 20,
-                "additionalProperties": {"type": ["string", "number", "boolean"]},
-            }
-        ),
-    ] = None
+    metadata: Metadata = None
     scheduled_at: Timestamp | None = None
-    ttl_seconds: Annotated[int, Field(ge=int(MIN_TTL.total_seconds()), le=int(MAX_TTL.total_seconds()))] | None = None
+    ttl_seconds: Ttl | None = None
     force: bool = False
 
 
-class MessageQuery(MessagePageQuery):
+class MessageQuery(MessagePageQuery, PeriodQuery):
     """Filters of GET /messages. A period holds what was created in [from, to)."""
 
     status: MessageStatus | None = None
@@ -73,8 +80,6 @@ class MessageQuery(MessagePageQuery):
     sent_by_account_id: str | None = None
     channel: list[Channel] | None = None
     direction: Direction | None = None
-    from_: Annotated[Timestamp | None, Field(alias="from")] = None
-    to: Timestamp | None = None
 
 
 class Waiting(ApiModel):

@@ -8,11 +8,12 @@ from recado.actors.acceptance import Acceptance, Accepted
 from recado.domain.errors import Problem, conflict, not_found
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus
+from recado.domain.scopes import PII
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.paging import Cursors, envelope
 from recado.http.principal import ACCOUNT
-from recado.http.reply import Reply
+from recado.http.reply import REPLAYED, Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.message_draft import FORCE, draft_of
 from recado.http.routes.message_models import (
@@ -30,9 +31,7 @@ from recado.storage.moves import Effects
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
 
-PII: Final = "pii:full"
 LIST: Final = "listMessages"
-REPLAYED: Final = {"Idempotency-Replayed": "true"}
 
 _WAITING = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})
 
@@ -78,8 +77,6 @@ class MessageOperations:
 
     async def list(self, call: Call) -> Reply:
         query: MessageQuery = call.query
-        if query.from_ is not None and query.to is not None and query.from_ > query.to:
-            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
         after = self._cursors.read(call, LIST)
         page = await message_reads.list_page(
             self._database,

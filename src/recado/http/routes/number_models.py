@@ -7,6 +7,7 @@ from pydantic import Field
 
 from recado.domain.masking import mask_phone
 from recado.domain.number import PER_DAY_BOUNDS, PER_SECOND_BOUNDS, MessagingTier, NumberStatus, QualityRating
+from recado.domain.scopes import PII
 from recado.http.call import Call
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import Page, PageQuery
@@ -156,7 +157,7 @@ def number_reply(call: Call, number: Number, status: int = 200) -> Reply:
     """The number for this caller; an idempotency key keeps it unmasked and masks it again for whoever repeats."""
     return Reply(
         status,
-        number_view(number, full=call.can("pii:full")),
+        number_view(number, full=call.can(PII)),
         revision=number.revision,
         stored=number_view(number, full=True) if call.method == "POST" else None,
     )
@@ -164,6 +165,6 @@ def number_reply(call: Call, number: Number, status: int = 200) -> Reply:
 
 async def number_replay(call: Call, status: int, body: Any) -> Reply:
     """A kept number as this caller may see it (C6.2)."""
-    if not call.can("pii:full"):
+    if not call.can(PII):
         body = {**body, "displayPhone": mask_phone(body["displayPhone"])}
     return Reply(status, body)

@@ -13,7 +13,8 @@ from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.errors import not_found
 from recado.domain.ids import NUMBER, IdSource
 from recado.domain.number import NUMBER_MACHINE, NumberEvent
-from recado.http.audit import actor_of
+from recado.domain.scopes import PII
+from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.provider_failures import answered_with_502
 from recado.http.reply import Reply
@@ -30,7 +31,7 @@ from recado.http.routes.number_models import (
     number_view,
 )
 from recado.http.routes.phones import phone_at
-from recado.storage import audit, numbers
+from recado.storage import numbers
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import Number
 from recado.storage.postgres import Database
@@ -68,7 +69,7 @@ class NumberOperations:
             limit=query.limit,
             skip=query.skip,
         )
-        full = call.can("pii:full")
+        full = call.can(PII)
         return listed(page, lambda number: number_view(number, full=full))
 
     async def read(self, call: Call) -> Reply:
@@ -135,15 +136,7 @@ class NumberOperations:
                 raise not_found()
             call.check_revision(number.revision)
             await numbers.delete(connection, number, call.now)
-            await audit.write(
-                connection,
-                self._ids,
-                actor_of(call),
-                "number.delete",
-                organization_id=number.organization_id,
-                env=number.env,
-                target_id=number.id,
-            )
+            await record(connection, self._ids, call, "number.delete", number.id)
         self._tell(number)
         return Reply(204)
 

@@ -111,7 +111,7 @@ class OrganizationOperations:
                     organization_id=after.id,
                     env=None,
                     target_id=after.id,
-                    details={"fields": sorted(changes)},
+                    details={"fields": call.body.named()},
                 )
         if after is not before:
             self._changed(OrganizationChanged(after.id))

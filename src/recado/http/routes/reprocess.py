@@ -5,14 +5,14 @@ from recado.actors.acceptance_rules import Again
 from recado.actors.replacing import draft_again
 from recado.domain.errors import not_found
 from recado.domain.ids import MESSAGE
+from recado.domain.scopes import PII
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.models import ApiModel
-from recado.http.reply import NO_HEADERS, Reply
+from recado.http.reply import NO_HEADERS, REPLAYED, Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.message_models import CreatedMessage
 from recado.http.routes.message_view import created_view
-from recado.http.routes.messages import PII, REPLAYED
 from recado.storage import message_reads
 from recado.storage.message_reads import Message
 from recado.storage.postgres import Database

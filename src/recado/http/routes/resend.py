@@ -11,24 +11,22 @@ from recado.domain.errors import FieldError, validation_error
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
-from recado.http.reply import Reply
+from recado.http.reply import REPLAYED, Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.batch_view import batch_view, new_batch_view
-from recado.http.routes.bulk import REPLAYED
 from recado.http.routes.bulk_models import BatchOut
+from recado.http.routes.message_models import Id
 from recado.storage.resends import FailedFilter
 
 MOST_IDS: Final = 1_000
-
-_Id = Annotated[str, Field(min_length=1, max_length=64)]
 
 
 class ResendFilter(ApiModel):
     """Failed messages of a batch or a campaign. A period holds what was created in [from, to)."""
 
-    batch_id: _Id | None = None
-    campaign_id: _Id | None = None
-    number_id: _Id | None = None
+    batch_id: Id | None = None
+    campaign_id: Id | None = None
+    number_id: Id | None = None
     from_: Annotated[Timestamp | None, Field(alias="from")] = None
     to: Timestamp | None = None
 
@@ -36,9 +34,9 @@ class ResendFilter(ApiModel):
 class ResendMessages(ApiModel):
     """Either `messageIds` or `filter`. `numberId`: the number that sends them now, in place of their own."""
 
-    message_ids: Annotated[list[_Id], Field(min_length=1, max_length=MOST_IDS)] | None = None
+    message_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_IDS)] | None = None
     filter: ResendFilter | None = None
-    number_id: _Id | None = None
+    number_id: Id | None = None
     include_uncertain: bool = False
     dry_run: bool = False
 

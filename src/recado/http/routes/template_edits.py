@@ -8,11 +8,11 @@ from recado.domain.errors import Problem, conflict
 from recado.domain.ids import IdSource
 from recado.domain.template import CATEGORY_EDITABLE, TEMPLATE_MACHINE, TemplateEvent
 from recado.domain.template_content import submission_errors
-from recado.http.audit import actor_of
+from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.routes.template_models import stored_components, template_view
-from recado.storage import audit, numbers, templates
+from recado.storage import numbers, templates
 from recado.storage.numbers import Number
 from recado.storage.rows import Executor
 from recado.storage.templates import Template
@@ -53,16 +53,7 @@ async def submit(connection: Executor, template: Template, call: Call, ids: IdSo
     )
     if faults:
         raise Problem("TEMPLATE_RULES", f"The template breaks {len(faults)} rules of the provider.", errors=faults)
-    await audit.write(
-        connection,
-        ids,
-        actor_of(call),
-        "template.submit",
-        organization_id=template.organization_id,
-        env=template.env,
-        target_id=template.id,
-        details={"version": template.version},
-    )
+    await record(connection, ids, call, "template.submit", template.id, {"version": template.version})
     return await templates.save(connection, template, after, call.now)
 
 

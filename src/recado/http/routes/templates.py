@@ -11,7 +11,7 @@ from recado.channels.provider import ChatAppProvider, ProviderError
 from recado.domain.changes import OnChange
 from recado.domain.errors import Problem, not_found, reference_not_found
 from recado.domain.ids import TEMPLATE, IdSource
-from recado.http.audit import actor_of
+from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.provider_failures import answered_with_502
 from recado.http.reply import Reply
@@ -29,7 +29,7 @@ from recado.http.routes.template_models import (
     stored_components,
     template_view,
 )
-from recado.storage import audit, numbers, templates
+from recado.storage import numbers, templates
 from recado.storage.crypto import KeyRing
 from recado.storage.postgres import Connection, Database
 from recado.storage.templates import Template
@@ -129,15 +129,7 @@ class TemplateOperations:
             after = await templates.save(
                 connection, before, replace(without_step(before), deleted_at=call.now), call.now
             )
-            await audit.write(
-                connection,
-                self._ids,
-                actor_of(call),
-                "template.delete",
-                organization_id=after.organization_id,
-                env=after.env,
-                target_id=after.id,
-            )
+            await record(connection, self._ids, call, "template.delete", after.id)
         self._changed(change_of(after))
         return Reply(204)
 

@@ -3,9 +3,9 @@
 from typing import Any
 
 from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.errors import FieldError, Problem, not_found, validation_error
-from recado.domain.ids import LEDGER_ENTRY, TOP_UP, IdSource, lowest_id
-from recado.http.audit import actor_of
+from recado.domain.errors import FieldError, not_found, validation_error
+from recado.domain.ids import LEDGER_ENTRY, TOP_UP, IdSource
+from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.paging import Cursors, PageQuery
 from recado.http.reply import Reply
@@ -23,14 +23,12 @@ from recado.http.routes.wallet_models import (
     top_up_view,
     wallet_view,
 )
-from recado.storage import audit, ledger, top_ups
-from recado.storage.postgres import Connection, Database
+from recado.storage import ledger, top_ups
+from recado.storage.postgres import Database
 from recado.storage.top_ups import TopUp
 from recado.storage.webhooks import SubscriptionKey
 
 LEDGER = "listLedger"
-_BEFORE_ALL = LEDGER_ENTRY
-_AFTER_ALL = LEDGER_ENTRY + "~"
 
 
 class WalletOperations:
@@ -59,15 +57,14 @@ class WalletOperations:
                 connection, self._ids, principal.organization_id, principal.env, coins, call.now
             )
             if after is not before:
-                await self._record(connection, call, "wallet.update", after.id, {"lowBalanceThresholdCoins": coins})
+                details = {"lowBalanceThresholdCoins": coins}
+                await record(connection, self._ids, call, "wallet.update", after.id, details)
         self._announce(queued)
         return Reply(200, wallet_view(after))
 
     async def list_entries(self, call: Call) -> Reply:
         query: LedgerQuery = call.query
-        if query.from_ is not None and query.to is not None and query.from_ > query.to:
-            raise Problem("INVALID_PERIOD", "from lies after to.")
-        before = _AFTER_ALL if query.to is None else lowest_id(LEDGER_ENTRY, query.to)
+        first, before = query.ids(LEDGER_ENTRY)
         after_page = self._cursors.read(call, LEDGER)
         if after_page is not None:
             before = min(before, after_page[0])
@@ -75,7 +72,7 @@ class WalletOperations:
             self._database,
             call.principal.organization_id,
             call.principal.env,
-            first_id=_BEFORE_ALL if query.from_ is None else lowest_id(LEDGER_ENTRY, query.from_),
+            first_id=first,
             before_id=before,
             kind=query.kind,
             message_id=query.message_id,
@@ -99,7 +96,7 @@ class WalletOperations:
                 queued = credited.queued
             else:
                 made = await top_ups.create_pending(connection, self._ids, amount_cents=amount, **place)
-            await self._record(connection, call, "wallet.top_up", made.id, {"coins": made.coins})
+            await record(connection, self._ids, call, "wallet.top_up", made.id, {"coins": made.coins})
         self._announce(queued)
         return Reply(201, top_up_view(made))
 
@@ -123,20 +120,6 @@ class WalletOperations:
     def _announce(self, queued: tuple[SubscriptionKey, ...]) -> None:
         if queued:
             self._changed(DeliveriesQueued(queued))
-
-    async def _record(
-        self, connection: Connection, call: Call, action: str, target_id: str, details: dict[str, Any]
-    ) -> None:
-        await audit.write(
-            connection,
-            self._ids,
-            actor_of(call),
-            action,
-            organization_id=call.principal.organization_id,
-            env=call.principal.env,
-            target_id=target_id,
-            details=details,
-        )
 
 
 def _given(body: TopUpCreate, env: str) -> int:

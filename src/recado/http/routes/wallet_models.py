@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from recado.domain.top_up import LEAST_CENTS, MOST_CENTS, MOST_COINS
 from recado.domain.wallet import MOST_BALANCE
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
-from recado.http.paging import CursorPage, CursorQuery, Page
+from recado.http.paging import CursorPage, CursorQuery, Page, PeriodQuery
 from recado.storage.ledger import LedgerEntry, WalletRecord
 from recado.storage.top_ups import TopUp
 
@@ -36,12 +36,10 @@ class WalletOut(ApiModel):
     updated_at: Timestamp
 
 
-class LedgerQuery(CursorQuery):
+class LedgerQuery(CursorQuery, PeriodQuery):
     """Filters of the ledger; `from` is included, `to` is not."""
 
     kind: Kind | None = None
-    from_: Timestamp | None = Field(None, alias="from")
-    to: Timestamp | None = None
     message_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
 
 

@@ -11,13 +11,13 @@ from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
 from recado.domain.events import EVERY
 from recado.domain.ids import DELIVERY, WEBHOOK, IdSource
+from recado.domain.scopes import PII
 from recado.domain.webhook import SubscriptionStatus
-from recado.http.audit import actor_of
+from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.paging import Cursors
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
-from recado.http.routes.webhook_edits import PII
 from recado.http.routes.webhook_models import DeliveryQuery, WebhookReplay
 from recado.http.routes.webhook_views import (
     DeliveryDetail,
@@ -27,13 +27,14 @@ from recado.http.routes.webhook_views import (
     attempt_views,
     delivery_view,
 )
-from recado.storage import audit, deliveries, events, webhooks
+from recado.storage import deliveries, events, webhooks
 from recado.storage.crypto import KeyRing
 from recado.storage.deliveries import PENDING, Delivery
 from recado.storage.postgres import Connection, Database
 from recado.storage.webhooks import Subscription
 
 LIST = "listWebhookDeliveries"
+REPLAY = "webhook.replay"  # in the audit
 LONGEST_REPLAY = timedelta(days=7)
 
 
@@ -69,8 +70,6 @@ class DeliveryOperations:
 
     async def list(self, call: Call) -> Reply:
         query: DeliveryQuery = call.query
-        if query.from_ is not None and query.to is not None and query.from_ > query.to:
-            raise Problem("INVALID_PERIOD", "from lies after to.")
         operation = f"{LIST} {call.path['id']}"  # a cursor is good for its subscription only
         after_page = self._cursors.read(call, operation)
         rows = await deliveries.list_page(
@@ -110,7 +109,7 @@ class DeliveryOperations:
                 connection, self._ids, subscription, found.event_id, found.event, call.now
             )
             made = await deliveries.get(connection, subscription.key, delivery_id, call.now)
-            await self._record(connection, call, subscription, {"deliveryId": found.id})
+            await record(connection, self._ids, call, REPLAY, subscription.id, {"deliveryId": found.id})
         self._changed(DeliveriesQueued((subscription.key,)))
         if made is None:
             raise RuntimeError("the delivery that was just queued is not there")
@@ -134,7 +133,8 @@ class DeliveryOperations:
                 only_failed=body.only_failed,
                 now=call.now,
             )
-            await self._record(connection, call, subscription, {"queued": queued, "onlyFailed": body.only_failed})
+            details = {"queued": queued, "onlyFailed": body.only_failed}
+            await record(connection, self._ids, call, REPLAY, subscription.id, details)
         self._changed(DeliveriesQueued((subscription.key,)))
         return Reply(202, {"queued": queued})
 
@@ -144,23 +144,10 @@ class DeliveryOperations:
         subscription = await webhooks.get_locked(connection, found.organization_id, found.env, found.id)
         if subscription is None:
             raise not_found()
+        call.check_revision(subscription.revision)
         if subscription.status is SubscriptionStatus.REVOKED:
             raise conflict("INVALID_STATE", "The subscription is revoked.", status=subscription.status.value)
         return subscription
-
-    async def _record(
-        self, connection: Connection, call: Call, subscription: Subscription, details: dict[str, Any]
-    ) -> None:
-        await audit.write(
-            connection,
-            self._ids,
-            actor_of(call),
-            "webhook.replay",
-            organization_id=subscription.organization_id,
-            env=subscription.env,
-            target_id=subscription.id,
-            details=details,
-        )
 
 
 def _refuse_period(body: WebhookReplay, call: Call) -> None:
@@ -231,6 +218,7 @@ def webhook_delivery_routes(
             responses={202: ReplayOut},
             errors=(404, 409),
             idempotency=Idempotency.ACCEPTED,
+            matches=True,
             **of_one,
         ),
     )

@@ -7,14 +7,13 @@ from typing import Any
 import orjson
 
 from recado.domain.errors import FieldError, conflict, validation_error
+from recado.domain.scopes import PII
 from recado.domain.webhook import SubscriptionEvent, SubscriptionStatus
 from recado.http.call import Call
 from recado.http.operation import missing_scope
 from recado.http.routes.webhook_models import MASK, Header, masks
 from recado.storage.crypto import KeyRing
 from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
-
-PII = "pii:full"
 
 
 def sealed_headers(

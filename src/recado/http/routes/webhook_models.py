@@ -2,13 +2,12 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, WithJsonSchema, field_validator, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
-from recado.channels.webhook_signing import header_fault
+from recado.channels.webhook_signing import header_key, header_value
 from recado.domain.events import EVENT_NAMES, EVERY
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
-from recado.http.paging import CursorQuery, PageQuery
+from recado.http.paging import CursorQuery, PageQuery, PeriodQuery
 
 MASK = "********"
 MOST_HEADERS = 10
@@ -45,15 +44,8 @@ Description = Annotated[str, Field(max_length=200)]
 class Header(ApiModel):
     """A header sent with every delivery."""
 
-    key: Annotated[str, Field(min_length=1, max_length=64)]
-    value: Annotated[str, Field(max_length=1_024)]
-
-    @model_validator(mode="after")
-    def can_be_sent(self) -> "Header":
-        fault = header_fault(self.key, self.value)
-        if fault is not None:
-            raise PydanticCustomError("header", "{fault}", {"fault": fault})
-        return self
+    key: Annotated[str, Field(min_length=1, max_length=64), AfterValidator(header_key)]
+    value: Annotated[str, Field(max_length=1_024), AfterValidator(header_value)]
 
 
 def _each_once(headers: list[Header] | None) -> list[Header] | None:
@@ -136,13 +128,11 @@ class WebhookQuery(PageQuery):
     event: Annotated[Event | None, Field(description="Subscriptions that take this event.")] = None
 
 
-class DeliveryQuery(CursorQuery):
+class DeliveryQuery(CursorQuery, PeriodQuery):
     """Filters of deliveries; `from` is included, `to` is not."""
 
     status: Literal["pending", "delivered", "dropped"] | None = None
     event: Event | None = None
-    from_: Timestamp | None = Field(None, alias="from")
-    to: Timestamp | None = None
 
 
 def masks(key: str) -> bool:

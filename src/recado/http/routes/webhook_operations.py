@@ -11,12 +11,11 @@ from recado.domain.changes import DeliveriesQueued, OnChange, SubscriptionChange
 from recado.domain.errors import FieldError, not_found, validation_error
 from recado.domain.events import EVERY
 from recado.domain.ids import WEBHOOK, IdSource
-from recado.http.audit import actor_of
+from recado.http.audit import record, record_pii_grant
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.routes.lists import listed
 from recado.http.routes.webhook_edits import (
-    PII,
     deleted,
     edited,
     place_of,
@@ -26,13 +25,9 @@ from recado.http.routes.webhook_edits import (
     sealed_headers,
     sealed_secret,
 )
-from recado.http.routes.webhook_models import (
-    Retry,
-)
-from recado.http.routes.webhook_views import (
-    webhook_view,
-)
-from recado.storage import audit, webhooks
+from recado.http.routes.webhook_models import Retry
+from recado.http.routes.webhook_views import webhook_view
+from recado.storage import webhooks
 from recado.storage.crypto import KeyRing
 from recado.storage.postgres import Connection, Database
 from recado.storage.webhooks import Subscription
@@ -90,7 +85,7 @@ class WebhookOperations:
         await self._check_url(body.url, principal.env)
         secret, subscription_id = new_secret(self._random_bytes), self._ids.new(WEBHOOK)
         place = place_of(principal.organization_id, subscription_id)
-        retry = body.retry or Retry(max_attempts=8, backoff_seconds=30)
+        retry = body.retry or Retry()
         new = Subscription(
             organization_id=principal.organization_id,
             id=subscription_id,
@@ -108,8 +103,9 @@ class WebhookOperations:
         )
         async with self._database.transaction() as connection:
             made = await webhooks.insert(connection, new)
-            await self._record(connection, call, made, "webhook.create", {"events": list(made.events)})
-            await self._record_pii(connection, call, made, made.include_pii)
+            await record(connection, self._ids, call, "webhook.create", made.id, {"events": list(made.events)})
+            if made.include_pii:
+                await record_pii_grant(connection, self._ids, call, made.id)
         self._tell(made)
         return self._reply(made, 201, secret)
 
@@ -124,8 +120,9 @@ class WebhookOperations:
             refuse_without_pii(call, after.include_pii and (not before.include_pii or after.url != before.url))
             saved = await webhooks.save(connection, before, after, call.now)
             if saved is not before:
-                await self._record(connection, call, saved, "webhook.update", {"fields": sorted(call.body.changes())})
-                await self._record_pii(connection, call, saved, saved.include_pii and not before.include_pii)
+                await record(connection, self._ids, call, "webhook.update", saved.id, {"fields": call.body.named()})
+                if saved.include_pii and not before.include_pii:
+                    await record_pii_grant(connection, self._ids, call, saved.id)
         if saved is not before:
             self._tell(saved)
         return self._reply(saved)
@@ -137,7 +134,7 @@ class WebhookOperations:
             cipher = sealed_secret(secret, place_of(before.organization_id, before.id), self._keys)
             after = rotated(before, cipher, call.body.grace_hours, call)
             saved = await webhooks.save(connection, before, after, call.now)
-            await self._record(connection, call, saved, "webhook.rotate", {"graceHours": call.body.grace_hours})
+            await record(connection, self._ids, call, "webhook.rotate", saved.id, {"graceHours": call.body.grace_hours})
         self._tell(saved)
         return self._reply(saved, 200, secret)
 
@@ -147,12 +144,13 @@ class WebhookOperations:
             if before.deleted_at is not None:
                 return Reply(204)
             saved = await webhooks.save(connection, before, deleted(before, call), call.now)
-            await self._record(connection, call, saved, "webhook.delete", {})
+            await record(connection, self._ids, call, "webhook.delete", saved.id)
         self._tell(saved)
         return Reply(204)
 
     async def test(self, call: Call) -> Reply:
         subscription: Subscription = call.resource
+        call.check_revision(subscription.revision)
         refuse_deleted(subscription)
         first = subscription.events[0]
         event = call.body.event or (DEFAULT_TEST if first == EVERY else first)
@@ -199,22 +197,3 @@ class WebhookOperations:
         view = self._view(subscription)
         shown = view if secret is None else {**view, "secret": secret}
         return Reply(status, shown, revision=subscription.revision, stored=view)
-
-    async def _record(
-        self, connection: Connection, call: Call, subscription: Subscription, action: str, details: dict[str, Any]
-    ) -> None:
-        await audit.write(
-            connection,
-            self._ids,
-            actor_of(call),
-            action,
-            organization_id=subscription.organization_id,
-            env=subscription.env,
-            target_id=subscription.id,
-            details=details,
-        )
-
-    async def _record_pii(self, connection: Connection, call: Call, subscription: Subscription, granted: bool) -> None:
-        """As with keys: who lets phones out in the clear is found in the audit by one action (C24.5)."""
-        if granted:
-            await self._record(connection, call, subscription, "pii_full.grant", {"scope": PII})

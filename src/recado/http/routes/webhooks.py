@@ -128,6 +128,7 @@ def webhook_routes(
             responses={200: WebhookTested},
             errors=(404, 409),
             idempotency=Idempotency.ACCEPTED,
+            matches=True,
             **one,
         ),
     )

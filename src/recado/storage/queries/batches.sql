@@ -3,8 +3,8 @@
 -- name: make
 -- Batches with the first messages of each, or (`fresh` 0) the next messages of batches that exist: each with its place in
 -- the queue. A batch whose idempotency key is taken is left out; so is one that an earlier run of the same statement
--- committed. With $46 their prices are held, all of them, or the statement is refused (RC402): see messages.sql. Answers
--- the batches that this run left out: usually none.
+-- committed. With $46 the prices of their messages are held (holds.sql). Answers the batches that this run left out: usually
+-- none.
 with heads as materialized (
     select
         organization_id, env, id, fresh = 1 as fresh, name, channel, number_id, type, template_id, payload, class, campaign_id,
@@ -116,31 +116,10 @@ queued as (
     on conflict do nothing
     returning organization_id, env, coins
 ),
-needed as (
-    select organization_id, env, sum(coins)::bigint as coins
-    from queued
-    where coins > 0 and $46::boolean
-    group by 1, 2
-),
-locked as (
-    select w.id, n.coins
-    from needed n
-    join wallets w on w.organization_id = n.organization_id and w.env = n.env
-    order by w.id
-    for update of w
-),
-held as (
-    update wallets w
-    set held_coins = w.held_coins + l.coins
-    from locked l
-    where
-        w.id = l.id and w.balance_coins - w.held_coins - l.coins > 0
-        and (w.status <> 'ok' or w.balance_coins - w.held_coins - l.coins >= w.low_balance_threshold_coins)
-    returning w.id
-)
+{held}
 select h.id from heads h where (h.id in (select id from live)) is not true
 union all
-select null where case when (select count(*) from needed) <> (select count(*) from held) then refuse_holds() end;
+{refused};
 
 -- name: numbers_of
 -- The numbers that messages of a batch wait for.
@@ -276,7 +255,7 @@ update dispatch d
 set not_before = 'infinity', reason = 'owner_paused'
 where
     d.organization_id = $1
-    and d.id in (
+    and d.id = any(array(
         select q.id from dispatch q
         where
             q.organization_id = $1 and q.owner = $2 and q.owner <> 'single'
@@ -284,7 +263,7 @@ where
             and exists (select from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused')
         limit $3
         for update skip locked
-    )
+    ))
 returning d.id;
 
 -- name: withdraw
@@ -293,12 +272,12 @@ with withdrawn as (
     delete from dispatch d
     where
         d.organization_id = $1
-        and d.id in (
+        and d.id = any(array(
             select q.id from dispatch q
             where q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.claimed_epoch is null
             limit $3
             for update skip locked
-        )
+        ))
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
 ),
 moved as (

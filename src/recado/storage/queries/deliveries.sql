@@ -1,52 +1,15 @@
 -- Every row is found through its whole key (`lateral … offset 0`), whatever the planner believed of a table that was still
 -- empty: see dispatch.sql. `attempts >= 0` is true of every row: only queries that name it may use the index by due time.
 
--- name: due
--- The next deliveries of a subscription, oldest first, with what they tell. $5: those that are in hand already.
-with due as (
-    select id, event_id, event, attempts, replayed
-    from delivery_queue
-    where organization_id = $1 and subscription_id = $2 and due_at <= $3 and attempts >= 0
-    order by due_at, id
-    limit $4
-)
+-- name: telling
+-- Deliveries of `found`, in its order, with what they tell.
 select
     d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
     m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,
     m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
     m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
     case when e.type like '%.received' then m.payload end as payload
-from due d
-cross join lateral (
-    select env, type, channel, message_id, data, test from events where organization_id = $1 and id = d.event_id offset 0
-) e
-left join lateral (
-    select * from messages
-    where organization_id = $1 and env = e.env and channel = e.channel and id = e.message_id
-    offset 0
-) m on true
-where (d.id in (select known.id from unnest($5::text[]) as known (id))) is not true;
-
--- name: due_of
--- As `due`, of deliveries that are named: what was committed a moment ago is found without a walk through the queue, whose
--- index still holds everything that was delivered since the last vacuum.
-with due as (
-    select q.id, q.event_id, q.event, q.attempts
-    from unnest(unpack($4)) as g (id)
-    cross join lateral (
-        select id, event_id, event, attempts
-        from delivery_queue
-        where organization_id = $1 and subscription_id = $2 and id = g.id and due_at <= $3
-        offset 0
-    ) q
-)
-select
-    d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
-    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,
-    m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
-    m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
-    case when e.type like '%.received' then m.payload end as payload
-from due d
+from ({found}) d
 cross join lateral (
     select env, type, channel, message_id, data, test from events where organization_id = $1 and id = d.event_id offset 0
 ) e
@@ -55,6 +18,34 @@ left join lateral (
     where organization_id = $1 and env = e.env and channel = e.channel and id = e.message_id
     offset 0
 ) m on true;
+
+-- name: due
+-- The next deliveries of a subscription, oldest first. $5: those that are in hand already.
+select id, event_id, attempts
+from (
+    select id, event_id, attempts
+    from delivery_queue
+    where organization_id = $1 and subscription_id = $2 and due_at <= $3 and attempts >= 0
+    order by due_at, id
+    limit $4
+) next
+where (id in (select known.id from unnest($5::text[]) as known (id))) is not true
+
+-- name: due_of
+-- Deliveries that are named: what was committed a moment ago is found without a walk through the queue, whose index still
+-- holds everything that was delivered since the last vacuum.
+select q.id, q.event_id, q.attempts
+from unnest(unpack($4)) as g (id)
+cross join lateral (
+    select id, event_id, attempts
+    from delivery_queue
+    where organization_id = $1 and subscription_id = $2 and id = g.id and due_at <= $3
+    offset 0
+) q
+
+-- name: never_queued
+-- An event whose delivery is none of the queue's.
+select $2::text as event_id, null::text as id, 0 as attempts
 
 -- name: waiting
 -- The subscriptions that have something to do, found by skipping from one to the next.
@@ -203,26 +194,13 @@ select * from (
 order by id desc
 limit $7;
 
--- name: told
--- What a delivery of that event tells, in the columns of `due`.
-select
-    e.id as event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
-    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,
-    m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
-    m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
-    case when e.type like '%.received' then m.payload end as payload
-from events e
-left join messages m
-    on m.organization_id = e.organization_id and m.env = e.env and m.channel = e.channel and m.id = e.message_id
-where e.organization_id = $1 and e.id = $2;
-
 -- name: purge
 delete from deliveries
 where
     organization_id = $1 and subscription_id = $2
-    and id in (
+    and id = any(array(
         select id from deliveries
         where organization_id = $1 and subscription_id = $2 and id < $3
         order by id
         limit $4
-    );
+    ));

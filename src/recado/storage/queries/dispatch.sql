@@ -5,6 +5,8 @@
 -- rows of `dispatch` one by one through the key (`lateral … offset 0`) and then touches them by their place: no plan can scan
 -- the queue instead. A row that another changed at the same moment has a new place, and is left alone: claims and settlements
 -- answer the rows that they left, and settlements run once more for those.
+-- Lists are given in the order of their ids (`rows.py: in_order`), and rows are taken in that order: two statements that want
+-- the same ones, as a settlement and the reports of the same calls, do not wait for each other.
 -- A block that is chosen with `limit … for update skip locked` is chosen once, as an array or a materialized list: as a plain
 -- subquery it may be joined from inside, and is then chosen anew, and its rows locked again, for each row of the table.
 
@@ -496,11 +498,21 @@ order by d.expires_at
 limit $2;
 
 -- name: prolong
--- The time held does not count: these rows expire later than it was thought when they were stored.
+-- The time held does not count: these rows expire later than it was thought when they were stored. Waits for none that
+-- another is changing: it is found again at the next look.
+with given as (
+    select * from unnest($1::text[], $2::text[], $3::timestamptz[]) as g (organization_id, id, expires_at)
+),
+free as materialized (
+    select g.organization_id, g.id, g.expires_at
+    from given g
+    join dispatch d on d.organization_id = g.organization_id and d.id = g.id
+    for update of d skip locked
+)
 update dispatch d
-set expires_at = g.expires_at
-from unnest($1::text[], $2::text[], $3::timestamptz[]) as g (organization_id, id, expires_at)
-where d.organization_id = g.organization_id and d.id = g.id;
+set expires_at = f.expires_at
+from free f
+where d.organization_id = f.organization_id and d.id = f.id;
 
 -- name: crashed
 -- The row in hand when its actor failed; at the third time it is set aside.

@@ -69,4 +69,4 @@ limit $8;
 delete from events
 where
     organization_id = $1
-    and id in (select id from events where organization_id = $1 and id < $2 order by id limit $3);
+    and id = any(array(select id from events where organization_id = $1 and id < $2 order by id limit $3));

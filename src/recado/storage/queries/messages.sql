@@ -1,9 +1,8 @@
 -- name: accept
 -- One batch of new outbound messages. A row whose idempotency key is taken is left out; a row that an earlier run of the
 -- same batch committed is left alone, and queued no second time. With $24, the prices of the rows that this run stored are
--- held: all of them, or the statement is refused (RC402) and undone; so it is when a wallet would change its status, of
--- which an event would have to tell. Keys, rows and wallets are touched in this order, each in an order of its own, as
--- everywhere: no two transactions wait for each other. Answers the ids that this run left out: usually none.
+-- held (holds.sql). Keys, rows and wallets are touched in this order, each in an order of its own, as everywhere: no two
+-- transactions wait for each other. Answers the ids that this run left out: usually none.
 with given as (
     select
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force = 1 as force,
@@ -62,31 +61,10 @@ queued as (
     on conflict do nothing
     returning organization_id, env, coins
 ),
-needed as (
-    select organization_id, env, sum(coins)::bigint as coins
-    from queued
-    where coins > 0 and $24::boolean
-    group by 1, 2
-),
-locked as (
-    select w.id, n.coins
-    from needed n
-    join wallets w on w.organization_id = n.organization_id and w.env = n.env
-    order by w.id
-    for update of w
-),
-held as (
-    update wallets w
-    set held_coins = w.held_coins + l.coins, updated_at = (select max(accepted_at) from given)
-    from locked l
-    where
-        w.id = l.id and w.balance_coins - w.held_coins - l.coins > 0
-        and (w.status <> 'ok' or w.balance_coins - w.held_coins - l.coins >= w.low_balance_threshold_coins)
-    returning w.id
-)
+{held}
 select g.id from given g where (g.id in (select id from stored)) is not true
 union all
-select null where case when (select count(*) from needed) <> (select count(*) from held) then refuse_holds() end;
+{refused};
 
 -- name: known
 -- Which of these messages exist.

@@ -41,16 +41,24 @@ released as (
     where d.ctid = q.place
     returning d.id, d.claimed_at
 ),
+departures as materialized ( -- looked up in: a join would compare every report with every row that was released
+    select jsonb_object_agg(id, claimed_at) as moments from released
+),
+settled as materialized (
+    select s.*, (d.moments ->> s.id)::timestamptz as claimed_at -- null: it was not `sending`
+    from seen s
+    cross join departures d
+),
 moved as (
     update messages m
     set
         status = g.report,
-        sent_at = coalesce(m.sent_at, r.claimed_at, g.at),
+        sent_at = coalesce(m.sent_at, g.claimed_at, g.at),
         delivered_at = case
             when g.report in ('delivered', 'read')
-                then coalesce(m.delivered_at, greatest(g.at, m.sent_at, r.claimed_at)) -- some report whole seconds
+                then coalesce(m.delivered_at, greatest(g.at, m.sent_at, g.claimed_at)) -- some report whole seconds
         end,
-        read_at = case when g.report = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, r.claimed_at)) end,
+        read_at = case when g.report = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, g.claimed_at)) end,
         failed_at = case when g.report = 'failed' then g.at end,
         last_error = case when g.report = 'failed' then g.last_error end,
         provider_message_id = coalesce(m.provider_message_id, g.provider_message_id),
@@ -59,15 +67,14 @@ moved as (
             (select t.category from templates t where t.organization_id = m.organization_id and t.id = m.template_id)
         ),
         updated_at = $9
-    from seen g
-    left join released r on r.id = g.id
+    from settled g
     where
         m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and g.may_move and m.status = g.status
-        and (g.status <> all($10::text[]) or r.id is not null)
+        and (g.status <> all($10::text[]) or g.claimed_at is not null)
     returning
         m.organization_id, m.number_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
-        r.id is not null as was_sending
+        g.claimed_at is not null as was_sending
 ),
 known as (
     insert into provider_messages (organization_id, number_id, provider_message_id, message_id)
@@ -224,4 +231,5 @@ from unnest($1::bigint[], $2::text[]) as g (id, failure)
 where c.id = g.id;
 
 -- name: purge_callbacks
-delete from callbacks where received_at < $1;
+delete from callbacks
+where id = any(array(select id from callbacks where received_at < $1 order by received_at limit $2));

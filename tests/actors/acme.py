@@ -1,0 +1,54 @@
+"""What most tests of actors begin with: a database that several of them share, and an organization in it."""
+
+import asyncio
+import os
+from typing import Any
+
+import asyncpg
+
+from recado.domain.clock import Clock
+from recado.domain.ids import TEMPLATE, IdSource
+from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.storage import templates
+from recado.storage.numbers import Number
+from recado.storage.organizations import NewOrganization, create_organization
+from recado.storage.postgres import Database
+from recado.storage.templates import Template
+
+BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
+
+
+def shared_database(postgres: dict[str, Any], name: str) -> dict[str, Any]:
+    """The connect arguments of a database of that name, made now: making one costs more than a test."""
+
+    async def make() -> None:
+        connection = await asyncpg.connect(**postgres)
+        await connection.execute(f"create database {name} template recado_template")
+        await connection.close()
+
+    asyncio.run(make())
+    return {**postgres, "database": name}
+
+
+async def acme(database: Database, clock: Clock, ids: IdSource) -> NewOrganization:
+    """A new organization, with what each has from its start."""
+    async with database.transaction() as connection:
+        return await create_organization(connection, ids, name="Acme", now=clock.now(), random_bytes=os.urandom)
+
+
+async def add_template(database: Database, clock: Clock, ids: IdSource, number: Number, **changes: Any) -> Template:
+    """An approved utility template of a number, with one variable."""
+    fields: dict[str, Any] = {
+        "organization_id": number.organization_id,
+        "id": ids.new(TEMPLATE),
+        "env": number.env,
+        "number_id": number.id,
+        "name": "hello",
+        "language": Language.PT_BR,
+        "category": TemplateCategory.UTILITY,
+        "status": TemplateStatus.APPROVED,
+        "components": BODY,
+        "updated_at": clock.now(),
+    }
+    async with database.transaction() as connection:
+        return await templates.insert(connection, Template(**{**fields, **changes}))

@@ -1,0 +1,51 @@
+"""A number whose actor fails: what it had in hand, and what it had claimed (C14.5)."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recado.actors import number
+from recado.actors.number_messages import AskSituation
+from recado.channels.provider import Accepted
+from recado.domain.errors import Unavailable
+from recado.storage import dispatch
+
+if TYPE_CHECKING:
+    from tests.actors.number.conftest import Line
+
+
+async def test_what_was_claimed_goes_back_though_the_failure_cannot_be_counted(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await line.set_number(per_second=200)
+    ids = await line.queue(5)
+    judge, judged = number.verdict_of, []
+
+    def fail_at_the_third(row: Any, *rest: Any) -> Any:
+        judged.append(row.id)
+        if row.id == ids[2]:
+            raise RuntimeError("a fault of ours")
+        return judge(row, *rest)
+
+    async def away(*_: Any) -> None:
+        raise Unavailable
+
+    monkeypatch.setattr(number, "verdict_of", fail_at_the_third)
+    monkeypatch.setattr(dispatch, "crashed", away)
+    await line.goes_on(0.98)  # they are claimed 50 ms before their first token, which comes after a second
+    assert judged == ids[:3]
+    assert await line.counts() == {"queued": 5}
+    monkeypatch.undo()
+    await line.goes_on(60.0, step=0.1)
+    assert await line.counts() == {"sent": 5}
+    assert sorted(line.provider.sent) == sorted(ids)
+
+
+async def test_an_outcome_that_cannot_be_recorded_takes_no_place_for_good(line: "Line") -> None:
+    [bad, *others] = await line.queue(4)
+    line.provider.answer = lambda message: Accepted("no text\x00" if message.id == bad else f"provider-{message.id}")
+    await line.goes_on(2.0)
+    assert await line.counts() == {"sending": 1, "sent": len(others)}
+    situation = await line.registry.get_or_spawn(line.key, line.make).ask(AskSituation())
+    assert situation.in_flight == 0
+    assert line.provider.sent.count(bad) == 1

@@ -1,0 +1,79 @@
+"""Statements for many messages take their rows in one order: two that want the same ones do not deadlock (C15.4)."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
+from tests.waiting import until
+
+from recado.storage import dispatch, receipts, settlements
+from recado.storage.dispatch import CLAIMED, Held
+from recado.storage.postgres import Database
+from recado.storage.receipts import ReportRow
+from recado.storage.settlements import Departed, Failed, Returned, Uncertain
+
+Statement = Callable[[Database, int, list[str]], Awaitable[Any]]
+
+
+async def claim(db: Database, epoch: int, ids: list[str]) -> None:
+    await dispatch.claim(db, [of(each) for each in ids], epoch, NOW)
+
+
+async def hold(db: Database, epoch: int, ids: list[str]) -> None:
+    await dispatch.hold(db, [Held(ORGANIZATION, each, NOW, "rate") for each in ids])
+
+
+async def fail_in_the_queue(db: Database, epoch: int, ids: list[str]) -> None:
+    rows = [Failed(ORGANIZATION, "test", "chatapp", each, "expired: late", NOW, True) for each in ids]
+    await settlements.failed(db.hot, rows)
+
+
+async def depart(db: Database, epoch: int, ids: list[str]) -> None:
+    rows = [Departed(ORGANIZATION, "test", "chatapp", each, NUMBER, each, NOW, None, False, NOW) for each in ids]
+    await settlements.departed(db.hot, rows)
+
+
+async def fail(db: Database, epoch: int, ids: list[str]) -> None:
+    rows = [Failed(ORGANIZATION, "test", "chatapp", each, "provider_error: no", NOW, False) for each in ids]
+    await settlements.failed(db.hot, rows)
+
+
+async def give_back(db: Database, epoch: int, ids: list[str]) -> None:
+    rows = [Returned(ORGANIZATION, "test", "chatapp", each, NOW, "retry", None, False, NOW) for each in ids]
+    await settlements.returned(db, rows, epoch)
+
+
+async def leave_uncertain(db: Database, epoch: int, ids: list[str]) -> None:
+    await settlements.uncertain(db, [Uncertain(ORGANIZATION, each, NUMBER) for each in ids])
+
+
+async def report(db: Database, epoch: int, ids: list[str]) -> None:
+    rows = [ReportRow(ORGANIZATION, "test", "chatapp", each, "delivered", NOW, None, each) for each in ids]
+    await receipts.apply(db.hot, rows, NOW)
+
+
+QUEUED = (claim, hold, fail_in_the_queue)
+SENDING = (depart, fail, give_back, leave_uncertain, report)
+
+
+@pytest.mark.parametrize("statement", [*QUEUED, *SENDING])
+async def test_who_waits_for_the_first_of_its_rows_has_none_of_the_others(
+    database: Database, statement: Statement
+) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    first, second = sorted([await stored(database), await stored(database)])
+    if statement in SENDING:
+        assert await dispatch.claim(database, [of(first), of(second)], epoch, NOW) == [CLAIMED] * 2
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await connection.execute("select from dispatch where id = $1 for update", first)
+        running = asyncio.ensure_future(statement(database, epoch, [second, first]))
+        await until(it_waits, 10, "the statement waits for its first row")
+        free = await connection.fetch("select id from dispatch where id = $1 for update skip locked", second)
+        assert [row["id"] for row in free] == [second]
+    await running
