@@ -11,7 +11,19 @@ from rich.table import Table
 from bench.harness import Figure
 from bench.report import machine, page_lines, write_page
 
-ALL = ("accept", "end_to_end", "webhooks", "callbacks", "pacing", "memory", "idle", "audience", "storage", "actors")
+ALL = (
+    "accept",
+    "end_to_end",
+    "webhooks",
+    "callbacks",
+    "pacing",
+    "memory",
+    "idle",
+    "audience",
+    "imports",
+    "storage",
+    "actors",
+)
 
 
 def main(names: list[str]) -> int:

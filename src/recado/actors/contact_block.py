@@ -19,7 +19,7 @@ from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
 from recado.actors.contact_targets import Finder, Target, sifted, turn, without_bad
 from recado.domain.clock import Clock
 from recado.domain.consent import Changed, ConsentStatus, Refused, decide
-from recado.domain.contact import ContactSource
+from recado.domain.contact import ContactSource, tags_without
 from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.errors import Problem
@@ -50,10 +50,11 @@ class BlockWriter:
         self._consents = consents
         self._clock = clock
 
-    async def write(self, found: ContactImport, first_row: int, rows: Sequence[Row]) -> None:
+    async def write(self, found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
         """Write the rows of a block and the import's progress in one commit; nothing when that was done before.
 
-        Raises `Raced`.
+        Raises `Raced`. Who else has the external ids of rows that are matched by phone is looked up only when `wary`:
+        nobody has, as a rule, and otherwise the index says so.
         """
         outcomes: list[Outcome] = []
         try:
@@ -61,7 +62,7 @@ class BlockWriter:
                 if not await contact_imports.take_block(connection, found.key, first_row):
                     return
                 progress = Progress()
-                block = _Block(self, connection, found, progress, self._clock.now())
+                block = _Block(self, connection, found, progress, self._clock.now(), wary)
                 waiting = without_bad(rows, progress)
                 while waiting:
                     targets, waiting = turn(waiting, block.options.match_by)
@@ -78,7 +79,13 @@ class _Block:
     """One block in its transaction."""
 
     def __init__(
-        self, parts: BlockWriter, connection: Connection, found: ContactImport, progress: Progress, now: datetime
+        self,
+        parts: BlockWriter,
+        connection: Connection,
+        found: ContactImport,
+        progress: Progress,
+        now: datetime,
+        wary: bool,
     ) -> None:
         self.options = ImportOptions.load(found.options)
         self._ids, self._documents, self._consents = parts._ids, parts._documents, parts._consents
@@ -87,6 +94,7 @@ class _Block:
         self._import = found
         self._progress = progress
         self._now = now
+        self._wary = wary
         self._environment = (found.organization_id, found.env)
         self._members: list[str] = []
         self._by = Actor(found.actor_type, found.actor_id, ip=found.actor_ip)
@@ -94,7 +102,7 @@ class _Block:
     async def write(self, targets: Sequence[Target]) -> Outcome:
         """Write one turn: no two of the targets are the same contact."""
         finder = Finder(self._connection, self._import, self.options, self._progress)
-        targets = await finder.found(await finder.with_companies(targets))
+        targets = await finder.found(await finder.with_companies(targets), wary=self._wary)
         targets = await self._made(targets)
         targets = await with_groups(self._connection, self._environment, targets, self._progress)
         targets = await self._decided(targets)
@@ -152,8 +160,24 @@ class _Block:
         return made
 
     def _differing(self, before: Contact, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Without what would be encrypted anew though it is the same, and without nulls in place of attributes."""
-        given = dict(values)
+        """What the contact does not have yet. Nulls take the place of no attribute."""
+        given = {
+            name: value
+            for name, value in values.items()
+            if name == "attributes" or getattr(before, name, None) != value
+        }
+        has = before.attributes
+        new = {
+            key: value
+            for key, value in given.pop("attributes", {}).items()
+            if key not in has or (value is not None and not _is_same(has[key], value))
+        }
+        if new:
+            given["attributes"] = new
+        if "external_ids" in given and given["external_ids"].items() <= before.external_ids.items():
+            del given["external_ids"]
+        if "added_tags" in given and not tags_without(given["added_tags"], before.tags):
+            del given["added_tags"]
         for name, kept in (("cpf", before.cpf_index), ("cnpj", before.cnpj_index)):
             if name in given and kept is not None and kept == self._index(name, given[name]):
                 del given[name]
@@ -163,11 +187,6 @@ class _Block:
             )
             if known == given["birth_date"]:
                 del given["birth_date"]
-        attributes = given.get("attributes", {})
-        if None in attributes.values():
-            given["attributes"] = {
-                key: value for key, value in attributes.items() if value is not None or key not in before.attributes
-            }
         return given
 
     def _index(self, name: str, value: str) -> bytes:
@@ -218,7 +237,7 @@ class _Block:
 
     async def _save(self, known: Sequence[Target]) -> None:
         """Write those that differ; whoever was changed since they were read makes the block run again."""
-        differing = [each for each in known if each.contact != each.before or each.groups is not None]
+        differing = [each for each in known if each.contact is not each.before or each.groups is not None]
         for start in range(0, len(differing), PIECE):
             piece = differing[start : start + PIECE]
             written = await contact_updates.save_many(
@@ -230,6 +249,11 @@ class _Block:
             each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)
         self._progress.updated += len(differing)
         self._progress.unchanged += len(known) - len(differing)
+
+
+def _is_same(one: Any, other: Any) -> bool:
+    """Whether two values are the same in JSON, where 1 is not true."""
+    return bool(one == other) and isinstance(one, bool) == isinstance(other, bool)
 
 
 def _take(target: Target, decided: Changed | Refused | None) -> None:

@@ -212,7 +212,7 @@ class ContactImports:
     async def _write_block(self, found: ContactImport, batch: _Batch) -> None:
         for attempt in range(TRIES_AT_A_RACE):
             try:
-                await self._writer.write(found, batch.first_row, batch.rows)
+                await self._writer.write(found, batch.first_row, batch.rows, wary=attempt > 0)
                 return
             except Raced:
                 if attempt + 1 == TRIES_AT_A_RACE:

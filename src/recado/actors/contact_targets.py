@@ -114,13 +114,16 @@ class Finder:
 
         return sifted(targets, check, self._progress)
 
-    async def found(self, targets: Sequence[Target]) -> list[Target]:
-        """The targets with the contacts that they name; without those that the mode or another's id forbids."""
+    async def found(self, targets: Sequence[Target], *, wary: bool) -> list[Target]:
+        """The targets with the contacts that they name; without those that the mode or another's id forbids.
+
+        `wary`: also look who has the external ids when contacts are matched by phone.
+        """
         phones = [each.values["phone"] for each in targets if "phone" in each.values]
         external_ids = [each.values["external_id"] for each in targets if "external_id" in each.values]
         by_phone = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
         by_external_id: dict[str, Contact] = {}
-        if external_ids:
+        if external_ids and (wary or self._options.match_by is MatchBy.EXTERNAL_ID):
             found = await contacts.by_external_ids(self._connection, *self._environment, external_ids)
             by_external_id = {str(c.external_id): c for c in found}
         # Who has a phone or an external id once the targets before are written.
