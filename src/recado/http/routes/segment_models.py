@@ -62,7 +62,9 @@ Name = Annotated[
     str, Field(min_length=1, max_length=120, description="Unique, without regard to case and repeated spaces.")
 ]
 Description = Annotated[str, Field(max_length=500)]
-_GivenFilters = Annotated[Any, Field(json_schema_extra=_FILTERS, description="Conditions that must all hold.")]
+_GivenFilters = Annotated[
+    Any, Field(json_schema_extra={**_FILTERS, "type": ["array", "null"]}, description="Conditions that must all hold.")
+]
 _GivenTree = Annotated[
     Any, Field(json_schema_extra={**_TREE, "type": ["object", "null"]}, description="Takes precedence.")
 ]
@@ -93,7 +95,9 @@ class SegmentPatch(PatchModel):
 
     name: Name = unset()
     description: Description | None = None
-    filters: _GivenFilters = unset()
+    filters: Annotated[
+        Any, Field(json_schema_extra=_FILTERS, description="Alone, they take the place of the stored tree.")
+    ] = unset()
     filter_tree: _GivenTree = None
 
 
