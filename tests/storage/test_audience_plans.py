@@ -1,0 +1,177 @@
+"""What is asked of lists, segments and audiences takes an index, or is shared among processes (C7, C13, C15.5)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+
+from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
+from recado.storage import audiences, lists, segments
+from recado.storage.contact_reads import ContactFilter, page_query
+from recado.storage.lists import SQL
+from recado.storage.postgres import Database
+from recado.storage.rows import pack
+from recado.storage.segment_evaluation import AFTER_ALL_IDS
+from recado.storage.segment_query import query
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+ONE = ("org_7", "test")
+FILL = """
+insert into contacts (organization_id, env, id, phone, phone_hash, attributes, tags, tag_keys, source, external_id,
+        opt_in_status, search, updated_at)
+    select case when i % 10 = 0 then 'org_7' else 'org_' || i % 50 end, 'test', 'cnt_' || lpad(i::text, 21, '0'),
+        '+' || 4900000000 + i, sha256(i::text::bytea), '{"city": "x", "age": 7}', '{}',
+        case when i % 100 = 0 then array['vip'] else '{}' end, 'api', 'x' || i, 'unknown', '', now()
+    from generate_series(1, 20000) i;
+insert into static_lists (organization_id, env, id, name, name_key, size, updated_at)
+    select 'org_' || i % 50, 'test', 'lst_' || i, 'n', 'n' || i, 1, now() from generate_series(1, 2000) i;
+insert into static_list_members
+    select 'org_7', 'lst_' || i % 100, 'cnt_' || lpad((10 * (i / 10))::text, 21, '0'), now()
+    from generate_series(1, 20000) i
+    on conflict do nothing;
+insert into segments (organization_id, env, id, name, name_key, filters, size, due_at, updated_at)
+    select 'org_' || i % 50, 'test', 'seg_' || i, 'n', 'n' || i, '[]', 1, now() + i * interval '1 minute', now()
+    from generate_series(1, 2000) i;
+insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, skipped,
+        skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)
+    select 'org_' || i % 50, 'test', 'btc_' || i, 'chatapp', 'num_1', 'text', 2, 'building', 1, 0, '{}', '[]', 1, 0, 1,
+        true, now()
+    from generate_series(1, 2000) i;
+insert into batch_audiences (organization_id, batch_id, list_id, after_id, before_id)
+    select organization_id, id, 'lst_7', '', 'cnt_~' from batches;
+insert into totals (organization_id, env, kind, key) select organization_id, env, 'batch', id from batches;
+analyze contacts, static_lists, static_list_members, segments, batches, batch_audiences, totals;
+"""
+
+
+@pytest.fixture
+async def filled(database: Database) -> Database:
+    await database.execute(FILL)
+    return database
+
+
+def nodes(plan: Any) -> list[Any]:
+    """Every node of a plan."""
+    return [plan, *(each for child in plan.get("Plans", []) for each in nodes(child))]
+
+
+async def plan_of(executor: Any, sql: str, arguments: Any) -> list[Any]:
+    (plan,) = orjson.loads(await executor.fetchval(f"explain (format json) {sql}", *arguments))
+    return nodes(plan["Plan"])
+
+
+def whole_tables(found: list[Any]) -> list[str]:
+    return [node["Relation Name"] for node in found if node["Node Type"] == "Seq Scan"]
+
+
+async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database) -> None:
+    ids = [f"cnt_{n:021}" for n in range(10, 5_000, 10)]
+    phones = [f"+{4_900_000_000 + n}" for n in range(10, 5_000, 10)]
+    named = (*ONE, pack(ids), pack(phones), ["x10"], "lst_7", NOW, 100)
+    asked: list[tuple[str, tuple[Any, ...]]] = [
+        (lists.SQL.by_id, (*ONE, "lst_7")),
+        (lists.SQL.page, (*ONE, None, 50, 0)),
+        (lists.SQL.named, (*ONE, "n7")),
+        (lists.SQL.delete, (*ONE, "lst_7")),
+        (lists.SQL.leave, (*ONE, ["lst_7"], ids)),
+        (lists.SQL.lock_all, ONE),
+        (segments.SQL.by_id, (*ONE, "seg_7")),
+        (segments.SQL.page, (*ONE, None, 50, 0)),
+        (segments.SQL.note_size, (*ONE, "seg_7", 1, 1, NOW, NOW)),
+        (audiences.SQL.of_batch, (*ONE, "btc_7")),
+        (audiences.SQL.rolled, (*ONE, "btc_7", NOW, 1, True, "running", "failed", 7)),
+        (audiences.SQL.refusals, (*ONE, ids, None)),
+    ]
+    for change in ("add", "replace", "remove"):
+        asked.append(("\n".join((SQL.resolved, getattr(SQL, change), SQL.outcome)), named))
+    for sql, arguments in asked:
+        batched = arguments is named or sql in (audiences.SQL.of_batch, audiences.SQL.rolled, audiences.SQL.refusals)
+        found = await plan_of(filled.hot if batched else filled, sql, arguments)
+        assert whole_tables(found) in ([], ["organizations"], ["templates"]), sql  # those two are empty here
+
+
+async def test_a_membership_call_probes_its_indexes_by_the_whole_key(filled: Database) -> None:
+    sql = "\n".join((SQL.resolved, SQL.remove, SQL.outcome))
+    found = await plan_of(filled.hot, sql, (*ONE, "", "", ["x10"], "lst_7", NOW, 100))
+    conditions = {
+        (node["Index Name"], column)
+        for node in found
+        for column in ("contact_id", "phone", "external_id", "(id")
+        if column in node.get("Index Cond", "")
+    }
+    assert {
+        ("contacts_pkey", "(id"),
+        ("contacts_phone", "phone"),
+        ("contacts_external_id", "external_id"),
+        ("static_list_members_pkey", "contact_id"),
+    } <= conditions
+
+
+async def test_a_page_of_a_list_begins_in_the_middle_of_its_index(filled: Database) -> None:
+    wanted = ContactFilter(organization_id=ONE[0], env=ONE[1], list_id="lst_7")
+    sql, arguments = page_query(wanted, limit=50, after=(None, f"cnt_{500:021}"))
+    found = await plan_of(filled, sql, arguments)
+    assert whole_tables(found) == []
+    assert [node for node in found if node["Node Type"] == "Sort"] == []
+    (members,) = [node for node in found if node.get("Relation Name") == "static_list_members"]
+    assert "contact_id <" in members["Index Cond"]
+
+
+async def test_due_segments_are_found_by_their_index(filled: Database) -> None:
+    found = await plan_of(filled, segments.SQL.claim_due, (NOW, NOW, 10))
+    assert "segments_due" in {node.get("Index Name") for node in found}
+    assert whole_tables(found) == []
+
+
+def condition(field: Field, operator: Operator, value: Any, key: str | None = None) -> Leaf:
+    return Leaf(field, operator, value, key)
+
+
+EVERYTHING = Or(
+    (
+        condition(Field.TAG, Operator.IN, ("vip", "x")),
+        Not(condition(Field.ATTRIBUTE, Operator.IN, ("a", 1, True), "city")),
+        condition(Field.ATTRIBUTE, Operator.CONTAINS, "x", "city"),
+        condition(Field.ATTRIBUTE, Operator.GT, 5, "age"),
+        condition(Field.ATTRIBUTE, Operator.LTE, "2026-01-01", "since"),
+        condition(Field.ATTRIBUTE, Operator.EXISTS, None, "age"),
+        condition(Field.OPT_IN, Operator.IS, "granted"),
+        condition(Field.LAST_INTERACTION, Operator.WITHIN_DAYS, 7),
+        condition(Field.CHANNEL, Operator.IN, ("sms", "email", "push")),
+    )
+)
+
+
+async def test_a_count_over_everybody_is_shared_among_processes(filled: Database) -> None:
+    sql, arguments = query(segments.SQL.count, *ONE, EVERYTHING, NOW)
+    async with filled.transaction() as connection:
+        # What makes sharing worth it at a million.
+        for setting in ("parallel_setup_cost = 0", "parallel_tuple_cost = 0", "min_parallel_table_scan_size = 0"):
+            await connection.execute(f"set local {setting}")
+        await connection.execute("set local enable_indexscan = off")
+        await connection.execute("set local enable_bitmapscan = off")
+        await connection.execute("set local enable_indexonlyscan = off")
+        found = await plan_of(connection, sql, arguments)
+    kinds = [node["Node Type"] for node in found]
+    assert "Gather" in kinds
+    assert not [node for node in found if node.get("Parent Relationship") in ("InitPlan", "SubPlan")]
+
+
+async def test_a_rare_tag_is_found_by_its_index(filled: Database) -> None:
+    tree = And((condition(Field.TAG, Operator.IS, "VIP"), condition(Field.OPT_IN, Operator.IS_NOT, "denied")))
+    for sql in (segments.SQL.count, audiences.SQL.of_segment):
+        more = {} if sql is segments.SQL.count else {"before_id": AFTER_ALL_IDS}
+        found = await plan_of(filled, *query(sql, *ONE, tree, NOW, **more))
+        assert "contacts_tags" in {node.get("Index Name") for node in found}
+
+
+@pytest.mark.parametrize("tree", [EVERYTHING, condition(Field.TAG, Operator.IS, "vip")])
+async def test_an_audience_is_read_along_the_key(filled: Database, tree: Node) -> None:
+    more = {"after_id": f"cnt_{500:021}", "before_id": AFTER_ALL_IDS, "limit": 5_000}
+    sql, arguments = query(audiences.SQL.next_of_segment, *ONE, tree, NOW, **more)
+    async with filled.transaction() as connection:
+        await connection.execute(audiences.SQL.along_the_key)
+        found = await plan_of(connection, sql, arguments)
+    assert [node["Index Name"] for node in found if "Index Name" in node] == ["contacts_pkey"]
+    assert "Sort" not in {node["Node Type"] for node in found}

@@ -1,0 +1,74 @@
+"""Evaluating filters leaves room for the rest: few at a time, each within its limit (C13.3)."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from tests.people import contact_id, insert_people
+from tests.waiting import until
+
+from recado.domain.errors import Unavailable
+from recado.domain.segment import Field, Leaf, Not, Operator
+from recado.storage import segment_evaluation
+from recado.storage.audiences import Audience
+from recado.storage.postgres import Database
+from recado.storage.segment_evaluation import AFTER_ALL_IDS, AT_ONCE, Evaluation
+
+NOW = datetime(2026, 6, 1, tzinfo=UTC)
+EVERYBODY = Not(Leaf(Field.TAG, Operator.IS, "nobody has it"))
+KEY = ("org_1", "test")
+
+
+async def waiting(db: Database) -> int:
+    """Statements of this database that wait for a lock."""
+    found: int = await db.fetchval(
+        "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    )
+    return found
+
+
+async def test_an_evaluation_that_takes_too_long_is_given_up(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_evaluation, "EVALUATION_LIMIT", 0.3)
+    evaluation = Evaluation(database)
+    async with database.transaction() as connection:
+        await connection.execute("lock table contacts in access exclusive mode")
+        for asked in (
+            evaluation.count(*KEY, EVERYBODY, NOW),
+            evaluation.preview(*KEY, EVERYBODY, NOW),
+            evaluation.contacts(*KEY, EVERYBODY, NOW, before_id=None, limit=1),
+        ):
+            with pytest.raises(Unavailable) as caught:
+                await asked
+            assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "60")
+    monkeypatch.undo()
+    assert await evaluation.count(*KEY, EVERYBODY, NOW) == 0  # its connection and its place are free again
+
+
+async def test_only_a_few_evaluations_run_at_a_time(database: Database) -> None:
+    await insert_people(database, *KEY, [{}] * 3)
+    evaluation = Evaluation(database)
+    async with database.transaction() as connection:
+        await connection.execute("lock table contacts in access exclusive mode")
+        counts = [asyncio.create_task(evaluation.count(*KEY, EVERYBODY, NOW)) for _ in range(AT_ONCE + 3)]
+
+        async def as_many_as_may() -> bool:
+            return await waiting(database) >= AT_ONCE
+
+        await until(as_many_as_may, 10, "evaluations wait for the table")
+        assert await waiting(database) == AT_ONCE
+    assert await asyncio.gather(*counts) == [3] * len(counts)
+
+
+async def test_an_audience_is_counted_by_region_and_read_in_order(database: Database) -> None:
+    await insert_people(database, *KEY, [{}, {"phone": "+5511987654321"}, {}, {}])
+    evaluation = Evaluation(database)
+    audience = Audience(before_id=contact_id(4), tree=EVERYBODY)
+    assert await evaluation.regions(*KEY, audience, NOW) == {"BR": 1, "INTL": 2}
+    first = await evaluation.next_of(*KEY, audience, NOW, after_id="", limit=2)
+    assert ([contact for contact, _ in first.people], first.ended) == ([contact_id(1), contact_id(2)], False)
+    rest = await evaluation.next_of(*KEY, audience, NOW, after_id=contact_id(2), limit=2)
+    assert ([contact for contact, _ in rest.people], rest.ended) == ([contact_id(3)], True)
+    nobody = Audience(before_id=AFTER_ALL_IDS, list_id="lst_0")
+    assert sum((await evaluation.regions(*KEY, nobody, NOW)).values()) == 0
