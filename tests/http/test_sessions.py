@@ -7,6 +7,7 @@ from structlog.testing import capture_logs
 from tests.http.people import person, session
 
 from recado.domain.scopes import ALL_SCOPES
+from recado.storage import passwords
 
 PASSWORD = "correct horse battery"
 HOUR = 3_600.0
@@ -147,6 +148,16 @@ async def test_a_right_password_forgets_the_failures_before_it(api: Any) -> None
         for _ in range(4):
             assert (await sign_in(api, "a wrong password")).status == 401
         assert (await sign_in(api)).status == 201
+
+
+async def test_an_attempt_that_found_no_turn_is_no_failure(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    await signer(api)
+    monkeypatch.setattr(passwords, "MOST_WAITING", 0)
+    for _ in range(6):
+        busy = await sign_in(api)
+        assert (busy.status, busy.code, busy.headers["Retry-After"]) == (503, "SERVICE_UNAVAILABLE", "5")
+    monkeypatch.undo()
+    assert (await sign_in(api)).status == 201
 
 
 async def test_signing_in_and_failing_to_is_in_the_audit_and_no_secret_is(api: Any) -> None:

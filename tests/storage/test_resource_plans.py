@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.storage import api_keys, idempotency, numbers, organizations, templates, usage
+from recado.storage import accounts, api_keys, idempotency, numbers, organizations, sessions, templates, usage
 from recado.storage.postgres import Database
 
 FILL = """
@@ -27,6 +27,12 @@ insert into templates (organization_id, id, env, number_id, name, language, cate
 insert into idempotency select 'org_' || i % 2000, 'test', sha256(i::text::bytea), '\\x00', now(), null, null, 201, null
     from generate_series(1, 20000) i;
 insert into number_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
+    from generate_series(1, 20000) i;
+insert into accounts (organization_id, id, name, email, email_key, role, extra_scopes, status, updated_at)
+    select 'org_' || i % 2000, 'acc_' || i, 'n', 'a' || i, 'a' || i, 'owner', '{}', 'active', now()
+    from generate_series(1, 20000) i;
+insert into sessions
+    select 'ses_' || i, 'org_' || i % 2000, 'acc_' || i, sha256(i::text::bytea), sha256((-i)::text::bytea), now(), now()
     from generate_series(1, 20000) i;
 insert into audit select 'org_' || i % 20, 'aud_' || i, 'test', 'key', 'k', 'a', null, null, null, '{}'
     from generate_series(1, 20000) i;
@@ -53,6 +59,8 @@ async def test_every_hot_look_up_takes_an_index(filled: Database) -> None:
     one = ("org_7", "test")
     hot: list[tuple[str, tuple[Any, ...]]] = [
         (api_keys.SQL.by_token_hash, (b"x" * 32,)),
+        (sessions.SQL.by_token_hash, (b"x" * 32,)),
+        (accounts.SQL.by_email, ("a7",)),
         (organizations.SQL.by_id, ("org_7",)),
         (numbers.SQL.by_id, (*one, "num_7")),
         (numbers.SQL.by_provider_id, ("test", "pn7")),

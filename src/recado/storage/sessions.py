@@ -96,6 +96,11 @@ async def settle_attempt(executor: Executor, email: str, now: datetime) -> None:
     await executor.execute(SQL.settle_attempt, _hashed(email), now)
 
 
+async def withdraw_attempt(executor: Executor, email: str) -> None:
+    """Count an attempt no more: the password was not looked at."""
+    await executor.execute(SQL.withdraw_attempt, _hashed(email))
+
+
 async def purge(executor: Executor, now: datetime) -> None:
     """Remove sessions that ended a day ago, and failures that count no more."""
     await executor.execute(SQL.purge, now - KEPT)

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from recado.domain.account import AccountStatus
+from recado.domain.errors import Unavailable
 from recado.domain.ids import IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
@@ -42,7 +43,11 @@ class SessionOperations:
         await sessions.begin_attempt(self._database, email, call.now)
         account = await accounts.by_email(self._database, email)
         active = account is not None and account.status is AccountStatus.ACTIVE
-        right = await self._passwords.check(password, account.password_hash if account and active else None)
+        try:
+            right = await self._passwords.check(password, account.password_hash if account and active else None)
+        except Unavailable:
+            await sessions.withdraw_attempt(self._database, email)
+            raise
         opened = await self._open(call, account) if account is not None and right else None
         if opened is None:
             await self._refused(call, email, account)

@@ -36,6 +36,9 @@ returning failures, last_at
 -- name: settle_attempt
 update login_attempts set last_at = greatest(last_at, $2) where email_hash = $1
 
+-- name: withdraw_attempt
+update login_attempts set failures = greatest(failures - 1, 0) where email_hash = $1
+
 -- name: forget_attempts
 delete from login_attempts where email_hash = $1
 
