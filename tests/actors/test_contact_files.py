@@ -1,0 +1,117 @@
+"""Files of contacts cut into blocks of rows, however they arrive piece by piece (C12.7)."""
+
+import io
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recado.actors import contact_document, contact_files
+from recado.actors.contact_document import DocumentFile
+from recado.actors.contact_files import Block, LineFile, TableFile, Unreadable, lines_of
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=8,
+)
+ROWS = st.lists(VALUES, max_size=6)
+
+
+class Slow(io.BytesIO):
+    """A file that gives few bytes at a time, whatever it is asked for."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        return super().read(5)
+
+
+def parsed(blocks: list[Block]) -> list[Any]:
+    return [orjson.loads(line) for block in blocks for line in lines_of(block.rows)]
+
+
+@given(ROWS, VALUES, st.sampled_from(["", " ", "\n\t "]), st.booleans())
+def test_a_document_gives_its_rows_wherever_its_pieces_end(rows: Any, other: Any, space: str, marked: bool) -> None:
+    listed = f"[{space}" + f"{space},{space}".join(orjson.dumps(row).decode() for row in rows) + f"{space}]"
+    members = [
+        f'"other":{space}{orjson.dumps(other).decode()}',
+        f'"contacts"{space}:{listed}',
+        '"options":{"tags":["a"]}',
+    ]
+    text = f"{space}{{" + f"{space},{space}".join(members) + f"{space}}}{space}"
+    file = DocumentFile(Slow(("\ufeff" if marked else "").encode() + text.encode()))
+    blocks = list(file)
+    assert parsed(blocks) == rows
+    assert sum(block.count for block in blocks) == len(rows)
+    assert file.options == {"tags": ["a"]}
+
+
+@given(ROWS, st.integers(0, 400))
+def test_a_document_that_is_cut_off_is_unreadable(rows: Any, cut: int) -> None:
+    whole = orjson.dumps({"contacts": rows})
+    part = whole[: cut % len(whole)]
+    with pytest.raises(Unreadable):
+        list(DocumentFile(Slow(part)))
+
+
+def test_what_is_read_of_a_document_does_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contact_document, "_PIECE", 4_096)
+    rows = [{"phone": f"+{n}"} for n in range(5_000)]
+    file = DocumentFile(io.BytesIO(orjson.dumps({"contacts": rows})))
+    longest = 0
+    found = []
+    for block in file:
+        found += parsed([block])
+        longest = max(longest, len(file._text))
+    assert found == rows
+    assert longest < 3 * 4_096
+
+
+@given(ROWS, st.sampled_from(["\n", "\r\n", "\n\n \n"]), st.booleans())
+def test_lines_give_their_rows(rows: Any, end: str, last_one_ends: bool) -> None:
+    text = end.join(orjson.dumps(row).decode() for row in rows) + (end if last_one_ends and rows else "")
+    assert parsed(list(LineFile(io.BytesIO(text.encode())))) == rows
+
+
+def test_a_line_that_is_too_long_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contact_files, "LONGEST_ROW", 10)
+    (block,) = LineFile(io.BytesIO(b"[1]\n" + b"x" * 35 + b"\n[2]\n" + b"y" * 11))
+    assert (block.count, lines_of(block.rows)) == (4, [b"[1]", b"", b"[2]", b""])
+
+
+CELLS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\0"), max_size=8)
+
+
+@given(st.lists(st.tuples(CELLS, CELLS), max_size=5), st.sampled_from([",", ";"]), st.booleans())
+def test_a_table_gives_its_cells_as_they_were_quoted(rows: Any, delimiter: str, marked: bool) -> None:
+    def line(cells: Any) -> str:
+        return delimiter.join('"' + cell.replace('"', '""') + '"' for cell in cells)
+
+    text = "\r\n".join([f"phone{delimiter}name", *map(line, rows)])
+    file = TableFile(io.BytesIO(("\ufeff" if marked else "").encode() + text.encode()))
+    assert file.columns == ("phone", "name")
+    assert [tuple(row) for block in file for row in orjson.loads(block.rows)] == rows
+
+
+def test_a_block_holds_a_thousand_rows_or_four_mebibytes() -> None:
+    short = list(LineFile(io.BytesIO(b"{}\n" * 2_500)))
+    assert [block.count for block in short] == [1_000, 1_000, 500]
+    long = list(LineFile(io.BytesIO((b'"' + b"x" * 1_000_000 + b'"\n') * 6)))
+    assert [block.count for block in long] == [5, 1]
+    cells = list(TableFile(io.BytesIO(b"phone\n" + (b"x" * 100_000 + b"\n") * 50)))
+    assert [block.count for block in cells] == [42, 8]
+
+
+@pytest.mark.parametrize("content", [b"phone\n1\n", b""])
+def test_the_file_stays_open_to_its_owner(content: bytes) -> None:
+    owner = io.BytesIO(content)
+    if content:
+        table = TableFile(owner)
+        list(table)
+        table.close()
+    else:
+        LineFile(owner).close()
+        DocumentFile(owner).close()
+    assert not owner.closed
