@@ -422,7 +422,7 @@ async def test_every_answer_is_observed(serve: Any, thing: Any) -> None:
         ({"access": Access.PUBLIC}, "no credential"),
         ({"idempotency": Idempotency.ACCEPTED}, "no POST"),
         ({"path_ids": {"id": "thg_"}}, "no parameter id"),
-        ({"body": Thing, "raw_body": True}, "both"),
+        ({"body": Thing, "raw_body": True}, "in one way"),
     ],
 )
 async def test_a_route_that_contradicts_itself_is_refused_at_start(
