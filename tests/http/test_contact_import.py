@@ -2,6 +2,7 @@
 
 import asyncio
 import gzip
+from collections.abc import AsyncIterator
 from typing import Any
 
 import orjson
@@ -206,6 +207,17 @@ async def test_a_file_of_50_mib_and_a_byte_is_refused(api: Any) -> None:
     assert [error["code"] for error in taken.body["errors"]] == ["TOO_LONG"]
 
 
+async def test_a_file_that_does_not_say_its_size_is_cut_off_at_the_limit(api: Any) -> None:
+    async def endless() -> AsyncIterator[bytes]:
+        while True:
+            yield b" " * 1_048_576
+
+    headers = {"Authorization": f"Bearer {api.token()}", "Content-Type": NDJSON}
+    async with api.session.post(f"{api.base}/contacts/import", data=endless(), headers=headers) as answer:
+        assert (answer.status, (await answer.json())["code"]) == (413, "BODY_TOO_LARGE")
+    assert await nothing_is_stored(api)
+
+
 async def test_a_file_of_one_row_too_many_is_refused(api: Any) -> None:
     answer = await hand_in(api, b"phone\n" + b"+\n" * 200_001, CSV)
     assert (answer.status, answer.code, answer.body["meta"]) == (422, "IMPORT_INVALID", {"limit": 200_000})
@@ -270,6 +282,12 @@ async def test_an_update_merges_and_clears_nothing(api: Any) -> None:
     assert found["tags"] == ["A", "B"]
     assert found["externalIds"] == {"integration_a": "1", "integration_b": "2"}
     assert "birthDateCipher" in found
+
+
+async def test_one_is_another_value_than_true(api: Any) -> None:
+    await imported(api, [{"phone": phone(1), "attributes": {"a": 1, "b": "x"}}])
+    assert counts(await imported(api, [{"phone": phone(1), "attributes": {"a": True}}])) == {"updated": 1}
+    assert (await contact(api))["attributes"] == {"a": True, "b": "x"}
 
 
 async def test_both_spellings_of_a_phone_are_one_contact_and_the_later_row_wins(api: Any) -> None:

@@ -1,0 +1,129 @@
+"""The worker of imports: what cannot be written keeps nobody waiting, and what is through is forgotten (C12.7)."""
+
+import asyncio
+import io
+import random
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from recado.actors.consents import Consents
+from recado.actors.consequences import Consequences
+from recado.actors.contact_block import Raced
+from recado.actors.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
+from recado.actors.contact_rows import Row
+from recado.domain.contact_import import ImportFormat, ImportOptions
+from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
+from recado.engine.clock import SystemClock
+from recado.storage import contact_imports
+from recado.storage.audit import Actor
+from recado.storage.contact_imports import ContactImport
+from recado.storage.crypto import KeyRing
+from recado.storage.documents import Documents
+from recado.storage.postgres import Database
+
+CLOCK = SystemClock()
+IDS = IdSource(CLOCK, random.Random(3))
+MANY = 2_001  # rows: more than are written in the call
+
+
+@pytest.fixture
+def imports(database: Database) -> ContactImports:
+    """The service, not started: a test does its looks."""
+    documents = Documents(KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="), b"i" * 32)
+    consents = Consents(IDS, Consequences(), lambda _: None)
+    return ContactImports(database, ids=IDS, documents=documents, consents=consents, clock=CLOCK)
+
+
+async def accepted(imports: ContactImports, rows: int, *, first: int = 0) -> ContactImport:
+    lines = b"\n".join(b"+55119%08d" % serial for serial in range(first, first + rows))
+    draft = Draft(ORGANIZATION + "1" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_1"))
+    return await imports.accept(draft, io.BytesIO(b"phone\n" + lines), lambda _: ImportOptions())
+
+
+async def now(database: Database, found: ContactImport) -> ContactImport:
+    latest = await contact_imports.get(database, *found.key)
+    assert latest is not None
+    return latest
+
+
+async def test_an_import_that_cannot_be_written_fails_and_keeps_no_other_waiting(
+    database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = await accepted(imports, MANY)
+    good = await accepted(imports, MANY, first=MANY)
+    write = imports._writer.write
+
+    async def failing(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+        if found.id == broken.id and first_row > 1:
+            raise RuntimeError
+        await write(found, first_row, rows, wary=wary)
+
+    monkeypatch.setattr(imports._writer, "write", failing)
+    await imports.work()
+    assert (await now(database, good)).status == "completed"
+    assert (await now(database, broken)).status == "processing"
+    for _ in range(MOST_ATTEMPTS):
+        await imports.work()
+    found = await now(database, broken)
+    assert (found.status, found.processed, found.created) == ("failed", 1_000, 1_000)
+    assert found.finished_at is not None
+    assert await database.fetchval("select count(*) from contact_import_blocks") == 0
+
+
+async def test_a_block_that_was_raced_is_written_again(
+    database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = imports._writer.write
+    tries: list[bool] = []
+
+    async def raced(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+        tries.append(wary)
+        if len(tries) < 3:
+            raise Raced
+        await write(found, first_row, rows, wary=wary)
+
+    monkeypatch.setattr(imports._writer, "write", raced)
+    found = await accepted(imports, 3)
+    assert (found.status, found.created) == ("completed", 3)
+    assert tries == [False, True, True]
+
+
+async def test_two_workers_write_each_row_once(database: Database, imports: ContactImports) -> None:
+    found = await accepted(imports, MANY)
+    others: Any = [
+        ContactImports(
+            database,
+            ids=IDS,
+            documents=imports._writer._documents,
+            consents=imports._writer._consents,
+            clock=CLOCK,
+        )
+        for _ in range(2)
+    ]
+    await asyncio.gather(imports.work(), *(other.work() for other in others))
+    latest = await now(database, found)
+    assert (latest.status, latest.processed, latest.created, latest.failed) == ("completed", MANY, MANY, 0)
+    assert await database.fetchval("select count(*) from contacts") == MANY
+
+
+async def test_imports_are_kept_for_thirty_days(database: Database, imports: ContactImports) -> None:
+    done, open_one = await accepted(imports, 1), await accepted(imports, MANY)
+    at = CLOCK.now()
+    await contact_imports.purge(database, at + timedelta(days=29))
+    assert (await now(database, done)).status == "completed"
+    await contact_imports.purge(database, at + timedelta(days=31))
+    assert await contact_imports.get(database, *done.key) is None
+    assert (await now(database, open_one)).status == "processing"
+
+
+async def test_errors_are_those_of_the_first_rows(database: Database, imports: ContactImports) -> None:
+    draft = Draft(ORGANIZATION + "1" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.NDJSON, Actor("key", "key_1"))
+    await imports.accept(draft, io.BytesIO(b"1\n" * 2_500), lambda _: ImportOptions())
+    await imports.work()
+    found = await contact_imports.get(database, *draft.key)
+    assert found is not None
+    assert (found.status, found.failed) == ("completed", 2_500)
+    assert [error["row"] for error in found.errors] == list(range(1, 1_001))
