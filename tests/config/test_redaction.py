@@ -58,11 +58,41 @@ def test_no_phone_survives_in_any_surrounding(country: str, rest: int, around: s
 
 
 @pytest.mark.parametrize(
-    "name", ["token", "access_token", "Authorization", "apiKey", "cursor_key", "DATABASE_URL", "secret"]
+    "name",
+    [
+        "token",
+        "access_token",
+        "Authorization",
+        "apiKey",
+        "cursor_key",
+        "index_key",
+        "DATABASE_URL",
+        "secret",
+        "inviteToken",
+        "password_hash",
+        "cpf",
+        "cnpjCipher",
+        "birthDate",
+        "nascimento",
+    ],
 )
 def test_a_text_under_a_secret_looking_name_is_replaced_whole(name: str) -> None:
     assert redact("hunter2", name) == REDACTED
     assert redact({"outer": {name: "hunter2"}}) == {"outer": {name: REDACTED}}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("the token svci_0123456789ABCDEFGHIJ fails", "the token [token] fails"),
+        ("kept scrypt.15.8.1.c2FsdA.aGFzaA-_ so", "kept [password] so"),
+        ("of 529.982.247-25, or 52998224725", "of [document], or [phone]"),
+        ("of 12.ABC.345/01DE-35 and 11.222.333/0001-81.", "of [document] and [document]."),
+        ("at 10.0.0.1 in 0.123.456-78 ms", "at 10.0.0.1 in 0.123.456-78 ms"),
+    ],
+)
+def test_invitations_passwords_and_documents_are_replaced(text: str, shown: str) -> None:
+    assert redact_text(text) == shown
 
 
 def test_numbers_stay_whatever_they_are_called() -> None:

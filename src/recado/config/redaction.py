@@ -14,12 +14,16 @@ REDACTED = "[redacted]"
 
 _SECRET_NAME = re.compile(
     r"token|secret|password|passwd|authorization|cookie|credential|signature|cipher|api_?key|private_?key|"
-    r"encryption_?keys?|cursor_?key|database_?url|\bdsn\b",
+    r"encryption_?keys?|cursor_?key|index_?key|database_?url|\bdsn\b|cpf|cnpj|birth_?date|nascimento",
     re.IGNORECASE,
 )
 _PATTERNS = (
     # Credentials of ours, whole or cut short, and any bearer token.
     (re.compile(r"\bsvcs?_(?:live|test)_[0-9A-Za-z]*"), "[token]"),
+    (re.compile(r"\bsvci_[0-9A-Za-z]*"), "[token]"),
+    (re.compile(r"\bscrypt\.[\w.-]+"), "[password]"),
+    # A CPF or CNPJ in its mask; their bare digits are taken for a phone's.
+    (re.compile(r"\b\d{3}\.\d{3}\.\d{3}-\d{2}\b|\b\w{2}\.\w{3}\.\w{3}/\w{4}-\d{2}\b"), "[document]"),
     (re.compile(r"\bbearer\s+[^\s'\",]+", re.IGNORECASE), "Bearer [token]"),
     (re.compile(r"\b(token|secret|password|api_?key|signature|sig)=[^&\s'\"]+", re.IGNORECASE), r"\1=[redacted]"),
     # The user part of an address such as a database's.
