@@ -5,20 +5,20 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.actors.batches.conftest import BODY, PRICE, Workshop
+from tests.actors.acme import add_template
+from tests.actors.batches.conftest import PRICE, Workshop
 from tests.people import contact_id, insert_people, phone
 
 from recado.actors import batch_audience
 from recado.actors.batch_acceptance import ReplayedBatch
 from recado.domain.errors import Problem, Unavailable
-from recado.domain.ids import SEGMENT, TEMPLATE
+from recado.domain.ids import SEGMENT
 from recado.domain.phones import phone_hash, recipient_hash
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
-from recado.storage import lists, segments, templates
+from recado.domain.template import TemplateCategory
+from recado.storage import lists, segments, withdrawals
 from recado.storage.batches import Batch
 from recado.storage.lists import StaticList
 from recado.storage.segments import Segment
-from recado.storage.templates import Template
 
 
 @pytest.fixture(autouse=True)
@@ -57,23 +57,10 @@ async def a_segment(workshop: Workshop, tag: str) -> str:
 
 
 async def a_template(workshop: Workshop, category: TemplateCategory) -> str:
-    async with workshop.db.transaction() as connection:
-        made = await templates.insert(
-            connection,
-            Template(
-                organization_id=workshop.organization.id,
-                id=workshop.ids.new(TEMPLATE),
-                env="test",
-                number_id=workshop.number.id,
-                name=f"of {category}",
-                language=Language.PT_BR,
-                category=category,
-                status=TemplateStatus.APPROVED,
-                components=BODY,
-                updated_at=workshop.clock.now(),
-            ),
-        )
-    return made.id
+    added = await add_template(
+        workshop.db, workshop.clock, workshop.ids, workshop.number, name=f"of {category}", category=category
+    )
+    return added.id
 
 
 async def built(workshop: Workshop, **to: Any) -> Batch:
@@ -228,6 +215,19 @@ async def test_who_opts_out_or_is_deleted_while_the_batch_rests_is_left_out(work
     assert batch.skipped_reasons == {"CONTACT_OPTED_OUT": 1, "REFERENCE_NOT_FOUND": 1}
     assert (batch.requested, batch.accepted) == (3, 1)
     assert await reached(workshop) == [ids[2]]
+
+
+async def test_who_opts_out_after_the_making_gets_none_of_what_waits(workshop: Workshop) -> None:
+    list_id = await a_list(workshop, await people(workshop, [{}] * 2))
+    marketing = await built(
+        workshop, list_id=list_id, template_id=await a_template(workshop, TemplateCategory.MARKETING)
+    )
+    utility = await built(workshop, list_id=list_id)
+    refused = (workshop.organization.id, "test", recipient_hash(workshop.organization.id, phone(1)))
+    async with workshop.db.transaction() as connection:
+        assert len(await withdrawals.opted_out(connection, [refused], workshop.clock.now())) == 1
+    assert len(await workshop.queue(marketing)) == 1
+    assert len(await workshop.queue(utility)) == 2
 
 
 async def test_a_batch_whose_audience_may_not_be_sent_to_has_failed(workshop: Workshop) -> None:
