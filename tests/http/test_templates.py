@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.http.people import person, session
 
 from recado.channels.provider import ProviderError, ProviderTemplate, Submission, TemplateStatus
 from recado.domain.changes import TemplateChanged
@@ -47,12 +48,11 @@ async def live_number(api: Any) -> str:
 
 
 async def submitted_live(api: Any, **fields: Any) -> Any:
-    """A live template on its way to the provider; submission itself needs a session, so the row is set."""
+    """A live template on its way to the provider."""
     number_id = await live_number(api)
     template = (await api.post("/v2/templates", new(api, numberId=number_id, **fields), env="live")).body
-    await api.database.execute(
-        "update templates set status = 'submitted', next_step_at = $2 where id = $1", template["id"], api.clock.now()
-    )
+    answer = await api.post(f"/v2/templates/{template['id']}/submit", token=await session(api, env="live"))
+    assert answer.status == 202, answer.body
     return template
 
 
@@ -160,6 +160,23 @@ async def test_submission_needs_a_session(api: Any) -> None:
     template = await create(api)
     answer = await api.post(f"/v2/templates/{template['id']}/submit")
     assert (answer.status, answer.code) == (403, "SESSION_ONLY")
+    assert await status_of(api, template) == "draft"
+    account = await person(api, "operator")
+
+    handed_in = await api.post(f"/v2/templates/{template['id']}/submit", token=await session(api, account))
+
+    assert (handed_in.status, handed_in.body["status"]) == (202, "submitted")
+    (entry,) = (await api.get("/v2/audit?action=template.submit")).body["items"]
+    assert entry["actor"] == {"type": "account", "id": account.id}
+    again = await api.post(f"/v2/templates/{template['id']}/submit", token=await session(api, account))
+    assert (again.status, again.code) == (409, "INVALID_STATE")
+
+
+async def test_what_breaks_the_rules_is_not_handed_in(api: Any) -> None:
+    template = await create(api, name="Not Lower", components=[BODY, BODY])
+    refused = await api.post(f"/v2/templates/{template['id']}/submit", token=await session(api, "operator"))
+    assert (refused.status, refused.code) == (422, "TEMPLATE_RULES")
+    assert len(refused.body["errors"]) == 2
     assert await status_of(api, template) == "draft"
 
 
