@@ -13,13 +13,15 @@ OTHER = "+5511987654322"
 
 async def marketing(mail: Any, to: str = PHONE, contact_id: str | None = None) -> str:
     """A queued message that is subject to consent."""
+    await category(mail, "marketing")
     sent = await mail.send(to=to)
-    await mail.api.database.execute(
-        "update dispatch d set consent_hash = m.recipient_hash from messages m where m.id = $1 and d.id = m.id",
-        sent["id"],
-    )
+    await category(mail, "utility")
     await mail.api.database.execute("update messages set contact_id = $2 where id = $1", sent["id"], contact_id)
     return str(sent["id"])
+
+
+async def category(mail: Any, name: str) -> None:
+    await mail.api.database.execute("update templates set category = $2 where id = $1", mail.template.id, name)
 
 
 async def contact(mail: Any, **fields: Any) -> str:
@@ -133,3 +135,22 @@ async def test_messages_of_a_deleted_contact_are_not_sent_again(mail: Any) -> No
     assert (again.status, again.code) == (422, "RECIPIENT_MISSING")
     resent = await mail.api.post("/messages/resend", {"messageIds": [failed], "dryRun": True})
     assert resent.body["skipped"] == {"RECIPIENT_MISSING": 1}
+
+
+async def test_messages_of_a_batch_are_withdrawn_as_well(mail: Any) -> None:
+    await category(mail, "marketing")
+    shared = {name: value for name, value in mail.body().items() if name != "to"}
+    made = await mail.api.post("/messages/bulk", {**shared, "recipients": [{"to": PHONE}, {"to": OTHER}]})
+    assert made.status == 202, made.body
+    answer = await mail.api.post("/contacts/opt-out", {"phone": PHONE})
+    assert answer.body["messagesWithdrawn"] == 1
+    rows = await mail.api.database.fetch("select recipient, status from messages where batch_id = $1", made.body["id"])
+    assert dict(rows) == {PHONE: "failed", OTHER: "queued"}
+
+
+@pytest.mark.parametrize("name", ["utility", "authentication"])
+async def test_what_is_exempt_from_consent_still_leaves(mail: Any, name: str) -> None:
+    await category(mail, name)
+    sent = await mail.send()
+    assert (await mail.api.post("/contacts/opt-out", {"phone": PHONE})).body["messagesWithdrawn"] == 0
+    assert (await message(mail, sent["id"]))["status"] == "queued"

@@ -102,14 +102,20 @@ stored as (
 queued as (
     insert into dispatch (
         organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id, coins, price_kind, campaign_id
+        held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash
     )
     select
         h.organization_id, r.id, h.env, h.channel, coalesce(r.number_id, h.number_id), h.class, h.id, h.due_at,
         case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
         h.ttl_ms, h.due_at + h.ttl_ms * interval '1 millisecond',
         coalesce(r.held_base_ms, h.held_base_ms), false, coalesce(r.template_id, h.template_id), coalesce(r.coins, 0),
-        r.price_kind, coalesce(r.campaign_id, h.campaign_id)
+        r.price_kind, coalesce(r.campaign_id, h.campaign_id),
+        case (
+            select category from templates t
+            where t.organization_id = h.organization_id and t.id = coalesce(r.template_id, h.template_id)
+        )
+            when 'marketing' then r.recipient_hash
+        end -- C12.5.4
     from heads h
     join rows r on r.batch_id = h.id
     where (h.id in (select id from live)) is true

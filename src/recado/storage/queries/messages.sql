@@ -48,14 +48,17 @@ stored as (
 queued as (
     insert into dispatch (
         organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id, campaign_id, coins, price_kind
+        held_base_ms, force, template_id, campaign_id, coins, price_kind, consent_hash
     )
     select
         g.organization_id, g.id, g.env, g.channel, g.number_id, g.class, 'single', g.due_at,
         case when g.due_at > g.accepted_at then g.due_at end,
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
-        g.campaign_id, coalesce(g.coins, 0), g.price_kind
+        g.campaign_id, coalesce(g.coins, 0), g.price_kind,
+        case (select category from templates t where t.organization_id = g.organization_id and t.id = g.template_id)
+            when 'marketing' then g.recipient_hash
+        end -- C12.5.4
     from given g
     where (g.id in (select id from stored)) is true -- hashed: see dispatch.sql
     on conflict do nothing
