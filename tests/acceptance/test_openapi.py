@@ -49,7 +49,7 @@ def test_the_document_tells_what_each_route_asks_for(served: Served, served_docu
         headers = {given["name"] for given in described.get("parameters", ()) if given["in"] == "header"}
         assert [name for scheme in described["security"] for name in scheme] == schemes[route.access]
         assert described.get("x-required-scope") == route.scope
-        assert ("requestBody" in described) == (route.body is not None or route.raw_body)
+        assert ("requestBody" in described) == (route.body is not None or route.raw_body or bool(route.spooled))
         assert ("Idempotency-Key" in headers) == (route.idempotency is not Idempotency.NONE)
         changes = route.matches or (route.versioned and route.method != "GET" and not route.creates)
         assert ("If-Match" in headers) == changes
