@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.http.conftest import Api
+from tests.http.conftest import ADMIN_TOKEN, Api
 from tests.http.people import session
 
 from recado.domain.timestamps import format_timestamp
@@ -211,3 +211,10 @@ async def test_what_a_person_records_happens_now_and_from_where_they_are(api: Ap
     assert format_timestamp(before) <= opt_in["revokedAt"] <= format_timestamp(api.clock.now())
     (latest, _) = (await api.get(f"/contacts/{contact['id']}/consents")).body["items"]
     assert latest["dataInformada"] is False
+
+
+async def test_an_opt_out_is_taken_from_a_suspended_organization_too(api: Api) -> None:
+    path = f"/v2/admin/organizations/{api.organizations[0].organization.id}"
+    await api.patch(path, {"status": "suspended"}, token=ADMIN_TOKEN)
+    assert (await api.post("/contacts", {"phone": PHONE})).code == "ORGANIZATION_SUSPENDED"
+    assert (await api.post("/contacts/opt-out", {"phone": PHONE})).status == 200

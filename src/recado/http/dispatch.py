@@ -144,7 +144,7 @@ class Dispatcher:
             raise Problem("SESSION_ONLY", "This operation needs a dashboard session.")
         if operation.scope is not None and operation.scope not in principal.scopes:
             raise missing_scope(operation.scope)
-        if principal.suspended and operation.writes:
+        if principal.suspended and operation.writes and not operation.route.while_suspended:
             raise Problem("ORGANIZATION_SUSPENDED", "The organization is suspended: only reads are possible.")
 
     def _admit_without_key(self, operation: Operation, call: Call, at: float) -> None:

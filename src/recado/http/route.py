@@ -68,6 +68,7 @@ class Route:
     matches: bool = False  # If-Match alone: an action on a versioned resource that its answer does not show
     creates: bool = False  # there is no current version: any If-Match fails
     session_only: bool = False
+    while_suspended: bool = False  # a write that is taken from a suspended organization too
     documented: bool = True  # pages for people stay out of the OpenAPI document
     path_ids: Mapping[str, str] = field(default_factory=dict)  # parameter → id prefix; another form answers 404
     # Finds the path's resource before the body is looked at (C2.6) and leaves it in `call.resource`.

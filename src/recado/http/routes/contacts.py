@@ -90,6 +90,7 @@ def contact_routes(
             responses={200: OptedOutResult},
             errors=(404, 422),
             idempotency=Idempotency.ACCEPTED,
+            while_suspended=True,
             **write,
         ),
         Route(
