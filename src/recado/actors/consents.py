@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from recado.actors import contact_events
-from recado.domain.changes import DeliveriesQueued, OnChange
+from recado.domain.changes import Change, ConsentRefused, DeliveriesQueued, OnChange
 from recado.domain.consent import Changed
 from recado.domain.ids import IdSource
 from recado.storage import contact_consents, opt_outs, withdrawals
@@ -91,7 +91,12 @@ class Consents:
     async def withdraw(
         self, connection: Executor, recipients: Sequence[withdrawals.Recipient], now: datetime, outcome: Outcome
     ) -> None:
-        """Fail what is queued for these recipients and subject to consent, and release what it held (C12.5.3)."""
+        """Fail what is queued for these recipients and subject to consent, and release what it held (C12.5.3).
+
+        What is claimed already is stopped after the commit, before anybody is answered.
+        """
+        if recipients:
+            outcome.after.append(_hint(self._changed, ConsentRefused(tuple(recipients))))
         moved = await withdrawals.opted_out(connection, recipients, now)
         if moved:
             outcome.withdrawn += len(moved)
@@ -103,5 +108,5 @@ def address_of(contact: Contact) -> Address:
     return Address(contact.organization_id, contact.env, contact.phone, contact.email)
 
 
-def _hint(changed: OnChange, queued: DeliveriesQueued) -> Callable[[], None]:
-    return lambda: changed(queued)
+def _hint(changed: OnChange, change: Change) -> Callable[[], None]:
+    return lambda: changed(change)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from recado.actors.calls import Departure
+from recado.actors.consent_watch import subject_to_consent
 from recado.actors.desk import Desk
 from recado.actors.errands import Errands
 from recado.actors.number_messages import CameBack, NotClaimed
@@ -23,7 +24,7 @@ from recado.domain.errors import Unavailable
 from recado.domain.gates import Hold
 from recado.domain.message import WaitReason
 from recado.domain.pacing import Pacer
-from recado.storage.dispatch import CLAIMED
+from recado.storage.dispatch import CLAIMED, LOST
 from recado.storage.settlements import Returned
 from recado.storage.templates import Template
 
@@ -126,10 +127,13 @@ class Departures:
         """Begin to claim the row; False when the queue of claims is full."""
         if row.id in self._claiming:  # read once more while the answer is on its way, as when the database was away
             return True
+        watched = subject_to_consent(template)
         try:
-            answer = self._desk.sending.claim(row)
+            answer = self._desk.sending.claim(row, with_consent=watched)
         except Unavailable:
             return False
+        if watched:
+            self._desk.consents.begin(row)
         self._claiming[row.id] = answer
         answer.add_done_callback(partial(self._answered, row, template))
         return True
@@ -139,6 +143,8 @@ class Departures:
         verdict = None if answer.cancelled() or error is not None else answer.result()
         del self._claiming[row.id]
         if verdict != CLAIMED:
+            if subject_to_consent(template):
+                self._desk.consents.end(row)
             self._errands.tell(NotClaimed(row, verdict, error))
             return
         if row.force:
@@ -163,6 +169,9 @@ class Departures:
                     self._come_back(ready_at)
                     break
             del self._claimed[0]
+            if subject_to_consent(template) and self._desk.consents.end(row):
+                self._errands.begin(self._call_off(row))
+                continue
             self._pacer.take(now, forced=row.force)
             sent_at = self._desk.moments.at(now)
             self._rows.gone(row.id)
@@ -237,6 +246,9 @@ class Departures:
         if not self._claimed:
             return []
         rows = [row for row, _ in self._claimed]
+        for row, template in self._claimed:
+            if subject_to_consent(template):
+                self._desk.consents.end(row)
         self._claimed.clear()
         await asyncio.gather(*(self._put_back(row) for row in rows))
         return rows
@@ -250,6 +262,11 @@ class Departures:
             await asyncio.wait(self._claiming.values())
         await self.give_back()
         self._closed = True
+
+    async def _call_off(self, row: Row) -> None:
+        """Its recipient refused after it was claimed: back in the queue, its next claim fails it."""
+        await self._put_back(row)
+        self._errands.tell(NotClaimed(row, LOST))
 
     async def _put_back(self, row: Row) -> None:
         """sending → queued: the call never began."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from recado.actors.calls import Calls
+from recado.actors.consent_watch import ConsentWatch
 from recado.actors.number_view import NumberView, Records, read_view
 from recado.actors.ready_rows import Wanted
 from recado.actors.row import Row, row_from
@@ -32,6 +33,8 @@ class Desk:
 
     `opens_at`: monotonic moment before which nothing leaves: a second after this process became the owner (C14.5.5).
 
+    `consents`: what a refusal stops before its call.
+
     `starting`: actors that have not read their number yet.
     """
 
@@ -41,6 +44,7 @@ class Desk:
     moments: Moments
     opens_at: float
     starting: int = 0
+    consents: ConsentWatch = field(default_factory=ConsentWatch)
     _pacers: dict[str, Pacer] = field(default_factory=dict)
     _days: dict[str, DayUsage] = field(default_factory=dict)
     _pairs: dict[str, PairPacing] = field(default_factory=dict)

@@ -35,7 +35,7 @@ from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
 from recado.domain.message import FailureCode, WaitReason
 from recado.engine.actor import Actor
-from recado.storage.dispatch import WINDOW_CLOSED
+from recado.storage.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.numbers import NumberKey
 
 log = structlog.get_logger()
@@ -213,6 +213,8 @@ class NumberActor(Actor):
             self._view.take_back(row.recipient_hash)
         if failed.verdict == WINDOW_CLOSED:
             self._fail(row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
+        elif failed.verdict == OPTED_OUT:
+            self._fail(row, Fail(FailureCode.OPTED_OUT, "the contact opted out"))
         elif failed.verdict is not None:
             self._rows.forget(row)  # withdrawn, held or changed meanwhile: the table knows which
         else:

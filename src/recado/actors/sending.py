@@ -142,10 +142,14 @@ class Sending:
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
-    def claim(self, row: Row) -> "asyncio.Future[str]":
-        """queued → sending, committed before any call: `claimed`, `lost` or `window_closed`."""
+    def claim(self, row: Row, *, with_consent: bool) -> "asyncio.Future[str]":
+        """queued → sending, committed before any call: `claimed`, `lost`, `window_closed` or `opted_out`.
+
+        `with_consent`: only when its recipient has not refused (C12.5.4).
+        """
+        asks = (row.env, row.recipient) if with_consent else None
         return self._claims.put(
-            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._clock.now())
+            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._clock.now(), asks)
         )
 
     async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:

@@ -18,6 +18,7 @@ from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.desk import Desk
 from recado.actors.due_poller import DuePoller
+from recado.actors.inbound import Answer, InboundMessages
 from recado.actors.ledger_check import LedgerCheck
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
@@ -39,8 +40,10 @@ from recado.actors.webhooks import Webhooks
 from recado.channels.provider import ChatAppProvider
 from recado.domain.changes import (
     Change,
+    ConsentRefused,
     DeliveriesQueued,
     NumberChanged,
+    OnChange,
     OrganizationChanged,
     SubscriptionChanged,
     TemplateChanged,
@@ -89,10 +92,15 @@ class ActorSystem:
         callback_providers: Mapping[tuple[str, str], ChatAppProvider],
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
+        changed: OnChange,
+        answer: Answer,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
     ) -> None:
-        """`prices` None: nothing is billed (C25.2.4)."""
+        """`changed` hears of changes made here; `answer`, of people who opt out (C28.3).
+
+        `prices` None: nothing is billed (C25.2.4).
+        """
         self._records = records
         self._webhooks = webhooks
         db, clock = records.db, records.clock
@@ -100,7 +108,10 @@ class ActorSystem:
         totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
         wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
         self.consequences = Consequences(outbox, *wallets, totals, Campaigns())
-        self.receipts = Receipts(db, clock=clock, ids=ids, consequences=self.consequences)
+        inbound = InboundMessages(
+            organizations=records.organizations, clock=clock, ids=ids, changed=changed, answer=answer
+        )
+        self.receipts = Receipts(db, clock=clock, consequences=self.consequences, inbound=inbound)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
         self.sending = Sending(
             db,
@@ -214,6 +225,8 @@ class ActorSystem:
                 self.tell((organization_id, env, number_id), TemplateMoved(template_id))
             case SubscriptionChanged(organization_id, _, subscription_id):
                 self._webhooks.changed((organization_id, subscription_id))
+            case ConsentRefused(recipients):
+                self._desk.consents.refused(recipients)
             case DeliveriesQueued(subscriptions):
                 self._webhooks.queued(subscriptions)
             case OrganizationChanged(organization_id):

@@ -50,5 +50,22 @@ class DeliveriesQueued:
     subscriptions: tuple[tuple[str, str], ...]
 
 
-Change = OrganizationChanged | NumberChanged | TemplateChanged | SubscriptionChanged | DeliveriesQueued
+@dataclass(frozen=True, slots=True)
+class ConsentRefused:
+    """People opted out: nothing that is subject to consent may begin to leave for them any more (C12.5.3).
+
+    Each by organization, environment and `recipient_hash`.
+    """
+
+    recipients: tuple[tuple[str, str, int], ...]
+
+
+Change = (
+    OrganizationChanged
+    | NumberChanged
+    | TemplateChanged
+    | SubscriptionChanged
+    | DeliveriesQueued
+    | ConsentRefused
+)
 OnChange = Callable[[Change], None]

@@ -113,6 +113,22 @@ class Refused:
     error: FieldError
 
 
+OPTED_OUT: Final = "CONTACT_OPTED_OUT"
+CONSENT_REQUIRED: Final = "CONSENT_REQUIRED"
+
+
+def refusal_to_send(status: ConsentStatus | None, *, registered: bool, granted_only: bool) -> str | None:
+    """The code that forbids a send that is subject to consent; None when it may be sent (C12.5.5, C12.5.6).
+
+    `status` None: nobody is known with that recipient. `granted_only`: the organization asks for `granted`.
+    """
+    if registered or status is ConsentStatus.DENIED:
+        return OPTED_OUT
+    if granted_only and status is not ConsentStatus.GRANTED:
+        return CONSENT_REQUIRED
+    return None
+
+
 UNCHANGED: Final = None
 """`decide` answers this when the contact has the status already: no event, no later date."""
 

@@ -34,6 +34,7 @@ class Claim:
     recipient_hash: int
     free_form: bool
     at: datetime
+    asks: tuple[str, str] | None = None  # environment and phone of whose consent is asked for: null when nobody's
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Held:
     reason: str
 
 
-CLAIMED, LOST, WINDOW_CLOSED = "claimed", "lost", "window_closed"
+CLAIMED, LOST, WINDOW_CLOSED, OPTED_OUT = "claimed", "lost", "window_closed", "opted_out"
 
 
 async def take_epoch(db: Executor, now: datetime) -> int:
@@ -62,7 +63,11 @@ async def current_epoch(executor: Executor) -> int:
 
 
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
-    """queued → sending for the rows that are still to be had: `claimed`, `lost` or `window_closed` for each."""
+    """queued → sending for the rows that are still to be had.
+
+    `claimed`, `lost`, `window_closed` or `opted_out` for each.
+    """
+    asked = any(row.asks is not None for row in rows)
     ordered = sorted(rows, key=in_order)
     arguments = (
         pack([row.organization_id for row in ordered]),
@@ -71,9 +76,13 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         pack_numbers([int(row.free_form) for row in ordered]),
         pack_moments([row.at for row in ordered]),
     )
+    consent = (
+        [None if row.asks is None else row.asks[0] for row in rows] if asked else None,
+        [None if row.asks is None else row.asks[1] for row in rows] if asked else None,
+    )
     left = {
-        record["id"]: WINDOW_CLOSED if record["window_closed"] else LOST
-        for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE)
+        record["id"]: record["verdict"]
+        for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, *consent)
     }
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
 

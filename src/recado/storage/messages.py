@@ -57,6 +57,7 @@ class NewMessage:
     coins: int | None = None  # its price (C25.2); None: nothing is billed
     price_kind: str | None = None  # what it counts for when it is captured
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
+    contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
 
     @property
     def owner(self) -> str:
@@ -93,7 +94,7 @@ async def accept(
     With `hold` the prices of what is stored are held in the same statement, or HoldsRefused is raised; without it the
     caller holds them in the same transaction.
     """
-    left_out = {row["id"] for row in await store(executor, ACCEPT, *_columns(batch), hold, *_senders(batch))}
+    left_out = {row["id"] for row in await store(executor, ACCEPT, *_columns(batch), hold, *_senders(batch), _contacts(batch))}
     if not left_out:
         return [STORED] * len(batch)
     keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]
@@ -194,6 +195,12 @@ def _senders(batch: Sequence[NewMessage]) -> list[Any]:
         return [None, None]
     senders = [new.sent_by or (None, None) for new in batch]
     return [[account_id for account_id, _ in senders], [name for _, name in senders]]
+
+
+def _contacts(batch: Sequence[NewMessage]) -> list[str | None] | None:
+    """None where nobody names one."""
+    named = any(new.contact_id is not None for new in batch)
+    return [new.contact_id for new in batch] if named else None
 
 
 def _hex(value: bytes | None) -> str | None:

@@ -125,6 +125,8 @@ class AcceptedView:
             "updatedAt": self._at_text,
             "numberId": new.number_id,
         }
+        if new.contact_id is not None:
+            view["contactId"] = new.contact_id
         if new.campaign_id is not None:
             view["campaignId"] = new.campaign_id
         if new.template_id is not None:

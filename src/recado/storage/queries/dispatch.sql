@@ -105,14 +105,40 @@ limit $3;
 -- queued → sending, in one commit before any call begins. A row is lost to this claim when it was withdrawn, held or claimed
 -- meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
 -- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
+-- Whose message is subject to consent ($9 and $10: environment and phone) is asked for it in the same commit: contact and
+-- registry (C12.5.6). Others pay nothing for that; both are null when nobody is asked. `offset 0`: one look-up a row, whatever
+-- the planner thinks of the tables' sizes.
 -- Answers the rows that were not to be had: usually none.
 with owner as (
     select epoch from dispatchers where shard = 0 and epoch = $6
 ),
 given as (
-    select organization_id, id, recipient_hash, free_form = 1 as free_form, moment(at_us) as at
-    from unnest(unpack($1), unpack($2), unpack($3)::bigint[], unpack($4)::smallint[], unpack($5)::bigint[])
-        as g (organization_id, id, recipient_hash, free_form, at_us)
+    select organization_id, id, recipient_hash, free_form = 1 as free_form, moment(at_us) as at, env, phone
+    from unnest(
+        unpack($1), unpack($2), unpack($3)::bigint[], unpack($4)::smallint[], unpack($5)::bigint[], $9::text[], $10::text[]
+    ) as g (organization_id, id, recipient_hash, free_form, at_us, env, phone)
+),
+refused as materialized (
+    select g.id
+    from given g
+    where
+        g.phone is not null
+        and (
+            exists (
+                select from opt_outs o
+                where
+                    o.organization_id = g.organization_id and o.env = g.env and o.kind = 'phone'
+                    and o.hash = sha256(convert_to(g.organization_id || ':' || g.phone, 'UTF8'))
+                offset 0
+            )
+            or exists (
+                select from contacts c
+                where
+                    c.organization_id = g.organization_id and c.env = g.env and c.phone = g.phone
+                    and c.opt_in_status = 'denied'
+                offset 0
+            )
+        )
 ),
 taken as (
     update dispatch d
@@ -129,6 +155,7 @@ taken as (
         ) r
         where
             r.claimed_epoch is null and r.not_before is null
+            and (g.id in (select id from refused)) is not true
             and (
                 not g.free_form
                 or exists (
@@ -169,7 +196,12 @@ counted as (
 )
 select
     g.id,
-    g.free_form and d.id is not null and d.claimed_epoch is null and d.not_before is null as window_closed
+    case
+        when d.id is null or d.claimed_epoch is not null or d.not_before is not null then 'lost'
+        when g.free_form then 'window_closed'
+        when (g.id in (select id from refused)) is true then 'opted_out'
+        else 'lost'
+    end as verdict
 from given g
 left join lateral (
     select id, claimed_epoch, claimed_at, not_before

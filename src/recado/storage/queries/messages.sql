@@ -9,16 +9,16 @@ with given as (
         template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
-        sent_by_account_id, sent_by_name
+        sent_by_account_id, sent_by_name, contact_id
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
         unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], unpack($20),
-        unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[]
+        unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[]
     ) as g (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
-        coins, price_kind, sent_by_account_id, sent_by_name
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id
     )
 ),
 bound as (
@@ -34,12 +34,12 @@ stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at, price_coins, price_kind,
-        sent_by_account_id, sent_by_name
+        sent_by_account_id, sent_by_name, contact_id
     )
     select
         organization_id, env, channel, id, 'outbound', 'queued', type, number_id, recipient, recipient_hash, class, force,
         template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at,
-        coins, price_kind, sent_by_account_id, sent_by_name
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id
     from given
     where key_hash is null or id in (select message_id from bound)
     on conflict do nothing

@@ -1,0 +1,26 @@
+-- name: find
+-- Who is known with these recipients, each named by its contact or by its phone: the contact, and whether the registry has
+-- the phone. `offset 0`: one look-up a row, whatever the planner thinks of the tables' sizes.
+select
+    g.n, c.id, coalesce(c.phone, g.phone) as phone, c.opt_in_status,
+    exists (
+        select from opt_outs o
+        where
+            o.organization_id = g.organization_id and o.env = g.env and o.kind = 'phone'
+            and o.hash = sha256(convert_to(g.organization_id || ':' || coalesce(c.phone, g.phone), 'UTF8'))
+        offset 0
+    ) as registered
+from unnest($1::integer[], $2::text[], $3::text[], $4::text[], $5::text[]) as g (n, organization_id, env, contact_id, phone)
+left join lateral (
+    (
+        select id, phone, opt_in_status from contacts
+        where g.contact_id is not null and organization_id = g.organization_id and env = g.env and id = g.contact_id
+        offset 0
+    )
+    union all
+    (
+        select id, phone, opt_in_status from contacts
+        where g.contact_id is null and organization_id = g.organization_id and env = g.env and phone = g.phone
+        offset 0
+    )
+) c on true;
