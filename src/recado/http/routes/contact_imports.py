@@ -60,9 +60,9 @@ class ImportOptionsIn(ApiModel):
 
 
 class ImportDocument(ApiModel):
-    """Contacts in one JSON document. A row that is not valid fails alone, and `errors` says why."""
+    """Contacts in one JSON document. Whatever else stands in the list is a row that fails alone."""
 
-    contacts: list[ContactCreate]
+    contacts: list[ContactCreate | Any]
     options: ImportOptionsIn | None = None
 
 
