@@ -78,6 +78,22 @@ async def test_an_invitation_works_once(api: Any) -> None:
     assert (await accept(api, token)).code == "UNAUTHORIZED"
 
 
+async def test_an_invitation_accepted_while_it_is_taken_back_or_replaced_has_one_outcome(api: Any) -> None:
+    owner = await person(api)
+    for n in range(8):
+        token = await session(api, owner)
+        made = await invite(api, token, email=f"racing{n}@example.com")
+        path = f"/v2/accounts/{made['id']}"
+        other = api.delete(path, token=token) if n % 2 else api.post(f"{path}/invite", token=token)
+
+        accepted, answer = await asyncio.gather(accept(api, made["inviteToken"]), other)
+
+        assert accepted.status in (200, 401), accepted.body
+        assert answer.status in ((204,) if n % 2 else (200, 409)), answer.body
+        if not n % 2:
+            assert {accepted.status, answer.status} in ({200, 409}, {401, 200})
+
+
 async def test_an_invitation_holds_for_three_days(api: Any) -> None:
     owner = await person(api)
     late, early = [

@@ -102,11 +102,13 @@ async def accept(connection: Executor, token: str, *, password_hash: str, now: d
 
     To be run in a transaction.
     """
-    account_id = await connection.fetchval(SQL.take_invite, token_hash(token), now)
-    if account_id is None:
+    found = await invited(connection, token, now)
+    if found is None:
         return None
-    row = await connection.fetchrow(SQL.by_account_id_locked, account_id)
-    account = read(row)
+    # The account before its invitation, as everywhere: no two transactions wait for each other.
+    account = await get_locked(connection, found.organization_id, found.id)
+    if account is None or await connection.fetchval(SQL.take_invite, token_hash(token), now) is None:
+        return None
     status = ACCOUNT_MACHINE.move(account.status, AccountEvent.ACCEPT)
     return await save(connection, replace(account, status=status, password_hash=password_hash), now)
 

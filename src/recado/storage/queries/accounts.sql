@@ -11,9 +11,6 @@ select * from accounts where organization_id = $1 and id = $2
 -- name: by_id_locked
 select * from accounts where organization_id = $1 and id = $2 for update
 
--- name: by_account_id_locked
-select * from accounts where id = $1 for update
-
 -- name: by_email
 select * from accounts where email_key = $1
 

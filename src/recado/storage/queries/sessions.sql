@@ -15,18 +15,28 @@ where s.live_hash = $1 or s.test_hash = $1
 update sessions set ended_at = $2 where (live_hash = $1 or test_hash = $1) and ended_at is null returning account_id
 
 -- name: end_of_account
-update sessions set ended_at = $2 where account_id = $1 and ended_at is null
+-- Sessions are locked in the order of their ids here and in `touch`: no two transactions wait for each other.
+with locked as materialized (
+    select id from sessions where account_id = $1 and ended_at is null order by id for update
+)
+update sessions s set ended_at = $2 from locked l where s.id = l.id
 
 -- name: touch
-update sessions s set last_used_at = used.at
-from unnest($1::text[], $2::timestamptz[]) as used (id, at)
-where s.id = used.id and s.last_used_at < used.at
+with locked as materialized (
+    select s.id, used.at
+    from unnest($1::text[], $2::timestamptz[]) as used (id, at)
+    join sessions s on s.id = used.id
+    where s.last_used_at < used.at
+    order by s.id
+    for update of s
+)
+update sessions s set last_used_at = l.at from locked l where s.id = l.id
 
 -- name: purge
 delete from sessions where expires_at < $1
 
--- Counted before the password is looked at, so that guesses made at once are counted too; success forgets them.
 -- name: begin_attempt
+-- Counted before the password is looked at, so that guesses made at once are counted too; success forgets them.
 insert into login_attempts as l (email_hash, failures, last_at) values ($1, 1, $2)
 on conflict (email_hash) do update set
     failures = case when l.last_at <= $3 then 1 else least(l.failures + 1, $4 + 1) end,
