@@ -25,8 +25,8 @@ from recado.http.routes.callbacks import callback_routes
 from recado.http.routes.campaigns import CampaignOut, campaign_routes
 from recado.http.routes.companies import company_routes
 from recado.http.routes.company_models import CompanyOut
+from recado.http.routes.contact_answers import ContactDetail, ContactField, OptedOutResult, OwnedGroupOut
 from recado.http.routes.contact_imports import ImportOut, contact_import_routes
-from recado.http.routes.contact_models import ContactDetail, ContactField, OptedOutResult, OwnedGroupOut
 from recado.http.routes.contacts import contact_routes
 from recado.http.routes.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.message_models import MessageModel

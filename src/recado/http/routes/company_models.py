@@ -11,7 +11,7 @@ from recado.domain.errors import Problem
 from recado.domain.ids import ACCOUNT, CONTACT
 from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp, unset
 from recado.http.paging import MOST_SKIPPED, Page
-from recado.http.routes.contact_models import ContactOut
+from recado.http.routes.contact_answers import ContactOut
 from recado.storage.companies import Company, Counts
 
 MOST_LISTED = 100

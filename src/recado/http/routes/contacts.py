@@ -6,20 +6,16 @@ from recado.actors.contact_system import ContactSystem
 from recado.domain.ids import CONTACT, IdSource
 from recado.http.paging import Cursors
 from recado.http.route import Idempotency, Route
-from recado.http.routes.contact_models import (
+from recado.http.routes.contact_answers import (
     ConsentHistory,
-    ContactCreate,
     ContactDetail,
     ContactFields,
     ContactOut,
     ContactPage,
-    ContactPatch,
-    ContactQuery,
     DebtorGroupPage,
-    DebtorGroupQuery,
     OptedOutResult,
-    OptOut,
 )
+from recado.http.routes.contact_models import ContactCreate, ContactPatch, ContactQuery, DebtorGroupQuery, OptOut
 from recado.http.routes.contact_operations import LIST, ContactOperations
 from recado.http.routes.contact_records import ContactRecords
 from recado.storage.postgres import Database

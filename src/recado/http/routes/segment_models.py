@@ -17,7 +17,7 @@ from recado.domain.segment import (
 )
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import CursorPage, CursorQuery, Page, PageQuery
-from recado.http.routes.contact_models import ContactOut
+from recado.http.routes.contact_answers import ContactOut
 from recado.storage.segment_evaluation import Matches
 from recado.storage.segments import Segment
 
