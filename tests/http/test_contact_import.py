@@ -7,6 +7,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.http.people import session
 from tests.waiting import until
 
 JSON, NDJSON, CSV = "application/json", "application/x-ndjson", "text/csv"
@@ -464,6 +465,16 @@ async def test_every_change_of_a_consent_in_a_file_has_its_place_in_the_history(
     )
     history = (await api.get(f"/contacts/{found['id']}/consents")).body["items"]
     assert [entry["to"] for entry in history] == ["granted", "denied", "granted"]
+
+
+async def test_a_person_imports_consents_of_now_from_where_they_are(api: Any) -> None:
+    row = orjson.dumps(consent("granted", source="balcão", at="2026-01-01T00:00:00Z"))
+    headers = {"User-Agent": "a browser"}
+    answer = await hand_in(api, row, NDJSON, token=await session(api), headers=headers)
+    assert counts(answer.body) == {"created": 1}
+    given = (await contact(api))["optIn"]
+    assert (given["ip"], given["userAgent"], given["source"]) == ("127.0.0.1", "a browser", "balcão")
+    assert given["at"] >= answer.body["createdAt"]
 
 
 async def test_events_are_told_of_consents_always_and_of_births_when_asked_for(api: Any) -> None:
