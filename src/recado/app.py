@@ -12,6 +12,7 @@ from recado.actors.batch_acceptance import BatchAcceptance
 from recado.actors.contact_system import ContactSystem
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
+from recado.actors.opt_out_replies import OptOutReplies
 from recado.actors.payments import Payments
 from recado.actors.resend import Resends
 from recado.actors.segment_sizes import SegmentSizes
@@ -71,6 +72,7 @@ from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.migrate import pending
 from recado.storage.organizations import NewOrganization
 from recado.storage.partitions import ensure_partitions
+from recado.storage.recipients import Recipients
 
 OPEN_FILES = 65_536
 USES_WRITTEN_EVERY = 60.0  # seconds
@@ -129,6 +131,7 @@ class Application:
         db, ids, keys = installation.database, installation.ids, installation.key_ring
         directories = Directories(db, clock=clock)
         system: ActorSystem
+        replies: OptOutReplies
 
         def changed(change: Change) -> None:
             directories.forget(change)
@@ -138,13 +141,7 @@ class Application:
         review = TemplateReview(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=changed)
         sync = TemplateSync(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=changed)
         records = Records(
-            db,
-            directories.numbers,
-            directories.organizations,
-            directories.templates,
-            keys,
-            providers.get,
-            clock,
+            db, directories.numbers, directories.organizations, directories.templates, keys, providers.get, clock
         )
         callback_providers = {
             (CHATAPP, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
@@ -163,22 +160,27 @@ class Application:
             callback_providers=callback_providers,
             webhooks=webhooks,
             subscriptions=directories.subscriptions,
+            changed=changed,
+            answer=lambda opted_out: replies.send(opted_out),
             payments=payments,
             prices=prices,
         )
         windows = ChatWindows(db, clock=clock)
+        recipients = Recipients(db, clock=clock)
         acceptance = Acceptance(
             db,
             numbers=directories.numbers,
             organizations=directories.organizations,
             templates=directories.templates,
             windows=windows,
+            recipients=recipients,
             sending=system.sending,
             ids=ids,
             clock=clock,
             sends_in=providers,
             prices=prices,
         )
+        replies = OptOutReplies(acceptance, organizations=directories.organizations, clock=clock)
         batch_acceptance = BatchAcceptance(
             db,
             numbers=directories.numbers,
@@ -287,7 +289,7 @@ class Application:
         )
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, directories.flush_uses, clock)
         running.push_async_callback(directories.flush_uses)
-        for part in (uses, windows, system.root, batch_acceptance, people, sizes, server):
+        for part in (uses, windows, recipients, replies, system.root, batch_acceptance, people, sizes, server):
             running.push_async_callback(part.stop)
             await part.start()
 

@@ -67,6 +67,7 @@ class Outbox:
                 type=event,
                 channel=each.channel,
                 message_id=each.id,
+                data=each.told,
             )
             if found is not None:
                 emissions.append(found)

@@ -1,4 +1,4 @@
-"""What comes back for messages: reports move them on, inbound messages are stored and open the 24 h window (C28).
+"""What comes back for messages: reports move them on; inbound messages, which `inbound.py` takes in (C28).
 
 Every move is guarded, so that late, early and repeated reports are normal outcomes. A report on a message that is not
 known yet is parked and tried again for ten minutes (C29.5).
@@ -13,17 +13,17 @@ import orjson
 import structlog
 
 from recado.actors.consequences import Consequences
+from recado.actors.inbound import Came, InboundMessages
 from recado.channels.events import Inbound, Status, event_from_json, event_to_json
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
-from recado.domain.ids import MESSAGE, IdSource, is_id
-from recado.domain.message import FailureCode, MessageStatus, last_error
-from recado.domain.phones import canonical_phone, recipient_hash
+from recado.domain.ids import MESSAGE, is_id
+from recado.domain.message import FailureCode, last_error
 from recado.storage import receipts
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.numbers import Number
 from recado.storage.postgres import Connection, Database
-from recado.storage.receipts import InboundRow, ParkedRow, ReportRow
+from recado.storage.receipts import ParkedRow, ReportRow
 from recado.storage.rows import Executor
 
 log = structlog.get_logger()
@@ -48,24 +48,22 @@ class Report:
 class Receipts:
     """Applies what providers report, each time in a `transaction` of its own."""
 
-    def __init__(self, db: Database, *, clock: Clock, ids: IdSource, consequences: Consequences) -> None:
+    def __init__(self, db: Database, *, clock: Clock, consequences: Consequences, inbound: InboundMessages) -> None:
         self._db = db
         self._consequences = consequences
+        self._inbound = inbound
         self._uncommitted: dict[Executor, list[AfterCommit]] = {}
         self._clock = clock
-        self._ids = ids
 
     async def inbound(self, number: Number, event: Inbound) -> str:
         """Store one inbound message; its id, also when the provider had sent it before."""
-        row = self._inbound_row(number.organization_id, number.env, number.id, event)
-        if row is None:
+        came = self._inbound.read(number.organization_id, number.env, number.id, event)
+        if came is None:
             raise Problem("PHONE_INVALID", "The sender is not a phone number.")
         async with self.transaction() as connection:
-            new = await self._store(connection, [row])
-        if row.id in new:
-            return row.id
+            await self._follow(connection, await self._take_inbound(connection, [came]))
         known = await receipts.inbound_of(self._db, number.organization_id, number.id, event.provider_message_id)
-        return known or row.id
+        return known or came.row.id
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -81,12 +79,18 @@ class Receipts:
 
     async def take_in(self, executor: Executor, env: str, events: Sequence[Status | Inbound]) -> None:
         """Apply what a provider reported, in its order for each message, on a connection in a transaction."""
+        # Whoever changes a contact locks it before messages, and messages before wallets and totals: so do we.
+        came = await self._received(executor, env, [event for event in events if isinstance(event, Inbound)])
+        moved = await self._take_inbound(executor, came)
         reports = await self._find(executor, env, [event for event in events if isinstance(event, Status)])
-        await self.apply(executor, env, reports)
-        await self._store_inbound(executor, env, [event for event in events if isinstance(event, Inbound)])
+        await self._follow(executor, moved + await self._apply(executor, env, reports))
 
     async def apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> None:
         """Apply reports whose owner is known; park those whose message is not."""
+        # Once, after all rounds: a transaction locks its messages before wallets and totals, or two would deadlock.
+        await self._follow(executor, await self._apply(executor, env, reports))
+
+    async def _apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> list[Moved]:
         now = self._clock.now()
         unknown: list[Report] = []
         moved: list[Moved] = []
@@ -99,13 +103,12 @@ class Receipts:
             exist = await receipts.apply(executor, rows, now) if rows else {}
             moved += [move for moves in exist.values() for move in moves]
             unknown += [report for report in round_of_reports if report.message_id not in exist]
-        # Once, after all rounds: a transaction locks its messages before wallets and totals, or two would deadlock.
-        await self._follow(executor, moved)
         parked = [_parked(report, now) for report in unknown if report.give_up_at > now]
         if parked:
             await receipts.park(executor, parked)
         if len(parked) < len(unknown):
             log.info("reports_dropped", count=len(unknown) - len(parked))
+        return moved
 
     async def retry_parked(self) -> None:
         """Try parked reports again."""
@@ -161,55 +164,31 @@ class Receipts:
 
     # Inbound --------------------------------------------------------------------------------------------------------
 
-    async def _store_inbound(self, executor: Executor, env: str, events: Sequence[Inbound]) -> None:
+    async def _received(self, executor: Executor, env: str, events: Sequence[Inbound]) -> list[Came]:
+        """Those that a phone sent to a number that is known; the rest is dropped."""
         if not events:
-            return
+            return []
         owners = await receipts.owners_of_accounts(executor, env, sorted({event.account for event in events}))
-        rows = []
+        received = []
         for event in events:
             owner = owners.get(event.account)
-            row = None if owner is None else self._inbound_row(owner[0], env, owner[1], event)
-            if row is None:
+            came = None if owner is None else self._inbound.read(owner[0], env, owner[1], event)
+            if came is None:
                 log.info("inbound_dropped", known_number=owner is not None)
             else:
-                rows.append(row)
-        await self._store(executor, rows)
+                received.append(came)
+        return received
 
-    async def _store(self, executor: Executor, rows: Sequence[InboundRow]) -> set[str]:
-        new = await receipts.store_inbound(executor, rows, self._clock.now())
-        await self._follow(
-            executor,
-            [
-                Moved(row.organization_id, row.env, CHANNEL, row.id, None, MessageStatus.DELIVERED.value)
-                for row in rows
-                if row.id in new
-            ],
-        )
-        return new
+    async def _take_inbound(self, executor: Executor, came: Sequence[Came]) -> list[Moved]:
+        taken = await self._inbound.take_in(executor, came)
+        self._uncommitted.get(executor, []).extend(taken.after)
+        return taken.moved
 
     async def _follow(self, executor: Executor, moved: Sequence[Moved]) -> None:
         """Write what follows from the moves, in the same commit."""
         if moved:
             after = await self._consequences.write(executor, moved)
             self._uncommitted.get(executor, []).append(after)
-
-    def _inbound_row(self, organization_id: str, env: str, number_id: str, event: Inbound) -> InboundRow | None:
-        try:
-            sender = canonical_phone(event.sender if event.sender.startswith("+") else f"+{event.sender}")
-        except Problem:
-            return None
-        return InboundRow(
-            organization_id,
-            env,
-            self._ids.new(MESSAGE),
-            number_id,
-            sender,
-            recipient_hash(organization_id, sender),
-            event.type,
-            orjson.dumps(event.payload).decode(),
-            event.provider_message_id,
-            min(event.at, self._clock.now()),
-        )
 
 
 def _referenced(status: Status) -> bool:

@@ -107,4 +107,6 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         data["attempts"] = told.message_attempts
     elif received:
         data["payload"] = None if told.payload is None else orjson.Fragment(told.payload)
+        if told.data is not None:  # the contact, and what is answered
+            data |= orjson.loads(told.data)
     return data

@@ -1,8 +1,8 @@
 """The outbox: what happened, and a queued delivery for each subscription that takes it, in the change's commit (C23.3).
 
 `emit` writes one event inside a caller's transaction. For messages, `emission` says without a wait what would be
-written if one moves, and `emit_batch` writes many. An event of a message stores no content; deliveries read it from the
-message. Both answer whom to hint after the commit.
+written if one moves, and `emit_batch` writes many. An event of a message stores none of its content; deliveries read it
+from the message. Both answer whom to hint after the commit.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ import orjson
 
 from recado.domain.ids import DELIVERY, EVENT, IdSource, created_at, lowest_id
 from recado.domain.timestamps import format_timestamp
-from recado.storage.rows import Executor, columns, in_blocks, pack, pack_moments
+from recado.storage.rows import Executor, array, columns, in_blocks, pack, pack_moments
 from recado.storage.sql import load
 from recado.storage.webhooks import SQL as WEBHOOKS
 from recado.storage.webhooks import Subscription, SubscriptionKey, Takers, takers_of
@@ -30,7 +30,10 @@ _TOGETHER = timedelta(minutes=1)
 
 @dataclass(frozen=True, slots=True)
 class Emission:
-    """An event of a message that may happen in a batch, with its deliveries: (subscription, delivery) ids."""
+    """An event of a message that may happen in a batch, with its deliveries: (subscription, delivery) ids.
+
+    `data`: what it says of other records than the message, as JSON text.
+    """
 
     organization_id: str
     env: str
@@ -39,6 +42,7 @@ class Emission:
     channel: str
     message_id: str
     deliveries: tuple[tuple[str, str], ...]
+    data: str | None = None
 
 
 def emission(
@@ -50,6 +54,7 @@ def emission(
     type: str,  # noqa: A002
     channel: str,
     message_id: str,
+    data: str | None = None,
 ) -> Emission | None:
     """What to write if the message moves; None when nobody takes the event."""
     subscriptions = takers.by_event.get(type)
@@ -57,7 +62,7 @@ def emission(
         return None
     event_id = ids.new(EVENT)
     deliveries = tuple((subscription_id, ids.new(DELIVERY)) for subscription_id in subscriptions)
-    return Emission(organization_id, env, event_id, type, channel, message_id, deliveries)
+    return Emission(organization_id, env, event_id, type, channel, message_id, deliveries, data)
 
 
 async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[SubscriptionKey, list[str]]:
@@ -80,6 +85,7 @@ async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[
         pack([e.event_id for e, _, _ in queued]),
         pack([e.type for e, _, _ in queued]),
         pack_moments([created_at(delivery_id) for _, _, delivery_id in queued]),
+        array([e.data for e in emissions]),
     )
     for e, subscription_id, delivery_id in queued:
         told.setdefault((e.organization_id, subscription_id), []).append(delivery_id)

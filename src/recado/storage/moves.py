@@ -22,7 +22,8 @@ class Moved:
 
     `from_status` None: it is new. `coins`, `price_kind`: what the row held when it leaves the queue, or the price of a
     message that failed by an unknown outcome and was sent after all; else 0 and None. A message whose report was the
-    first to say that it had left moves twice: `sending` → `sent`, and on.
+    first to say that it had left moves twice: `sending` → `sent`, and on. `told`: what its event says of other records,
+    as JSON text.
     """
 
     organization_id: str
@@ -35,6 +36,7 @@ class Moved:
     price_kind: str | None = None
     batch_id: str | None = None
     campaign_id: str | None = None
+    told: str | None = None
 
     @property
     def left_queue(self) -> bool:

@@ -60,6 +60,7 @@ class InboundRow:
     payload: str
     provider_message_id: str
     at: datetime
+    contact_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +169,14 @@ async def organizations_of_messages(
     return {row["id"]: (row["organization_id"], row["number_id"]) for row in rows}
 
 
-async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: datetime) -> set[str]:
-    """Store inbound messages; answers the ids of those that were new."""
+async def claim_inbound(executor: Executor, rows: Sequence[InboundRow]) -> set[str]:
+    """Take the provider ids of inbound messages; answers the ids of those that were new (C28.1)."""
+    given = [(row.organization_id, row.number_id, row.provider_message_id, row.id) for row in rows]
+    return {row["id"] for row in await executor.fetch(SQL.claim_inbound, *columns(given, 4))}
+
+
+async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: datetime) -> None:
+    """Store inbound messages that are new, and open their windows."""
     arguments = columns(
         [
             (
@@ -183,12 +190,23 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
                 row.payload,
                 row.provider_message_id,
                 row.at,
+                row.contact_id,
             )
             for row in rows
         ],
-        10,
+        11,
     )
-    return {row["id"] for row in await executor.fetch(SQL.store_inbound, *arguments, now)}
+    await executor.execute(SQL.store_inbound, *arguments, now)
+
+
+async def messages_quoted(
+    executor: Executor, wanted: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], str]:
+    """Message ids, of both directions, by (organization, number, provider message id)."""
+    found = await messages_of_provider_ids(executor, wanted)
+    for row in await executor.fetch(SQL.quoted_inbound, *columns(list(wanted), 3)):
+        found[row["organization_id"], row["number_id"], row["provider_message_id"]] = row["message_id"]
+    return found
 
 
 async def inbound_of(executor: Executor, organization_id: str, number_id: str, provider_message_id: str) -> str | None:

@@ -16,7 +16,9 @@ from recado.actors.batch_prices import WalletTariff
 from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.contact_system import ContactSystem
+from recado.actors.inbound import InboundMessages
 from recado.actors.number_view import Records
+from recado.actors.opt_out_replies import OptOutReplies
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.resend import Resends
@@ -43,6 +45,7 @@ from recado.storage import ledger, templates
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
+from recado.storage.recipients import Recipients
 from recado.storage.segment_evaluation import Evaluation
 from recado.storage.templates import Template
 
@@ -146,12 +149,14 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         consequences=consequences,
     )
     windows = ChatWindows(database, clock=clock)
+    recipients = Recipients(database, clock=clock)
     acceptance = Acceptance(
         database,
         numbers=directories.numbers,
         organizations=directories.organizations,
         templates=directories.templates,
         windows=windows,
+        recipients=recipients,
         sending=sending,
         ids=ids,
         clock=clock,
@@ -212,6 +217,11 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         database, ids=ids, documents=Documents(api.key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=consequences, changed=api.changes.append, clock=clock,
     )  # fmt: skip
+    replies = OptOutReplies(acceptance, organizations=directories.organizations, clock=clock)
+    inbound = InboundMessages(
+        organizations=directories.organizations, clock=clock, ids=ids, changed=api.changes.append, answer=replies.send
+    )
+    receipts = Receipts(database, clock=clock, consequences=consequences, inbound=inbound)
     routes = (
         *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),
         *message_routes(
@@ -230,7 +240,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         *sandbox_inbound_routes(
             database=database,
             numbers=directories.numbers,
-            receiver=Receipts(database, clock=clock, ids=ids, consequences=consequences),
+            receiver=receipts,
         ),
         *callback_routes(
             providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take, verify_token=VERIFY_TOKEN
@@ -262,12 +272,12 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
                 updated_at=clock.now(),
             ),
         )
-    for service in (sending, windows, batch_acceptance, people, server):
+    for service in (sending, windows, replies, batch_acceptance, people, server):
         await service.start()
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
         yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people)
     finally:
-        for service in (server, people, batch_acceptance, windows, sending):
+        for service in (server, people, batch_acceptance, replies, windows, sending):
             await service.stop()

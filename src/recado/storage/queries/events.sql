@@ -22,10 +22,10 @@ from unnest($6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::ti
 -- name: emit_batch
 -- The events of many messages at once, with their deliveries. The same batch run twice has the same ids.
 with emitted as (
-    insert into events (organization_id, id, env, type, channel, message_id)
-    select organization_id, id, env, type, channel, message_id
-    from unnest(unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6))
-        as e (organization_id, id, env, type, channel, message_id)
+    insert into events (organization_id, id, env, type, channel, message_id, data)
+    select organization_id, id, env, type, channel, message_id, data::json
+    from unnest(unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), $13::text[])
+        as e (organization_id, id, env, type, channel, message_id, data)
     on conflict do nothing
 )
 insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)

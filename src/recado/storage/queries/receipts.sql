@@ -130,47 +130,53 @@ from unnest($3::text[]) as g (id)
 cross join organizations o
 join messages m on m.organization_id = o.id and m.env = $1 and m.channel = $2 and m.id = g.id;
 
+-- name: claim_inbound
+-- Each inbound message once for its provider id. Answers the new ones.
+insert into inbound_ids (organization_id, number_id, provider_message_id, message_id)
+select *
+from unnest($1::text[], $2::text[], $3::text[], $4::text[])
+    as g (organization_id, number_id, provider_message_id, message_id)
+order by 1, 2, 3
+on conflict do nothing
+returning message_id as id;
+
 -- name: store_inbound
--- Inbound messages, each once for its provider id; the window of 24 h opens or extends (C28.2). Answers the new ones.
+-- Inbound messages that are new; the window of 24 h opens or extends (C28.2).
 with given as (
     select *
     from unnest(
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
-        $10::timestamptz[]
+        $10::timestamptz[], $11::text[]
     ) as g (
-        organization_id, env, id, number_id, recipient, recipient_hash, type, payload, provider_message_id, at
+        organization_id, env, id, number_id, recipient, recipient_hash, type, payload, provider_message_id, at, contact_id
     )
-),
-fresh as (
-    insert into inbound_ids (organization_id, number_id, provider_message_id, message_id)
-    select organization_id, number_id, provider_message_id, id
-    from given
-    order by 1, 2, 3
-    on conflict do nothing
-    returning message_id
 ),
 stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
-        payload, provider_message_id, delivered_at, updated_at
+        payload, provider_message_id, delivered_at, updated_at, contact_id
     )
     select
         organization_id, env, 'chatapp', id, 'inbound', 'delivered', type, number_id, recipient, recipient_hash, 1, false,
-        payload::json, provider_message_id, at, $11
+        payload::json, provider_message_id, at, $12, contact_id
     from given
-    where (id in (select message_id from fresh)) is true -- hashed: see dispatch.sql
-    returning organization_id, number_id, recipient_hash, delivered_at
-),
-opened as (
-    insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at)
-    select organization_id, number_id, recipient_hash, max(delivered_at)
-    from stored
-    group by 1, 2, 3
-    order by 1, 2, 3
-    on conflict (organization_id, number_id, recipient_hash) do update
-    set last_inbound_at = greatest(chat_windows.last_inbound_at, excluded.last_inbound_at)
 )
-select message_id as id from fresh;
+insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at)
+select organization_id, number_id, recipient_hash, max(at)
+from given
+group by 1, 2, 3
+order by 1, 2, 3
+on conflict (organization_id, number_id, recipient_hash) do update
+set last_inbound_at = greatest(chat_windows.last_inbound_at, excluded.last_inbound_at);
+
+-- name: quoted_inbound
+-- Which inbound messages these provider ids became.
+select i.organization_id, i.number_id, i.provider_message_id, i.message_id
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, number_id, provider_message_id)
+join inbound_ids i
+    on
+        i.organization_id = g.organization_id and i.number_id = g.number_id
+        and i.provider_message_id = g.provider_message_id;
 
 -- name: inbound_of
 -- The message that a provider's inbound id became.

@@ -1,0 +1,146 @@
+"""Inbound messages: each once, of the contact that wrote it, and what they say of consent, in one transaction (C28)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+import orjson
+
+from recado.actors.inbound_contacts import CHANNEL, Gathered, Heard, InboundContacts, Known
+from recado.channels.events import Inbound
+from recado.domain.changes import OnChange
+from recado.domain.clock import Clock
+from recado.domain.errors import Problem
+from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.keywords import Keyword, keyword_of, written
+from recado.domain.message import MessageStatus
+from recado.domain.phones import canonical_phone, recipient_hash
+from recado.storage import receipts
+from recado.storage.inbound_contacts import Person
+from recado.storage.moves import Moved
+from recado.storage.organizations import OrganizationDirectory
+from recado.storage.receipts import InboundRow
+from recado.storage.rows import Executor
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A message that came, not stored yet. `quoted`: the provider's id of the message that it answers."""
+
+    row: InboundRow
+    quoted: str | None
+    profile_name: str | None = field(repr=False)
+    written: str | None = field(repr=False)
+
+    @property
+    def person(self) -> Person:
+        return (self.row.organization_id, self.row.env, self.row.sender)
+
+
+@dataclass(frozen=True, slots=True)
+class OptedOut:
+    """A person asked a number for nothing more: the moment for `optOutReply`."""
+
+    organization_id: str
+    env: str
+    number_id: str
+    contact_id: str
+    phone: str = field(repr=False)
+
+
+Answer = Callable[[OptedOut], None]
+
+
+class InboundMessages:
+    """Takes them in. `changed` hears of queued deliveries, `answer` of people who opt out, both after the commit."""
+
+    def __init__(
+        self, *, organizations: OrganizationDirectory, clock: Clock, ids: IdSource, changed: OnChange, answer: Answer
+    ) -> None:
+        self._organizations = organizations
+        self._clock = clock
+        self._ids = ids
+        self._answer = answer
+        self._contacts = InboundContacts(ids=ids, changed=changed)
+
+    def read(self, organization_id: str, env: str, number_id: str, event: Inbound) -> Came | None:
+        """What came to this number; None when its sender is not a phone."""
+        try:
+            sender = canonical_phone(event.sender if event.sender.startswith("+") else f"+{event.sender}")
+        except Problem:
+            return None
+        row = InboundRow(
+            organization_id,
+            env,
+            self._ids.new(MESSAGE),
+            number_id,
+            sender,
+            recipient_hash(organization_id, sender),
+            event.type,
+            orjson.dumps(event.payload).decode(),
+            event.provider_message_id,
+            min(event.at, self._clock.now()),
+        )
+        return Came(row, event.quoted, event.profile_name, written(event.type, event.payload))
+
+    async def take_in(self, connection: Executor, came: Sequence[Came]) -> Gathered:
+        """Store those that did not come before, with what they change; answers the moves to be followed.
+
+        Their order is kept for each person.
+        """
+        gathered = Gathered()
+        new = await receipts.claim_inbound(connection, [each.row for each in came]) if came else set()
+        fresh = [each for each in came if each.row.id in new]
+        if not fresh:
+            return gathered
+        now = self._clock.now()
+        heard = [Heard(each.person, each.row.at, each.profile_name, await self._keyword(each)) for each in fresh]
+        known = await self._contacts.know(connection, heard, now, gathered)
+        rows = [replace(each.row, contact_id=known[each.person].contact.id) for each in fresh]
+        await receipts.store_inbound(connection, rows, now)
+        gathered.moved += await self._received(connection, fresh, known)
+        await self._contacts.obey(connection, heard, known, now, gathered)
+        for each, said in zip(fresh, heard, strict=True):
+            if said.keyword is not None and said.keyword.opts_out:
+                row, contact = each.row, known[each.person].contact
+                opted_out = OptedOut(row.organization_id, row.env, row.number_id, contact.id, row.sender)
+                gathered.after.append(partial(self._answer, opted_out))
+        return gathered
+
+    async def _keyword(self, came: Came) -> Keyword | None:
+        if came.written is None:
+            return None
+        organization = await self._organizations.get(came.row.organization_id)
+        if organization is None:
+            return keyword_of(came.written)
+        return keyword_of(came.written, organization.opt_out_keywords, organization.opt_in_keywords)
+
+    async def _received(self, connection: Executor, fresh: Sequence[Came], known: dict[Person, Known]) -> list[Moved]:
+        """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""
+        quotes = {
+            (each.row.organization_id, each.row.number_id, each.quoted) for each in fresh if each.quoted is not None
+        }
+        quoted = await receipts.messages_quoted(connection, sorted(quotes)) if quotes else {}
+        moved = []
+        told_as_new: set[Person] = set()
+        for each in fresh:
+            row, person = each.row, known[each.person]
+            created = person.created and each.person not in told_as_new
+            told_as_new.add(each.person)
+            told: dict[str, object] = {"contact": {"id": person.contact.id, "created": created}}
+            if each.quoted is not None:
+                answered = quoted.get((row.organization_id, row.number_id, each.quoted))
+                if answered is not None:
+                    told["inReplyTo"] = answered
+            moved.append(
+                Moved(
+                    row.organization_id,
+                    row.env,
+                    CHANNEL,
+                    row.id,
+                    None,
+                    MessageStatus.DELIVERED.value,
+                    told=orjson.dumps(told).decode(),
+                )
+            )
+        return moved

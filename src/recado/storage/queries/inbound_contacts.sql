@@ -1,0 +1,26 @@
+-- name: locked
+-- The contacts of these phones, locked in the order of their ids as whoever changes several of them does.
+select c.*
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, phone)
+join contacts c on c.organization_id = g.organization_id and c.env = g.env and c.phone = g.phone
+order by c.id
+for update of c;
+
+-- name: touch
+-- They wrote: their last interaction moves on, never back, and they can be reached (C12.2, C13.2). Neither raises the
+-- revision.
+update contacts c
+set last_interaction_at = greatest(c.last_interaction_at, g.at), unreachable = array_remove(c.unreachable, $5)
+from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[]) as g (organization_id, env, id, at)
+where
+    c.organization_id = g.organization_id and c.env = g.env and c.id = g.id
+    and (c.last_interaction_at is null or c.last_interaction_at < g.at or $5 = any(c.unreachable));
+
+-- name: rename
+-- What they call themselves on the chat app, and the words by which a search finds it.
+update contacts c
+set
+    chatapp_profile_name = g.name, search = array_to_tsvector(string_to_array(g.words, ' ')), revision = c.revision + 1,
+    updated_at = $6
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as g (organization_id, env, id, name, words)
+where c.organization_id = g.organization_id and c.env = g.env and c.id = g.id;

@@ -1,0 +1,231 @@
+"""Inbound messages and their contacts, on the real database (C28)."""
+
+import asyncio
+import random
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from recado.actors.consequences import Consequences
+from recado.actors.inbound import InboundMessages, OptedOut
+from recado.actors.receipts import Receipts
+from recado.channels.events import Inbound
+from recado.domain.contact import search_mark, search_query
+from recado.domain.ids import IdSource
+from recado.domain.phones import phone_hash
+from recado.engine.clock import SystemClock
+from recado.storage.directories import Directories
+from recado.storage.organizations import create_organization
+from recado.storage.postgres import Database
+
+PHONE, OTHER = "+5511987650001", "+5511987650002"
+ENV = "test"
+
+
+class Phone:
+    """People who write to one number."""
+
+    def __init__(self, db: Database, number: Any) -> None:
+        clock = SystemClock()
+        self.db, self.number = db, number
+        self.answered: list[OptedOut] = []
+        inbound = InboundMessages(
+            organizations=Directories(db, clock=clock).organizations,
+            clock=clock,
+            ids=IdSource(clock, random.Random(7)),
+            changed=lambda change: None,
+            answer=self.answered.append,
+        )
+        self.receipts = Receipts(db, clock=clock, consequences=Consequences(), inbound=inbound)
+        self._serial = 0
+
+    def event(self, text: str = "hello", *, sender: str = PHONE, **fields: Any) -> Inbound:
+        self._serial += 1
+        given: dict[str, Any] = {
+            "account": self.number.phone_number_id,
+            "sender": sender,
+            "at": datetime.now(UTC),
+            "type": "text",
+            "payload": {"text": {"body": text}},
+            "provider_message_id": f"in-{self._serial}",
+            **fields,
+        }
+        return Inbound(**given)
+
+    async def write(self, *events: Inbound) -> None:
+        """One block, as callbacks bring it."""
+        async with self.receipts.transaction() as connection:
+            await self.receipts.take_in(connection, ENV, events)
+
+    async def say(self, *texts: str) -> None:
+        await self.write(*[self.event(text) for text in texts])
+
+    async def contact(self, phone: str = PHONE) -> Any:
+        return await self.db.fetchrow("select * from contacts where phone = $1", phone)
+
+    async def count(self, table: str) -> int:
+        return int(await self.db.fetchval(f"select count(*) from {table}"))
+
+    async def history(self) -> list[tuple[Any, ...]]:
+        rows = await self.db.fetch(
+            "select from_status, to_status, source, reason, actor_type from contact_consents order by revision"
+        )
+        return [tuple(row) for row in rows]
+
+    async def deny(self, source: str | None) -> None:
+        await self.db.execute(
+            "update contacts set opt_in_status = 'denied', opt_in_source = $1, opt_in_revoked_at = '2026-01-01'", source
+        )
+
+    async def registered(self) -> int:
+        hashed = phone_hash(self.number.organization_id, PHONE)
+        return int(await self.db.fetchval("select count(*) from opt_outs where kind = 'phone' and hash = $1", hashed))
+
+
+@pytest.fixture
+async def phone(database: Database) -> Phone:
+    clock = SystemClock()
+    ids = IdSource(clock, random.Random(3))
+    async with database.transaction() as connection:
+        made = await create_organization(
+            connection, ids, name="Acme", now=clock.now(), random_bytes=random.Random(1).randbytes
+        )
+    return Phone(database, made.number)
+
+
+async def test_whoever_writes_first_becomes_a_contact(phone: Phone) -> None:
+    event = phone.event(profile_name=" Ana ")
+    await phone.write(event)
+    contact = await phone.contact()
+    assert (contact["source"], contact["opt_in_status"]) == ("webhook", "unknown")
+    assert (contact["name"], contact["chatapp_profile_name"]) == (None, "Ana")
+    assert contact["last_interaction_at"] == event.at
+    assert await phone.db.fetchval("select contact_id from messages") == contact["id"]
+    assert await phone.history() == []
+
+
+async def test_a_contact_is_found_and_its_profile_name_follows(phone: Phone) -> None:
+    await phone.write(phone.event(profile_name="Ana"))
+    await phone.db.execute("update contacts set name = 'Dona Ana', unreachable = '{chatapp,sms}'")
+    before = await phone.contact()
+    later = phone.event(sender="551187650001", profile_name="Ana Maria")  # the old form of the same number
+    await phone.write(later)
+    after = await phone.contact()
+    assert (after["name"], after["chatapp_profile_name"]) == ("Dona Ana", "Ana Maria")
+    assert (after["revision"], after["unreachable"]) == (before["revision"] + 1, ["sms"])
+    assert after["last_interaction_at"] == later.at
+    assert await phone.count("contacts") == 1
+    query = search_query(search_mark(phone.number.organization_id, ENV), "maria")
+    found = await phone.db.fetchval("select search @@ $1::text::tsquery from contacts", query)
+    assert found is True
+
+
+async def test_an_interaction_never_moves_back_and_raises_no_revision(phone: Phone) -> None:
+    now = datetime.now(UTC)
+    await phone.write(phone.event(at=now), phone.event(at=now - timedelta(hours=1)))
+    before = await phone.contact()
+    await phone.write(phone.event(at=now - timedelta(minutes=1)))
+    after = await phone.contact()
+    assert before["last_interaction_at"] == after["last_interaction_at"] == now
+    assert (before["revision"], before["updated_at"]) == (after["revision"], after["updated_at"])
+
+
+async def test_a_repeat_changes_nothing(phone: Phone) -> None:
+    stop = phone.event("stop")
+    await phone.write(stop, stop)
+    await phone.say("start")
+    before = await phone.contact()
+    await phone.write(stop)
+    assert await phone.contact() == before
+    assert (await phone.count("messages"), len(phone.answered), len(await phone.history())) == (2, 1, 2)
+
+
+async def test_a_repeat_does_not_bring_a_deleted_contact_back(phone: Phone) -> None:
+    event = phone.event()
+    await phone.write(event)
+    await phone.db.execute("delete from contacts")
+    await phone.write(event)
+    assert await phone.count("contacts") == 0
+
+
+async def test_two_messages_of_a_new_phone_at_once_make_one_contact(phone: Phone) -> None:
+    await asyncio.gather(*[phone.write(phone.event(), phone.event(sender=OTHER)) for _ in range(8)])
+    assert (await phone.count("contacts"), await phone.count("messages")) == (2, 16)
+    for sender in (PHONE, OTHER):
+        contact_id = (await phone.contact(sender))["id"]
+        assert await phone.db.fetchval("select count(*) from messages where contact_id = $1", contact_id) == 8
+
+
+async def test_a_keyword_opts_out_with_history_and_registry(phone: Phone) -> None:
+    await phone.say("Pare!")
+    contact = await phone.contact()
+    assert (contact["opt_in_status"], contact["opt_in_source"]) == ("denied", "inbound_keyword")
+    assert contact["opt_in_revoked_reason"] == "chatapp: pare"
+    assert await phone.history() == [("unknown", "denied", "inbound_keyword", "chatapp: pare", "system")]
+    assert await phone.registered() == 1
+    (answered,) = phone.answered
+    assert (answered.contact_id, answered.phone, answered.number_id) == (contact["id"], PHONE, phone.number.id)
+
+
+@pytest.mark.parametrize(
+    ("texts", "status", "registered"),
+    [(("stop", "start"), "granted", 0), (("start", "stop"), "denied", 1), (("stop", "start", "stop"), "denied", 1)],
+)
+async def test_the_order_of_a_persons_words_is_kept_within_a_block(
+    phone: Phone, texts: tuple[str, ...], status: str, registered: int
+) -> None:
+    await phone.say(*texts)
+    assert (await phone.contact())["opt_in_status"] == status
+    assert await phone.registered() == registered
+    assert len(await phone.history()) == len(texts)
+
+
+async def test_people_of_one_block_do_not_mind_each_other(phone: Phone) -> None:
+    await phone.write(phone.event("stop"), phone.event("start", sender=OTHER), phone.event("hello"))
+    assert (await phone.contact())["opt_in_status"] == "denied"
+    assert (await phone.contact(OTHER))["opt_in_status"] == "granted"
+
+
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        ("inbound_keyword", "granted"),
+        ("provider", "granted"),
+        ("complaint", "denied"),
+        ("desk", "denied"),
+        (None, "denied"),
+    ],
+)
+async def test_a_person_takes_back_only_a_refusal_of_their_own(phone: Phone, source: str | None, status: str) -> None:
+    await phone.say("hello")
+    await phone.deny(source)
+    await phone.say("voltar")
+    assert (await phone.contact())["opt_in_status"] == status
+
+
+@pytest.mark.parametrize(("source", "status"), [("inbound_keyword", "granted"), ("desk", "denied")])
+async def test_whom_the_registry_knows_is_born_denied(phone: Phone, source: str, status: str) -> None:
+    await phone.db.execute(
+        "insert into opt_outs values ($1, $2, 'phone', $3, '2026-01-01', $4)",
+        phone.number.organization_id,
+        ENV,
+        phone_hash(phone.number.organization_id, PHONE),
+        source,
+    )
+    await phone.say("hello")
+    contact = await phone.contact()
+    assert (contact["opt_in_status"], contact["opt_in_source"]) == ("denied", source)
+    await phone.say("start")
+    assert (await phone.contact())["opt_in_status"] == status
+
+
+async def test_words_of_the_organization_count_too(phone: Phone) -> None:
+    await phone.db.execute("update organizations set opt_out_keywords = '{Chega}', status = 'suspended'")
+    await phone.say("chega!")
+    assert (await phone.contact())["opt_in_status"] == "denied"
+
+
+async def test_a_number_that_is_not_known_and_a_sender_without_phone_are_dropped(phone: Phone) -> None:
+    await phone.write(phone.event(account="nobody's"), phone.event(sender="user-1"))
+    assert (await phone.count("messages"), await phone.count("contacts")) == (0, 0)
