@@ -1,7 +1,7 @@
 """Accepting a message: every rule of C15.2, then one durable commit, and what a repeat with the same key gets (C6.2).
 
 The hot path of the service: with number, organization and template at hand, a template message waits for nothing but
-the commit, a free-form one also for the look-up of its window.
+the commit, a free-form one also for the look-up of its window, and a marketing one for that of its recipient's consent.
 """
 
 import asyncio
@@ -14,6 +14,8 @@ from recado.actors.acceptance_rules import (
     TEMPLATE,
     MessageDraft,
     TemplateShapes,
+    check_consent,
+    check_contact,
     check_existing,
     check_priority,
     check_references,
@@ -22,6 +24,7 @@ from recado.actors.acceptance_rules import (
     due_time,
     new_message,
 )
+from recado.actors.consent_watch import subject_to_consent
 from recado.actors.replacing import check_replaceable, replacement
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
@@ -37,6 +40,7 @@ from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.postgres import Database
 from recado.storage.prices import PriceDirectory
+from recado.storage.recipients import Asked, Recipient, Recipients
 from recado.storage.templates import Template, TemplateDirectory
 
 _REBINDS = 3  # a key that is taken anew this often while we look is left to the caller's next try
@@ -75,6 +79,7 @@ class Acceptance:
         organizations: OrganizationDirectory,
         templates: TemplateDirectory,
         windows: ChatWindows,
+        recipients: Recipients,
         sending: Store,
         ids: IdSource,
         clock: Clock,
@@ -87,6 +92,7 @@ class Acceptance:
         self._organizations = organizations
         self._templates = templates
         self._windows = windows
+        self._recipients = recipients
         self._sending = sending
         self._ids = ids
         self._clock = clock
@@ -101,9 +107,12 @@ class Acceptance:
         try:
             if draft.again is not None:
                 check_replaceable(draft.again)
+            known = None if draft.contact_id is None else await self._contact_of(draft)
             new = self._prepared_at_once(draft) or await self._prepared(draft)
             if draft.type != TEMPLATE:
                 await self._check_window(new)
+            elif subject_to_consent(await self._template_of(draft)):
+                await self._check_consent(new, known)
             if draft.env not in self._sends_in:
                 raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
         except Problem as refusal:
@@ -200,6 +209,26 @@ class Acceptance:
                 "WINDOW_CLOSED",
                 "The recipient has not written to this number in the last 24 hours: only a template can be sent.",
             )
+
+    async def _contact_of(self, draft: MessageDraft) -> Recipient:
+        """Whom the draft names; its phone is the recipient."""
+        known = await self._recipients.find(Asked(draft.organization_id, draft.env, contact_id=draft.contact_id))
+        check_contact(draft, known)
+        return known
+
+    async def _check_consent(self, new: NewMessage, known: Recipient | None) -> None:
+        if known is None:
+            known = await self._recipients.find(Asked(new.organization_id, new.env, phone=new.recipient))
+        organization = await self._organizations.get(new.organization_id)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        check_consent(known, granted_only=organization.require_granted_for_marketing)
+
+    async def _template_of(self, draft: MessageDraft) -> Template | None:
+        if draft.template_id is None:
+            return None
+        key = (draft.organization_id, draft.env, draft.template_id)
+        return self._templates.peek(key) or await self._templates.get(key)
 
     async def _record_force(self, actor: audit.Actor, new: NewMessage) -> None:
         """Before the commit: nothing jumps the queue unrecorded (C24.5)."""

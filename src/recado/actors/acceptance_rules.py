@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.errors import FieldError, Problem, reference_not_found
 from recado.domain.message import CLASS_OF, Priority, default_ttl
 from recado.domain.number import NumberStatus
@@ -22,11 +23,18 @@ from recado.storage.message_reads import Message
 from recado.storage.messages import NewMessage
 from recado.storage.numbers import Number
 from recado.storage.organizations import Organization
+from recado.storage.recipients import Recipient
 from recado.storage.templates import Template
 
 LONGEST_SCHEDULE: Final = timedelta(days=90)
 CHATAPP: Final = "chatapp"
 TEMPLATE: Final = "template"
+
+REFUSED: Final = {
+    OPTED_OUT: "The contact opted out.",
+    CONSENT_REQUIRED: "The contact has not granted consent, which the organization asks for.",
+}
+_REASONS: Final = {OPTED_OUT: "opt_out", CONSENT_REQUIRED: "sem_consentimento"}
 
 _SENDING_STATES: Final = frozenset({NumberStatus.CONNECTED, NumberStatus.FLAGGED})
 _MILLISECOND: Final = timedelta(milliseconds=1)
@@ -34,7 +42,10 @@ _MILLISECOND: Final = timedelta(milliseconds=1)
 
 @dataclass(slots=True, kw_only=True)
 class MessageDraft:
-    """A well-formed message as a caller gave it; `to` is canonical. `forced_by`: who, when it is to jump the queue."""
+    """A well-formed message as a caller gave it; `to` is canonical, and empty where only the contact is named.
+
+    `forced_by`: who, when it is to jump the queue.
+    """
 
     organization_id: str
     env: str
@@ -87,11 +98,9 @@ class TemplateShapes:
 
 
 def check_existing(draft: MessageDraft) -> None:
-    """Refuse what names records of kinds that this release does not hold: contacts, media, flows, social accounts."""
+    """Refuse what names records of kinds that this release does not hold: media, flows, social accounts."""
     if draft.channel != CHATAPP:
         raise Problem("ROUTE_NOT_AVAILABLE", f"Sending on the channel {draft.channel} is not available yet.")
-    if draft.contact_id is not None:
-        raise reference_not_found("contactId")
     payload = draft.payload
     if payload is None or draft.type == "text":
         return
@@ -103,6 +112,23 @@ def check_existing(draft: MessageDraft) -> None:
         raise _media_not_found(f"{within}.header.media.id")
     if draft.type == "interactive" and content["type"] == "flow":
         raise reference_not_found("payload.interactive.action.flowId")
+
+
+def check_contact(draft: MessageDraft, known: Recipient) -> None:
+    """The contact exists here, and the recipient is its phone, which is taken where none was given (C15.2)."""
+    if known.contact_id is None or known.phone is None:
+        raise reference_not_found("contactId")
+    if draft.to and draft.to != known.phone:
+        message = "The recipient is not the phone of the contact."
+        raise Problem("RECIPIENT_MISMATCH", message, errors=[FieldError("/to", "RECIPIENT_MISMATCH", message)])
+    draft.to = known.phone
+
+
+def check_consent(known: Recipient, *, granted_only: bool) -> None:
+    """Whoever is behind the recipient may be sent what is subject to consent; Problem 422 (C12.5.5, C12.5.6)."""
+    code = refusal_to_send(known.status, registered=known.registered, granted_only=granted_only)
+    if code is not None:
+        raise Problem(code, REFUSED[code], meta={"motivo": _REASONS[code]})
 
 
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:
@@ -207,6 +233,7 @@ def new_message(
         None if price is None else price.coins,
         None if price is None else price.kind,
         draft.sent_by,
+        draft.contact_id,
     )
 
 

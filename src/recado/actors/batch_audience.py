@@ -105,8 +105,9 @@ class Audiences:
         recipients = pending.recipients
         if recipients.contact_ids is None:
             return pending, {}
+        named = [contact_id for contact_id in recipients.contact_ids if contact_id is not None]
         refused: dict[str, str] = await audiences.refusals(
-            self._db.hot, pending.organization_id, pending.env, recipients.contact_ids, pending.template_id
+            self._db.hot, pending.organization_id, pending.env, named, pending.template_id
         )
         if pending.type != TEMPLATE:
             since = self._clock.now() - WINDOW
@@ -115,11 +116,15 @@ class Audiences:
                 self._db.hot, pending.organization_id, number_id, recipients.hashes, since
             )
             for contact_id, recipient in zip(recipients.contact_ids, recipients.hashes, strict=True):
-                if recipient not in inside:
+                if contact_id is not None and recipient not in inside:
                     refused.setdefault(contact_id, _WINDOW_CLOSED)
         if not refused:
             return pending, {}
-        places = [place for place, contact_id in enumerate(recipients.contact_ids) if contact_id not in refused]
+        places = [
+            place
+            for place, contact_id in enumerate(recipients.contact_ids)
+            if contact_id is None or contact_id not in refused
+        ]
         return replace(pending, recipients=recipients.only(places)), dict(Counter(refused.values()))
 
 

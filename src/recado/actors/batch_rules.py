@@ -11,13 +11,15 @@ from typing import Any
 
 import orjson
 
-from recado.actors.acceptance_rules import MessageDraft
+from recado.actors.acceptance_rules import REFUSED, MessageDraft
 from recado.domain.batch import DUPLICATE, MAX_ERRORS
+from recado.domain.consent import refusal_to_send
 from recado.domain.errors import FieldError, Problem, validation_error
 from recado.domain.message import Priority
 from recado.domain.metadata import metadata_errors
 from recado.domain.phones import canonical_phone, recipient_hash
 from recado.storage.batch_rows import Recipients
+from recado.storage.recipients import Recipient
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,8 +103,8 @@ class Accepted:
     left_out: LeftOut
 
 
-def accept_recipients(draft: BatchDraft, variables: int) -> Accepted:
-    """Take the recipients, each phone once; `variables`: how many the template declares."""
+def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, str]) -> Accepted:
+    """Take the recipients, each phone once. `variables`: how many the template declares; `contacts`: phones by id."""
     organization_id, common = draft.organization_id, draft.template_vars
     with_template = draft.template_id is not None
     common_text, common_error = _variables(common, variables) if with_template else (None, None)
@@ -112,17 +114,13 @@ def accept_recipients(draft: BatchDraft, variables: int) -> Accepted:
     texts: list[str | None] = []
     metadata: list[str | None] = []
     places: list[int] = []
+    contact_ids: list[str | None] = []
     left_out = LeftOut()
     for place, given in enumerate(draft.recipients):
-        to = given.get("to")
-        if to is None or given.get("contactId") is not None:
-            member, code, message = _without_phone(given)
-            left_out.add(_path(place, member), code, message)
-            continue
         try:
-            phone = canonical_phone(to)
+            phone, contact_id = _phone_of(given, contacts)
         except Problem as problem:
-            left_out.add(_path(place, "/to"), problem.code, problem.detail)
+            left_out.add(_path(place, problem.errors[0].path), problem.code, problem.detail)
             continue
         if phone in phones:
             left_out.add(_path(place), DUPLICATE, "The recipient stands in the list before.")
@@ -144,7 +142,9 @@ def accept_recipients(draft: BatchDraft, variables: int) -> Accepted:
         texts.append(text)
         metadata.append(common_metadata if attached is None else _text(attached))
         places.append(place)
-    return Accepted(Recipients(list(phones), hashes, texts, metadata), places, left_out)
+        contact_ids.append(contact_id)
+    named = contact_ids if contacts else None
+    return Accepted(Recipients(list(phones), hashes, texts, metadata, contact_ids=named), places, left_out)
 
 
 def common_variables(draft: BatchDraft, variables: int) -> str | None:
@@ -160,27 +160,65 @@ def common_variables(draft: BatchDraft, variables: int) -> str | None:
 
 def only_in_window(accepted: Accepted, hashes: set[int]) -> None:
     """Leave out whoever has not written to the number: a free-form message does not reach them (C15.2.2)."""
-    recipients = accepted.recipients
-    inside = []
-    for index, (recipient, place) in enumerate(zip(recipients.hashes, accepted.places, strict=True)):
-        if recipient in hashes:
-            inside.append(index)
+    codes = [None if recipient in hashes else "WINDOW_CLOSED" for recipient in accepted.recipients.hashes]
+    _leave_out(accepted, codes)
+
+
+def only_with_consent(accepted: Accepted, known: Sequence[Recipient], *, granted_only: bool) -> None:
+    """Leave out whoever must not be sent what is subject to consent; `known`: one for each recipient (C12.5.6)."""
+    _leave_out(
+        accepted,
+        [refusal_to_send(each.status, registered=each.registered, granted_only=granted_only) for each in known],
+    )
+
+
+_TEXTS = {**REFUSED, "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours."}
+
+
+def _leave_out(accepted: Accepted, codes: Sequence[str | None]) -> None:
+    """Without the recipients that have a code, which says why."""
+    stay = []
+    for index, (code, place) in enumerate(zip(codes, accepted.places, strict=True)):
+        if code is None:
+            stay.append(index)
         else:
-            accepted.left_out.add(
-                _path(place), "WINDOW_CLOSED", "The recipient has not written to this number in the last 24 hours."
-            )
-    accepted.recipients = recipients.only(inside)
-    accepted.places = [accepted.places[index] for index in inside]
+            accepted.left_out.add(_path(place), code, _TEXTS[code])
+    if len(stay) < len(codes):
+        accepted.recipients = accepted.recipients.only(stay)
+        accepted.places = [accepted.places[index] for index in stay]
 
 
 def _path(place: int, member: str = "") -> str:
     return f"/recipients/{place}{member}"
 
 
-def _without_phone(given: Mapping[str, Any]) -> tuple[str, str, str]:
-    if given.get("contactId") is not None:
-        return "/contactId", "REFERENCE_NOT_FOUND", "What contactId refers to does not exist."
-    return "", "RECIPIENT_MISSING", "A recipient needs `to` or `contactId`."
+def contact_ids_of(draft: BatchDraft) -> list[str]:
+    """The contacts that its recipients name, each once."""
+    return list({each["contactId"]: None for each in draft.recipients if each.get("contactId") is not None})
+
+
+def _phone_of(given: Mapping[str, Any], contacts: Mapping[str, str]) -> tuple[str, str | None]:
+    """Phone and contact of a recipient; Problem, with its place in the recipient, when it has none (C15.2)."""
+    to, contact_id = given.get("to"), given.get("contactId")
+    if to is None and contact_id is None:
+        raise _refused("", "RECIPIENT_MISSING", "A recipient needs `to` or `contactId`.")
+    phone = None if contact_id is None else contacts.get(contact_id)
+    if contact_id is not None and phone is None:
+        raise _refused("/contactId", "REFERENCE_NOT_FOUND", "What contactId refers to does not exist.")
+    if to is None:
+        assert phone is not None  # noqa: S101 - one of the two is there
+        return phone, contact_id
+    try:
+        canonical = canonical_phone(to)
+    except Problem as problem:
+        raise _refused("/to", problem.code, problem.detail) from None
+    if phone is not None and canonical != phone:
+        raise _refused("/to", "RECIPIENT_MISMATCH", "The recipient is not the phone of the contact.")
+    return canonical, contact_id
+
+
+def _refused(path: str, code: str, message: str) -> Problem:
+    return validation_error([FieldError(path, code, message)], code=code)
 
 
 def _variables(given: Sequence[str] | None, count: int) -> tuple[str | None, str | None]:

@@ -12,7 +12,7 @@ class Recipients:
     """Parallel lists, one place a recipient. `template_vars`, `metadata` and `payloads` are JSON texts.
 
     What may be absent as a whole is None: then all have what their batch has. `replaces`: ids of the messages whose
-    place these take (C15.4). `held_bases`: of their numbers, as in `dispatch`. `contact_ids`: of an audience.
+    place these take (C15.4). `held_bases`: of their numbers, as in `dispatch`. `contact_ids`: of an audience, or as the recipients name them.
     """
 
     phones: list[str]
@@ -26,7 +26,7 @@ class Recipients:
     number_ids: list[str] | None = None
     campaign_ids: list[str | None] | None = None
     held_bases: list[int] | None = None
-    contact_ids: list[str] | None = None
+    contact_ids: Sequence[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.phones)

@@ -94,7 +94,9 @@ async def accept(
     With `hold` the prices of what is stored are held in the same statement, or HoldsRefused is raised; without it the
     caller holds them in the same transaction.
     """
-    left_out = {row["id"] for row in await store(executor, ACCEPT, *_columns(batch), hold, *_senders(batch), _contacts(batch))}
+    left_out = {
+        row["id"] for row in await store(executor, ACCEPT, *_columns(batch), hold, *_senders(batch), _contacts(batch))
+    }
     if not left_out:
         return [STORED] * len(batch)
     keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]

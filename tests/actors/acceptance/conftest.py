@@ -30,6 +30,7 @@ from recado.storage.messages import NewMessage
 from recado.storage.numbers import Number
 from recado.storage.organizations import Organization
 from recado.storage.postgres import Database
+from recado.storage.recipients import Recipients
 from recado.storage.templates import Template
 
 PHONE = "+5511987654321"
@@ -150,8 +151,10 @@ async def house(database: Database) -> AsyncIterator[House]:
         consequences=consequences,
     )
     windows = ChatWindows(database, clock=clock)
+    recipients = Recipients(database, clock=clock)
     await sending.start()
     await windows.start()
+    await recipients.start()
     made = await acme(database, clock, ids)
     acceptance = Acceptance(
         database,
@@ -159,6 +162,7 @@ async def house(database: Database) -> AsyncIterator[House]:
         organizations=directories.organizations,
         templates=directories.templates,
         windows=windows,
+        recipients=recipients,
         sending=sending,
         ids=ids,
         clock=clock,
@@ -168,5 +172,6 @@ async def house(database: Database) -> AsyncIterator[House]:
     house = House(database, clock, ids, directories, acceptance, told, made.organization, made.number, None)  # type: ignore[arg-type]
     house.template = await house.add_template()
     yield house
+    await recipients.stop()
     await windows.stop()
     await sending.stop()

@@ -8,6 +8,7 @@ from tests.actors.acceptance.conftest import PHONE
 from recado.actors.acceptance import Acceptance, Replayed
 from recado.domain.template import TemplateCategory
 from recado.storage.chat_windows import ChatWindows
+from recado.storage.recipients import Recipients
 
 ABROAD = "+14155552671"
 
@@ -73,6 +74,7 @@ async def test_where_nothing_is_billed_no_wallet_is_asked(house: Any) -> None:
         numbers=directories.numbers,
         organizations=directories.organizations,
         templates=directories.templates,
+        recipients=Recipients(house.db, clock=house.clock),
         windows=ChatWindows(house.db, clock=house.clock),
         sending=house.acceptance._sending,
         ids=house.ids,
