@@ -272,12 +272,12 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
                 updated_at=clock.now(),
             ),
         )
-    for service in (sending, windows, replies, batch_acceptance, people, server):
+    for service in (sending, windows, recipients, replies, batch_acceptance, people, server):
         await service.start()
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
         yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people)
     finally:
-        for service in (server, people, batch_acceptance, replies, windows, sending):
+        for service in (server, people, batch_acceptance, replies, recipients, windows, sending):
             await service.stop()
