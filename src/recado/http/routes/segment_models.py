@@ -30,9 +30,7 @@ _CONDITION = {
         "field": {"type": "string", "enum": [field.value for field in OPERATORS]},
         "operator": {"type": "string", "enum": [operator.value for operator in Operator]},
         "key": {
-            "type": "string",
-            "pattern": "^[A-Za-z][A-Za-z0-9_.-]{0,63}$",
-            "description": "The key of the attribute, when `field` is `attribute`.",
+            "description": "Of the attribute, when `field` is `attribute`: a letter, then up to 63 of A-Za-z0-9_.-"
         },
         "value": _VALUE,
     },
@@ -42,15 +40,24 @@ _CONDITION = {
         + f". Values of `optIn`: {', '.join(OPT_IN)}; of `channel`: {', '.join(CHANNELS)}."
     ),
 }
+_CHILDREN = {"type": "array", "items": {"type": "object"}, "minItems": 1, "maxItems": MAX_CHILDREN}
+
+
+def _node(kinds: list[str], member: str, schema: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "required": ["kind", member],
+        "properties": {"kind": {"type": "string", "enum": kinds}, member: schema},
+    }
+
+
+_NODES = [
+    _node(["leaf"], "filter", _CONDITION),
+    _node(["and", "or"], "children", _CHILDREN),
+    _node(["not"], "child", {"type": "object"}),
+]
 _TREE = {
-    "type": "object",
-    "required": ["kind"],
-    "properties": {
-        "kind": {"type": "string", "enum": ["leaf", "and", "or", "not"]},
-        "filter": _CONDITION,
-        "children": {"type": "array", "items": {"type": "object"}, "minItems": 1, "maxItems": MAX_CHILDREN},
-        "child": {"type": "object"},
-    },
+    "oneOf": _NODES,
     "description": (
         f"`leaf` holds a `filter`, `and` and `or` hold `children`, `not` a `child`. At most {MAX_DEPTH} levels and "
         f"{MAX_LEAVES} conditions."
@@ -65,9 +72,7 @@ Description = Annotated[str, Field(max_length=500)]
 _GivenFilters = Annotated[
     Any, Field(json_schema_extra={**_FILTERS, "type": ["array", "null"]}, description="Conditions that must all hold.")
 ]
-_GivenTree = Annotated[
-    Any, Field(json_schema_extra={**_TREE, "type": ["object", "null"]}, description="Takes precedence.")
-]
+_GivenTree = Annotated[Any, Field(json_schema_extra={**_TREE, "oneOf": [*_NODES, {"type": "null"}]})]
 
 
 class SegmentQuery(PageQuery):
