@@ -10,7 +10,7 @@ import pytest
 from recado.actors.consequences import Consequences
 from recado.actors.inbound import InboundMessages, OptedOut
 from recado.actors.receipts import Receipts
-from recado.channels.events import Inbound
+from recado.channels.events import Inbound, Preference
 from recado.domain.contact import search_mark, search_query
 from recado.domain.ids import IdSource
 from recado.domain.phones import phone_hash
@@ -53,10 +53,13 @@ class Phone:
         }
         return Inbound(**given)
 
-    async def write(self, *events: Inbound) -> None:
+    async def write(self, *events: Inbound | Preference) -> None:
         """One block, as callbacks bring it."""
         async with self.receipts.transaction() as connection:
             await self.receipts.take_in(connection, ENV, events)
+
+    def stops(self, sender: str = PHONE, *, stopped: bool = True) -> Preference:
+        return Preference(self.number.phone_number_id, sender.removeprefix("+"), stopped, datetime.now(UTC))
 
     async def say(self, *texts: str) -> None:
         await self.write(*[self.event(text) for text in texts])
@@ -229,3 +232,21 @@ async def test_words_of_the_organization_count_too(phone: Phone) -> None:
 async def test_a_number_that_is_not_known_and_a_sender_without_phone_are_dropped(phone: Phone) -> None:
     await phone.write(phone.event(account="nobody's"), phone.event(sender="user-1"))
     assert (await phone.count("messages"), await phone.count("contacts")) == (0, 0)
+
+
+async def test_whoever_tells_the_provider_to_stop_has_opted_out(phone: Phone) -> None:
+    await phone.say("hello")
+    await phone.write(phone.stops(), phone.stops(), phone.stops(OTHER))
+    contact = await phone.contact()
+    assert (contact["opt_in_status"], contact["opt_in_source"]) == ("denied", "provider")
+    assert await phone.history() == [("unknown", "denied", "provider", None, "system")]
+    assert await phone.contact(OTHER) is None
+    assert await phone.db.fetchval("select count(*) from opt_outs where source = 'provider'") == 2
+    assert phone.answered == []
+    await phone.write(phone.stops(stopped=False))
+    assert (await phone.contact())["opt_in_status"] == "denied"
+
+
+async def test_a_stop_of_nobodys_number_is_dropped(phone: Phone) -> None:
+    await phone.write(Preference("nobody's", PHONE, True, datetime.now(UTC)))
+    assert await phone.registered() == 0

@@ -11,7 +11,7 @@ from recado.actors.number_refresh import NumberRefresh
 from recado.actors.payments import Payments
 from recado.actors.receipts import Receipts
 from recado.actors.template_review import TemplateReview
-from recado.channels.events import Event, Inbound, NumberStatus, Status, TemplateStatus
+from recado.channels.events import Event, Inbound, NumberStatus, Preference, Status, TemplateStatus
 from recado.channels.payments import PAYMENTS
 from recado.channels.provider import ChatAppProvider, MalformedCallback
 from recado.domain.clock import Clock
@@ -104,7 +104,7 @@ class Callbacks:
             elif isinstance(event, TemplateStatus):
                 await self._templates.report(ENV, event)
         async with self._receipts.transaction() as connection:
-            mine = [event for event in events if isinstance(event, Status | Inbound)]
+            mine = [event for event in events if isinstance(event, Status | Inbound | Preference)]
             await self._receipts.take_in(connection, ENV, mine)
             await receipts.callbacks_processed(connection, results, self._clock.now())
 

@@ -7,7 +7,7 @@ from functools import partial
 import orjson
 
 from recado.actors.inbound_contacts import CHANNEL, Gathered, Heard, InboundContacts, Known
-from recado.channels.events import Inbound
+from recado.channels.events import Inbound, Preference
 from recado.domain.changes import OnChange
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
@@ -65,9 +65,8 @@ class InboundMessages:
 
     def read(self, organization_id: str, env: str, number_id: str, event: Inbound) -> Came | None:
         """What came to this number; None when its sender is not a phone."""
-        try:
-            sender = canonical_phone(event.sender if event.sender.startswith("+") else f"+{event.sender}")
-        except Problem:
+        sender = _phone(event.sender)
+        if sender is None:
             return None
         row = InboundRow(
             organization_id,
@@ -107,6 +106,21 @@ class InboundMessages:
                 gathered.after.append(partial(self._answer, opted_out))
         return gathered
 
+    async def refuse(
+        self, connection: Executor, env: str, refusals: Sequence[tuple[str, Preference]], gathered: Gathered
+    ) -> None:
+        """Record who told the provider to stop: each with the organization whose number it was (C28.4).
+
+        Who lets messages through again at the provider has not consented to any.
+        """
+        people = [
+            (organization_id, env, phone)
+            for organization_id, each in refusals
+            if each.stopped and (phone := _phone(each.phone)) is not None
+        ]
+        if people:
+            await self._contacts.refuse(connection, people, self._clock.now(), gathered)
+
     async def _keyword(self, came: Came) -> Keyword | None:
         if came.written is None:
             return None
@@ -144,3 +158,11 @@ class InboundMessages:
                 )
             )
         return moved
+
+
+def _phone(given: str) -> str | None:
+    """Canonical; None when it is no phone. Providers leave out the plus."""
+    try:
+        return canonical_phone(given if given.startswith("+") else f"+{given}")
+    except Problem:
+        return None

@@ -1,4 +1,4 @@
-"""Who writes: the contact of each inbound message, found or created, and what its keywords change (C28.1 to C28.3).
+"""Who writes: the contact of each inbound message, found or created, and what its keywords change (C28.1 to C28.4).
 
 Everything is written in the transaction of the messages, many at a time; what follows of moves of queued messages is
 left to the caller, who writes it once, after all rows are locked.
@@ -15,17 +15,19 @@ from recado.domain.consent import MOST_REASON, Changed, ConsentChange, ConsentSt
 from recado.domain.contact import MOST_NAME, ContactSource
 from recado.domain.errors import Unavailable
 from recado.domain.ids import CONTACT, IdSource, created_at
-from recado.domain.keywords import KEYWORD_SOURCE, OWN_SOURCES, Keyword
+from recado.domain.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
 from recado.domain.phones import phone_hash
 from recado.storage import contacts, inbound_contacts, opt_outs
 from recado.storage.audit import SYSTEM
 from recado.storage.contacts import Contact, consent_columns
 from recado.storage.inbound_contacts import Person, person_of
 from recado.storage.moves import AfterCommit, Moved
+from recado.storage.opt_outs import Address
 from recado.storage.rows import Executor
 
 CHANNEL = "chatapp"
 _LATER = timedelta(microseconds=1)
+_BY_PROVIDER = ConsentChange(ConsentStatus.DENIED, source=PROVIDER_SOURCE)
 _TRIES = 3  # a contact that is deleted while we look for it is created by the next try
 
 
@@ -111,6 +113,30 @@ class InboundContacts:
         # A statement for each turn: what a person says later is decided on what was written of the earlier.
         for turn, each_turn in enumerate(_turns(spoken)):
             await self._turn(connection, each_turn, known, now + turn * _LATER, consents, gathered)
+
+    async def refuse(self, connection: Executor, people: Sequence[Person], now: datetime, gathered: Gathered) -> None:
+        """Record refusals that the provider tells of; of whoever is no contact, in the registry alone (C28.4)."""
+        consents = Consents(self._ids, gathered, self._changed)
+        known = await inbound_contacts.locked(connection, people)
+        changes = []
+        for before in known.values():
+            decided = decide(before.consent, _BY_PROVIDER, now=now)
+            if isinstance(decided, Changed):
+                after = await contacts.save(connection, before, replace(before, **consent_columns(decided.after)), now)
+                changes.append(ConsentChanged(after, decided, SYSTEM))
+        strangers = [Address(*person) for person in sorted(set(people) - known.keys())]
+        entries = await opt_outs.entries(connection, strangers)
+        fresh = [each for each, entry in zip(strangers, entries, strict=True) if entry is None]
+        await opt_outs.enter(connection, [(each, now, PROVIDER_SOURCE) for each in fresh])
+        events = [
+            contact_events.opted_out(
+                each.organization_id, each.env, None, phone=each.phone, source=PROVIDER_SOURCE, at=now, reason=None
+            )
+            for each in fresh
+        ]
+        outcome = await consents.record(connection, changes, now, events=events)
+        await consents.withdraw(connection, [found for each in fresh for found in each.recipients()], now, outcome)
+        gathered.after.append(outcome.committed)
 
     async def _turn(
         self,

@@ -14,7 +14,8 @@ import structlog
 
 from recado.actors.consequences import Consequences
 from recado.actors.inbound import Came, InboundMessages
-from recado.channels.events import Inbound, Status, event_from_json, event_to_json
+from recado.actors.inbound_contacts import Gathered
+from recado.channels.events import Inbound, Preference, Status, event_from_json, event_to_json
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.domain.ids import MESSAGE, is_id
@@ -77,11 +78,12 @@ class Receipts:
         for each in after:
             each()
 
-    async def take_in(self, executor: Executor, env: str, events: Sequence[Status | Inbound]) -> None:
+    async def take_in(self, executor: Executor, env: str, events: Sequence[Status | Inbound | Preference]) -> None:
         """Apply what a provider reported, in its order for each message, on a connection in a transaction."""
         # Whoever changes a contact locks it before messages, and messages before wallets and totals: so do we.
         came = await self._received(executor, env, [event for event in events if isinstance(event, Inbound)])
         moved = await self._take_inbound(executor, came)
+        moved += await self._refuse(executor, env, [event for event in events if isinstance(event, Preference)])
         reports = await self._find(executor, env, [event for event in events if isinstance(event, Status)])
         await self._follow(executor, moved + await self._apply(executor, env, reports))
 
@@ -183,6 +185,16 @@ class Receipts:
         taken = await self._inbound.take_in(executor, came)
         self._uncommitted.get(executor, []).extend(taken.after)
         return taken.moved
+
+    async def _refuse(self, executor: Executor, env: str, events: Sequence[Preference]) -> list[Moved]:
+        if not events:
+            return []
+        owners = await receipts.owners_of_accounts(executor, env, sorted({each.account for each in events}))
+        gathered = Gathered()
+        refusals = [(owners[each.account][0], each) for each in events if each.account in owners]
+        await self._inbound.refuse(executor, env, refusals, gathered)
+        self._uncommitted.get(executor, []).extend(gathered.after)
+        return gathered.moved
 
     async def _follow(self, executor: Executor, moved: Sequence[Moved]) -> None:
         """Write what follows from the moves, in the same commit."""
