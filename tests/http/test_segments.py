@@ -135,6 +135,12 @@ async def test_a_segment_keeps_a_filter_whatever_a_change_drops(people: Any) -> 
     assert (await people.get(path)).body == tree_only
 
 
+async def test_a_bad_filter_is_told_before_the_version(people: Any) -> None:
+    path = f"/v2/segments/{(await make(people))['id']}"
+    refused = await people.patch(path, {"filterTree": {}}, headers={"If-Match": '"9"'})
+    assert (refused.status, refused.code) == (422, "FILTER_INVALID")
+
+
 async def test_a_name_is_taken_whatever_its_case_and_who_was_faster(people: Any) -> None:
     first = await make(people)
     assert (await people.post("/v2/segments", {"name": "vips", "filters": [VIP]})).code == "SEGMENT_NAME_TAKEN"

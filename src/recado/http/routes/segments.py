@@ -77,9 +77,7 @@ class SegmentOperations:
         return _reply(await self._measured(call, made))
 
     async def patch(self, call: Call) -> Reply:
-        changes = call.body.changes()
-        if "description" in changes:
-            changes["description"] = changes["description"] or None
+        changes = _read(call.body.changes())
         async with self._database.transaction() as connection:
             before = await self._locked(connection, call)
             after = _changed(before, changes)
@@ -170,18 +168,24 @@ def _given(filters: object, tree: object) -> tuple[Filters, Tree | None]:
     return _conditions(filters), found
 
 
+def _read(changes: dict[str, Any]) -> dict[str, Any]:
+    """What a caller wants changed, in the form that is stored; `filters` alone drop the tree (C13.1)."""
+    read = dict(changes)
+    if "description" in read:
+        read["description"] = read["description"] or None
+    if "filter_tree" in read:
+        tree = read["filter_tree"]
+        read["filter_tree"] = None if tree is None else document(read_tree(tree))
+    elif "filters" in read:
+        read["filter_tree"] = None
+    if "filters" in read:
+        beside_a_tree = read["filters"] == [] and read["filter_tree"] is not None
+        read["filters"] = () if beside_a_tree else _conditions(read["filters"])
+    return read
+
+
 def _changed(before: Segment, changes: dict[str, Any]) -> Segment:
-    """The segment with what a caller sent; `filters` alone drop the tree (C13.1)."""
-    given = dict(changes)
-    if "filter_tree" in given:
-        tree = given["filter_tree"]
-        given["filter_tree"] = None if tree is None else document(read_tree(tree))
-    elif "filters" in given:
-        given["filter_tree"] = None
-    if "filters" in given:
-        kept = given.get("filter_tree") is not None and given["filters"] == []
-        given["filters"] = () if kept else _conditions(given["filters"])
-    after = replace(before, **given)
+    after = replace(before, **changes)
     if after.filter_tree is None and not after.filters:
         raise _needed()
     return after
