@@ -78,6 +78,7 @@ class OptOutReplies:
                 channel=CHATAPP,
                 number_id=opted_out.number_id,
                 to=opted_out.phone,
+                contact_id=opted_out.contact_id,
                 type="text",
                 priority=Priority.NORMAL,
                 payload={"text": {"body": organization.opt_out_reply}},

@@ -91,6 +91,8 @@ def sample_of(event: str) -> dict[str, Any]:
         data["to"] = "****6789"
     if status.endswith("received"):
         data |= {"direction": "inbound", "status": "delivered", "payload": {"text": {"body": "Example"}}}
+        if family != "sms":
+            data["contact"] = {"id": _CONTACT["id"], "created": False}
     elif status.endswith("failed"):
         data |= {"failedAt": _AT, "lastError": "provider_error: example", "attempts": 1}
     elif status.endswith("clicked"):

@@ -88,6 +88,13 @@ def test_what_was_received_comes_with_its_content() -> None:
     assert "Olá".encode() in envelope(received, "org_1", unmasked=False)
 
 
+def test_what_was_received_names_its_contact_and_what_it_answers() -> None:
+    told = '{"contact": {"id": "cnt_1", "created": true}, "inReplyTo": "msg_1"}'
+    received = replace(READ, type="message.received", direction="inbound", payload="{}", data=told)
+    data = said(received)["data"]
+    assert (data["contact"], data["inReplyTo"]) == ({"id": "cnt_1", "created": True}, "msg_1")
+
+
 def test_stored_data_is_passed_on_with_phones_masked() -> None:
     stored = replace(
         NOTHING,

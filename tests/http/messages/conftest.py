@@ -71,6 +71,7 @@ class Mail:
     completion: CampaignCompletion
     maker: BatchMaker
     people: ContactSystem
+    replies: OptOutReplies
 
     @property
     def organization_id(self) -> str:
@@ -277,7 +278,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
-        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people)
+        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people, replies)
     finally:
         for service in (server, people, batch_acceptance, replies, recipients, windows, sending):
             await service.stop()

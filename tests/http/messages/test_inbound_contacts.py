@@ -1,0 +1,113 @@
+"""People who write become contacts, opt out and in by keywords, and are answered once a day (C28)."""
+
+from typing import Any
+
+PHONE = "+5511987654321"
+REPLY = "Você não receberá mais mensagens."
+
+
+async def write(mail: Any, text: str, sender: str = PHONE) -> str:
+    """A person writes; the id of the message. A moment passes before it."""
+    mail.api.clock.shift(1)
+    body = {"numberId": mail.number_id, "from": sender, "text": text}
+    answer = await mail.api.post("/v2/sandbox/inbound", body)
+    assert answer.status == 202, answer.body
+    return str(answer.body["messageId"])
+
+
+async def contact_of(mail: Any, phone: str = PHONE) -> dict[str, Any]:
+    found = (await mail.api.get(f"/contacts?q={phone[-6:]}")).body["items"]
+    assert len(found) == 1
+    contact: dict[str, Any] = (await mail.api.get(f"/contacts/{found[0]['id']}")).body
+    return contact
+
+
+async def answer_with(mail: Any, reply: str) -> None:
+    await mail.api.database.execute(
+        "update organizations set opt_out_reply = $2 where id = $1", mail.organization_id, reply
+    )
+    mail.api.directories.organizations.clear()
+
+
+async def replies(mail: Any) -> list[dict[str, Any]]:
+    await mail.replies.stop()
+    items: list[dict[str, Any]] = (await mail.api.get("/messages?direction=outbound&type=text")).body["items"]
+    return items
+
+
+async def test_whoever_writes_is_a_contact_whose_messages_are_found(mail: Any) -> None:
+    first = await write(mail, "hello")
+    contact = await contact_of(mail)
+    assert (contact["source"], contact["optIn"]["status"], contact["phone"]) == ("webhook", "unknown", PHONE)
+    assert (await mail.api.get(f"/messages/{first}")).body["contactId"] == contact["id"]
+    second = await write(mail, "hello again")
+    listed = (await mail.api.get(f"/messages?contactId={contact['id']}")).body["items"]
+    assert [each["id"] for each in listed] == [second, first]
+    later = await contact_of(mail)
+    assert later["lastInteractionAt"] > contact["lastInteractionAt"]
+    assert later["updatedAt"] == contact["updatedAt"]
+
+
+async def test_a_keyword_opts_out_and_another_in_again(mail: Any) -> None:
+    await write(mail, " Parar! ")
+    refused = (await contact_of(mail))["optIn"]
+    assert (refused["status"], refused["source"]) == ("denied", "inbound_keyword")
+    assert refused["revokedReason"] == "chatapp: parar"
+    await write(mail, "Quero receber")
+    contact = await contact_of(mail)
+    assert contact["optIn"]["status"] == "granted"
+    history = (await mail.api.get(f"/contacts/{contact['id']}/consents")).body["items"]
+    assert [(each["to"], each["source"]) for each in history] == [
+        ("granted", "inbound_keyword"),
+        ("denied", "inbound_keyword"),
+    ]
+
+
+async def test_an_operators_refusal_is_not_undone_by_a_keyword(mail: Any) -> None:
+    await write(mail, "hello")
+    mail.api.clock.shift(1)
+    assert (await mail.api.post("/contacts/opt-out", {"phone": PHONE, "source": "desk"})).status == 200
+    await write(mail, "start")
+    assert (await contact_of(mail))["optIn"]["status"] == "denied"
+
+
+async def test_whoever_opts_out_is_answered_once_a_day(mail: Any) -> None:
+    await answer_with(mail, REPLY)
+    for text in ("stop", "sair", "stop"):
+        await write(mail, text)
+    (sent,) = await replies(mail)
+    assert (sent["to"], sent["payload"], sent["status"]) == (PHONE, {"text": {"body": REPLY}}, "queued")
+    assert sent["contactId"] == (await contact_of(mail))["id"]
+    mail.api.clock.shift(86_400)
+    await write(mail, "stop")
+    assert len(await replies(mail)) == 2
+
+
+async def test_nobody_is_answered_without_words_or_to_other_texts(mail: Any) -> None:
+    await write(mail, "stop")
+    await answer_with(mail, REPLY)
+    await write(mail, "hello")
+    await write(mail, "start")
+    assert await replies(mail) == []
+
+
+async def test_an_answer_that_cannot_be_sent_is_left_out(mail: Any) -> None:
+    await answer_with(mail, REPLY)
+    await mail.api.database.execute("update numbers set status = 'disconnected'")
+    mail.api.directories.numbers.clear()
+    await write(mail, "stop")
+    assert await replies(mail) == []
+    assert (await contact_of(mail))["optIn"]["status"] == "denied"
+
+
+async def test_what_waits_is_withdrawn_and_gives_its_price_back(mail: Any) -> None:
+    marketing = await mail.send()
+    await mail.api.database.execute(
+        "update dispatch d set consent_hash = m.recipient_hash from messages m where m.id = d.id"
+    )
+    held = "select held_coins from wallets w where env = 'test' and organization_id = $1"
+    assert await mail.api.database.fetchval(held, mail.organization_id) > 0
+    await write(mail, "stop")
+    failed = (await mail.api.get(f"/messages/{marketing['id']}")).body
+    assert (failed["status"], failed["lastError"].partition(":")[0]) == ("failed", "opted_out")
+    assert await mail.api.database.fetchval(held, mail.organization_id) == 0
