@@ -4,10 +4,13 @@ import random
 from datetime import timedelta
 from typing import Any
 
-from recado.domain.ids import MESSAGE, IdSource
+import pytest
+
+from recado.domain.ids import CONTACT, MESSAGE, IdSource
+from recado.domain.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages
-from recado.storage.dispatch import CLAIMED, LOST, WINDOW_CLOSED, Claim
+from recado.storage.dispatch import CLAIMED, LOST, OPTED_OUT, WINDOW_CLOSED, Claim
 from recado.storage.messages import NewMessage
 from recado.storage.postgres import Database
 
@@ -77,3 +80,59 @@ async def test_a_free_form_message_outside_the_window_is_told_apart_from_one_tha
     batch = [of(closed, LATER, free_form=True), of(claimed, LATER, free_form=True)]
 
     assert await dispatch.claim(database, batch, epoch, LATER) == [WINDOW_CLOSED, LOST]
+
+
+PEOPLE = (
+    "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at) "
+    "values ($1, $2, $3, $4, $5, 'api', 'denied', '', $6)"
+)
+
+
+async def refuse(database: Database, phone: str, *, by: str, env: str = "test") -> None:
+    """`by`: the registry's entry or the contact's own consent alone."""
+    hashed = phone_hash(ORGANIZATION, phone)
+    if by == "registry":
+        await database.execute("insert into opt_outs values ($1, $2, 'phone', $3, $4)", ORGANIZATION, env, hashed, NOW)
+    else:
+        await database.execute(
+            PEOPLE, ORGANIZATION, env, IDS.new(CONTACT), phone, hashed, NOW,
+        )  # fmt: skip
+
+
+def asking(message_id: str, phone: str = "+5511987654321", at: Any = NOW) -> Claim:
+    return Claim(ORGANIZATION, message_id, 1, False, at, ("test", phone))
+
+
+@pytest.mark.parametrize("by", ["registry", "contact"])
+async def test_whoever_opted_out_is_not_claimed_when_consent_is_asked_for(database: Database, by: str) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    await refuse(database, "+5511987654321", by=by)
+    await refuse(database, "+5511987654329", by=by, env="live")
+    refused, exempt, elsewhere = [await stored(database) for _ in range(3)]
+
+    batch = [asking(refused), of(exempt), asking(elsewhere, "+5511987654329")]
+
+    assert await dispatch.claim(database, batch, epoch, NOW) == [OPTED_OUT, CLAIMED, CLAIMED]
+    assert await attempts(database, refused) == 0
+    assert await database.fetchval("select status from messages where id = $1", refused) == "queued"
+
+
+async def test_a_process_that_lost_its_numbers_takes_nobody_for_opted_out(database: Database) -> None:
+    """That verdict would end the message, which is another's now."""
+    before = await dispatch.take_epoch(database, NOW)
+    message_id = await stored(database)
+    await dispatch.take_epoch(database, LATER)
+
+    assert await dispatch.claim(database, [asking(message_id)], before, LATER) == [LOST]
+
+
+async def test_of_a_row_that_is_held_or_claimed_a_refusal_says_nothing(database: Database) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    held, claimed = await stored(database), await stored(database)
+    assert await dispatch.claim(database, [asking(claimed)], epoch, NOW) == [CLAIMED]
+    await database.execute("update dispatch set not_before = $2 where id = $1", held, LATER)
+    await refuse(database, "+5511987654321", by="registry")
+
+    batch = [asking(held, at=LATER), asking(claimed, at=LATER)]
+
+    assert await dispatch.claim(database, batch, epoch, LATER) == [LOST, LOST]

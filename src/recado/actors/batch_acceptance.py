@@ -25,21 +25,15 @@ from recado.actors.acceptance_rules import (
 )
 from recado.actors.batch_audience import Audiences
 from recado.actors.batch_maker import BatchMaker
-from recado.actors.batch_rules import (
-    Accepted,
-    BatchDraft,
-    accept_recipients,
-    contact_ids_of,
-    only_in_window,
-    only_with_consent,
-)
+from recado.actors.batch_people import ask_for_consent, phones_by_contact
+from recado.actors.batch_rules import Accepted, BatchDraft, accept_recipients, only_in_window
 from recado.actors.consent_watch import subject_to_consent
 from recado.actors.tariff import NotCovered
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import BATCH, IdSource, created_at
 from recado.domain.message import CLASS_OF, default_ttl
-from recado.storage import batches, messages, recipients
+from recado.storage import batches, messages
 from recado.storage.batch import Batcher
 from recado.storage.batch_making import NewBatch
 from recado.storage.batches import Batch
@@ -51,7 +45,6 @@ from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.partitions import partition_repair
 from recado.storage.postgres import Database
-from recado.storage.recipients import Asked
 from recado.storage.templates import Template, TemplateDirectory
 
 IN_A_COMMIT = 8  # batches
@@ -212,13 +205,10 @@ class BatchAcceptance:
         addressed = await self._audiences.of(draft, variables) if draft.has_audience else None
         accepted = await self._accepted(draft, variables, number, now)
         if subject_to_consent(template):
-            asked = [Asked(draft.organization_id, draft.env, phone=phone) for phone in accepted.recipients.phones]
-            known = await recipients.find(self._db.hot, asked)
-            only_with_consent(accepted, known, granted_only=organization.require_granted_for_marketing)
+            await ask_for_consent(self._db.hot, draft, accepted, organization)
         seconds = draft.ttl_seconds
-        ttl_ms = (
-            int(default_ttl(category, draft.priority).total_seconds()) * 1000 if seconds is None else seconds * 1000
-        )
+        if seconds is None:
+            seconds = int(default_ttl(category, draft.priority).total_seconds())
         return NewBatch(
             organization_id=draft.organization_id,
             env=draft.env,
@@ -232,7 +222,7 @@ class BatchAcceptance:
             klass=CLASS_OF[draft.priority],
             campaign_id=draft.campaign_id,
             scheduled_at=due_at if draft.scheduled_at is not None else None,
-            ttl_ms=ttl_ms,
+            ttl_ms=seconds * 1000,
             held_base_ms=held_ms(number, organization, now),
             accepted_at=now,
             requested=len(draft.recipients) if addressed is None else addressed.count,
@@ -246,11 +236,7 @@ class BatchAcceptance:
         )
 
     async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> Accepted:
-        key = (draft.organization_id, draft.env)
-        asked = [Asked(*key, contact_id=contact_id) for contact_id in contact_ids_of(draft)]
-        known = await recipients.find(self._db.hot, asked)
-        contacts = {each.contact_id: each.phone for each in known if each.contact_id and each.phone}
-        accepted = accept_recipients(draft, variables, contacts)
+        accepted = accept_recipients(draft, variables, await phones_by_contact(self._db.hot, draft))
         if draft.type != TEMPLATE and accepted.places:
             hashes = accepted.recipients.hashes
             since = now - WINDOW

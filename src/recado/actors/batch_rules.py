@@ -192,11 +192,6 @@ def _path(place: int, member: str = "") -> str:
     return f"/recipients/{place}{member}"
 
 
-def contact_ids_of(draft: BatchDraft) -> list[str]:
-    """The contacts that its recipients name, each once."""
-    return list({each["contactId"]: None for each in draft.recipients if each.get("contactId") is not None})
-
-
 def _phone_of(given: Mapping[str, Any], contacts: Mapping[str, str]) -> tuple[str, str | None]:
     """Phone and contact of a recipient; Problem, with its place in the recipient, when it has none (C15.2)."""
     to, contact_id = given.get("to"), given.get("contactId")

@@ -12,13 +12,15 @@ from recado.actors.acceptance_rules import CHATAPP, TEMPLATE, check_state, held_
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance, ReplayedBatch
 from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_rules import LeftOut
+from recado.actors.consent_watch import subject_to_consent
 from recado.actors.resend_rules import NOT_FOUND, Surroundings, common, free_form, reason_to_skip, skip
 from recado.domain.batch import MAX_RECIPIENTS
+from recado.domain.consent import refusal_to_send
 from recado.domain.errors import Problem, Unavailable, conflict, reference_not_found
 from recado.domain.ids import BATCH, IdSource, created_at
 from recado.domain.message import CLASS_OF, Priority, default_ttl
 from recado.domain.template import TemplateCategory
-from recado.storage import batches, resends
+from recado.storage import batches, recipients, resends
 from recado.storage.audit import Actor, entry_of
 from recado.storage.batch_making import NewBatch
 from recado.storage.batch_rows import Recipients
@@ -26,6 +28,7 @@ from recado.storage.chat_windows import WINDOW
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.postgres import Database
+from recado.storage.recipients import Asked
 from recado.storage.resends import FailedFilter, Old
 from recado.storage.templates import Template, TemplateDirectory
 
@@ -109,10 +112,13 @@ class Resends:
         now = created_at(batch_id)
         chosen: list[Old] = []
         windows = await self._windows(resend, olds, around, now)
+        refused = await self._refused(resend, organization, olds, around)
         for old in olds:
             reason = reason_to_skip(old, around)
             if reason is None and free_form(old) and not _in_window(old, around, windows):
                 reason = "WINDOW_CLOSED"
+            if reason is None:
+                reason = refused.get(old.id)
             if reason is None:
                 chosen.append(old)
             else:
@@ -191,6 +197,17 @@ class Resends:
             )
             for number_id, hashes in asked.items()
         }
+
+    async def _refused(
+        self, resend: Resend, organization: Organization, olds: Sequence[Old], around: Surroundings
+    ) -> dict[str, str]:
+        """Whose recipient must not be sent what is subject to consent by now, and the code that says why (C15.4)."""
+        asking = [old for old in olds if subject_to_consent(around.template_of(old))]
+        asked = [Asked(resend.organization_id, resend.env, phone=old.recipient) for old in asking]
+        known = await recipients.find(self._db.hot, asked)
+        granted_only = organization.require_granted_for_marketing
+        codes = [refusal_to_send(each.status, registered=each.registered, granted_only=granted_only) for each in known]
+        return {old.id: code for old, code in zip(asking, codes, strict=True) if code is not None}
 
     def _batch(
         self,

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from recado.actors.acceptance_rules import TEMPLATE, TemplateShapes, check_state
+from recado.actors.acceptance_rules import REFUSED, TEMPLATE, TemplateShapes, check_state
 from recado.actors.batch_rules import LeftOut
 from recado.domain.errors import Problem
 from recado.domain.masking import is_masked
@@ -19,6 +19,7 @@ NOT_FOUND: Final = "NOT_FOUND"
 UNCERTAIN: Final = "OUTCOME_UNKNOWN"
 
 _TEXTS: Final = {
+    **REFUSED,
     NOT_FOUND: "There is no such chat-app message.",
     "INVALID_STATE": "Only an outbound message that failed is sent again.",
     "ALREADY_REPLACED": "The message has been replaced by another.",
