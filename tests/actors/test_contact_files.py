@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from recado.actors import contact_document, contact_files
@@ -33,6 +33,8 @@ def parsed(blocks: list[Block]) -> list[Any]:
 
 
 @given(ROWS, VALUES, st.sampled_from(["", " ", "\n\t "]), st.booleans())
+@example([0.0], "\U000f485b", "", False)  # the number is cut in two
+@example([1e-7, 12], "ab", "", True)
 def test_a_document_gives_its_rows_wherever_its_pieces_end(rows: Any, other: Any, space: str, marked: bool) -> None:
     listed = f"[{space}" + f"{space},{space}".join(orjson.dumps(row).decode() for row in rows) + f"{space}]"
     members = [

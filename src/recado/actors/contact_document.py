@@ -122,8 +122,8 @@ class DocumentFile:
                 if (most is not None and left > most + _PIECE) or not self._more():
                     raise self._malformed() from None
                 continue
-            # A number at the end of the piece may go on.
-            if end < len(self._text) or not self._more():
+            # A number at the end of the piece may go on: 1 as 12, as 1.5, or as 1e-5.
+            if end + 2 < len(self._text) or not self._more():
                 self._at = end
                 return value
 
