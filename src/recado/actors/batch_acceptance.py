@@ -206,9 +206,7 @@ class BatchAcceptance:
         accepted = await self._accepted(draft, variables, number, now)
         if subject_to_consent(template):
             await ask_for_consent(self._db.hot, draft, accepted, organization)
-        seconds = draft.ttl_seconds
-        if seconds is None:
-            seconds = int(default_ttl(category, draft.priority).total_seconds())
+        seconds = draft.ttl_seconds or int(default_ttl(category, draft.priority).total_seconds())
         return NewBatch(
             organization_id=draft.organization_id,
             env=draft.env,
