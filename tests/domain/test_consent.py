@@ -15,6 +15,7 @@ from recado.domain.consent import (
     OptOut,
     Refused,
     decide,
+    refusal_to_send,
     with_request,
 )
 
@@ -145,3 +146,27 @@ def test_what_a_session_does_not_say_of_itself_its_request_says() -> None:
     assert (asked.ip, asked.user_agent, asked.dates_count) == ("192.0.2.1", "x" * 512, False)
     said = with_request(ConsentChange(GRANTED, ip="192.0.2.9", user_agent="mine"), ip="192.0.2.1", user_agent="other")
     assert (said.ip, said.user_agent) == ("192.0.2.9", "mine")
+
+
+@pytest.mark.parametrize("granted_only", [False, True])
+@pytest.mark.parametrize("status", [None, *ConsentStatus])
+def test_nothing_that_is_subject_to_consent_goes_to_whoever_is_registered(
+    status: ConsentStatus | None, granted_only: bool
+) -> None:
+    assert refusal_to_send(status, registered=True, granted_only=granted_only) == "CONTACT_OPTED_OUT"
+
+
+@pytest.mark.parametrize(
+    ("status", "usually", "granted_only"),
+    [
+        (None, None, "CONSENT_REQUIRED"),
+        (ConsentStatus.UNKNOWN, None, "CONSENT_REQUIRED"),
+        (ConsentStatus.GRANTED, None, None),
+        (ConsentStatus.DENIED, "CONTACT_OPTED_OUT", "CONTACT_OPTED_OUT"),
+    ],
+)
+def test_consent_says_who_may_be_sent_to(
+    status: ConsentStatus | None, usually: str | None, granted_only: str | None
+) -> None:
+    assert refusal_to_send(status, registered=False, granted_only=False) == usually
+    assert refusal_to_send(status, registered=False, granted_only=True) == granted_only
