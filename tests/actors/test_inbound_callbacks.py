@@ -98,7 +98,7 @@ async def line(database: Database) -> AsyncIterator[Line]:
 
 async def test_a_message_makes_a_contact_and_both_are_told(line: Line) -> None:
     await line.arrive(line.inbound("hello", "in-1"), line.inbound("hello again", "in-2", quoted="in-1"))
-    contact = await line.db.fetchrow("select id, env, source, chatapp_profile_name from contacts")
+    (contact,) = await line.db.fetch("select id, env, source, chatapp_profile_name from contacts")
     assert tuple(contact)[1:] == ("live", "webhook", "Ana")
     first, _ = [row[0] for row in await line.db.fetch("select id from messages order by id")]
     told = await line.told()
@@ -123,7 +123,7 @@ async def test_a_repeated_callback_changes_nothing(line: Line) -> None:
     await line.arrive(stop, line.inbound("stop", "in-1", profileName="Bia"))
     assert await line.told() == before
     counted = "select (select count(*) from messages), (select count(*) from contact_consents)"
-    assert tuple(await line.db.fetchrow(counted)) == (1, 1)
+    assert [tuple(row) for row in await line.db.fetch(counted)] == [(1, 1)]
     assert await line.db.fetchval("select chatapp_profile_name from contacts") == "Ana"
 
 
@@ -138,7 +138,8 @@ async def test_a_preference_opts_out(line: Line) -> None:
             "at": format_timestamp(line.clock.now()),
         }
     )
-    assert tuple(await line.db.fetchrow("select opt_in_status, opt_in_source from contacts")) == ("denied", "provider")
+    stored = await line.db.fetch("select opt_in_status, opt_in_source from contacts")
+    assert [tuple(row) for row in stored] == [("denied", "provider")]
     assert (await line.told())[-1][0] == "contact.opted_out"
 
 
