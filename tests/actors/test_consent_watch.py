@@ -1,0 +1,50 @@
+"""What is claimed and not yet called for: stopped by a refusal of its recipient, and of nobody else."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from recado.actors.consent_watch import ConsentWatch, subject_to_consent
+from recado.domain.template import TemplateCategory
+
+
+def row(message_id: str, recipient_hash: int = 1, env: str = "test") -> Any:
+    return SimpleNamespace(organization_id="org_1", env=env, id=message_id, recipient_hash=recipient_hash)
+
+
+def test_a_refusal_stops_every_message_to_that_recipient_and_no_other() -> None:
+    watch = ConsentWatch()
+    rows = [row("msg_1"), row("msg_2"), row("msg_3", recipient_hash=2), row("msg_4", env="live")]
+    for each in rows:
+        watch.begin(each)
+    watch.refused([("org_1", "test", 1)])
+    assert [watch.end(each) for each in rows] == [True, True, False, False]
+
+
+def test_a_message_that_has_left_is_stopped_by_nothing() -> None:
+    watch = ConsentWatch()
+    watch.begin(row("msg_1"))
+    assert not watch.end(row("msg_1"))
+    watch.refused([("org_1", "test", 1)])
+    watch.begin(row("msg_1"))  # its next claim sees the refusal itself
+    assert not watch.end(row("msg_1"))
+
+
+def test_a_row_whose_claim_is_asked_for_twice_ends_once() -> None:
+    watch = ConsentWatch()
+    watch.begin(row("msg_1"))
+    watch.begin(row("msg_1"))
+    watch.refused([("org_1", "test", 1)])
+    assert watch.end(row("msg_1"))
+    assert not watch.end(row("msg_1"))
+
+
+@pytest.mark.parametrize("category", TemplateCategory)
+def test_only_marketing_is_subject_to_consent(category: TemplateCategory) -> None:
+    template: Any = SimpleNamespace(category=category)
+    assert subject_to_consent(template) is (category is TemplateCategory.MARKETING)
+
+
+def test_free_form_messages_are_not_subject_to_consent() -> None:
+    assert not subject_to_consent(None)
