@@ -78,14 +78,23 @@ class Receipts:
         for each in after:
             each()
 
-    async def take_in(self, executor: Executor, env: str, events: Sequence[Status | Inbound | Preference]) -> None:
-        """Apply what a provider reported, in its order for each message, on a connection in a transaction."""
+    async def take_in(
+        self,
+        executor: Executor,
+        env: str,
+        events: Sequence[Status | Inbound | Preference],
+        reports: Sequence[Report] = (),
+    ) -> None:
+        """Apply what a provider reported, in its order for each message, on a connection in a transaction.
+
+        `reports`: besides the events, those whose owner is known.
+        """
         # Whoever changes a contact locks it before messages, and messages before wallets and totals: so do we.
         came = await self._received(executor, env, [event for event in events if isinstance(event, Inbound)])
-        moved = await self._take_inbound(executor, came)
-        moved += await self._refuse(executor, env, [event for event in events if isinstance(event, Preference)])
-        reports = await self._find(executor, env, [event for event in events if isinstance(event, Status)])
-        await self._follow(executor, moved + await self._apply(executor, env, reports))
+        received = await self._take_inbound(executor, came)
+        received += await self._refuse(executor, env, [event for event in events if isinstance(event, Preference)])
+        found = await self._find(executor, env, [event for event in events if isinstance(event, Status)])
+        await self._follow(executor, await self._apply(executor, env, [*reports, *found]) + received)
 
     async def apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> None:
         """Apply reports whose owner is known; park those whose message is not."""

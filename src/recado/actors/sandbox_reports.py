@@ -56,17 +56,15 @@ class SandboxReports:
                     await receipts.take_sandbox(connection, now, BLOCK), key=lambda row: (row["due_at"], row["step"])
                 )
                 events = [(row, event_from_json(row["event"])) for row in rows]
-                await self._receipts.apply(
+                await self._receipts.take_in(
                     connection,
                     ENV,
+                    [event for _, event in events if isinstance(event, Inbound)],
                     [
                         Report(row["organization_id"], row["number_id"], row["message_id"], event, now + PARKED_FOR)
                         for row, event in events
                         if isinstance(event, Status)
                     ],
-                )
-                await self._receipts.take_in(
-                    connection, ENV, [event for _, event in events if isinstance(event, Inbound)]
                 )
             if len(rows) < BLOCK:
                 break
