@@ -258,6 +258,9 @@ class Application:
             admin_token=settings.admin_token.get_secret_value() if settings.admin_token else None,
             trusted_proxies=settings.trusted_proxies,
         )
+        # Before the numbers are taken over: a service that cannot serve must not end the one that does.
+        running.push_async_callback(server.stop)
+        await server.take_address()
         uses = Periodic("uses of keys", USES_WRITTEN_EVERY, directories.keys.flush, clock)
         running.push_async_callback(directories.keys.flush)
         for part in (uses, windows, system.root, batch_acceptance, server):
