@@ -25,6 +25,11 @@ def with_keys(walk: Walk) -> list[Route]:
     return walk.open_routes(lambda route: route.idempotency is not Idempotency.NONE)
 
 
+def makes_a_batch(route: Route) -> bool:
+    """Whether the messages that the operation sends are a batch: its key is bound to one, and its answer promises it."""
+    return route.idempotency is Idempotency.BOUND and 202 in route.responses
+
+
 async def test_a_change_meant_for_another_version_is_refused(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in [*changers(walk), *walk.open_routes(lambda route: route.matches)]:
         request = await walk.some(route)
@@ -77,6 +82,8 @@ async def test_nothing_can_match_what_does_not_exist_yet(walk: Walk, subtests: p
 
 def test_what_answers_with_a_new_record_is_declared_a_create(walk: Walk) -> None:
     made = {route.operation_id for route in walk.open_routes(lambda route: 201 in route.responses)}
+    # Accepted, not finished: the batch exists all the same once it was answered.
+    made |= {route.operation_id for route in walk.open_routes(makes_a_batch)}
     assert made == {route.operation_id for route in walk.open_routes(lambda route: route.creates)}
 
 
