@@ -11,7 +11,6 @@ import pytest
 from structlog.testing import capture_logs
 
 from recado.http.call import Call
-from recado.http.connection import LINGERING_SECONDS
 from recado.http.models import ApiModel
 from recado.http.reply import Reply, StreamReply
 
@@ -317,54 +316,6 @@ async def test_stopping_lets_running_requests_finish_and_takes_no_new_ones(serve
     await stopping
     await api.server.stop()
     assert api.server.connections == 0
-
-
-async def test_stopping_does_not_wait_for_the_rest_of_a_body_that_was_refused(
-    serve: Any, thing: Any, wait_until: Any
-) -> None:
-    entered, leave = asyncio.Event(), asyncio.Event()
-
-    async def slow(_: Call) -> Reply:
-        entered.set()
-        await leave.wait()
-        return Reply(200, {"ok": True})
-
-    api = await serve(thing(handler=slow), thing("POST", body=Thing, body_limit=1000))
-    running = asyncio.ensure_future(api.client.get("/things"))
-    await entered.wait()
-    reader, writer = await api.connect()
-    writer.write(
-        b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{"
-    )
-    assert (await answer_of(reader))[0] == 413
-    await wait_until(lambda: any(c.rest for c in api.server._web.connections))
-    stopping = asyncio.ensure_future(api.server.stop())
-    async with asyncio.timeout(LINGERING_SECONDS / 2):
-        assert await reader.read() == b""
-    assert not stopping.done()
-    leave.set()
-    async with await running as answer:
-        assert answer.status == 200
-    await stopping
-
-
-async def test_a_client_that_leaves_amid_a_refused_body_is_forgotten_at_once(
-    serve: Any, thing: Any, wait_until: Any
-) -> None:
-    api = await serve(thing("POST", body=Thing, body_limit=1000))
-    reader, writer = await api.connect()
-    writer.write(
-        b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nContent-Length: 9999\r\n\r\n{"
-    )
-    assert (await answer_of(reader))[0] == 413
-    await wait_until(lambda: any(c.rest for c in api.server._web.connections))
-    (connection,) = api.server._web.connections
-    task = connection._task_handler
-    with capture_logs() as logs:
-        writer.close()
-        async with asyncio.timeout(LINGERING_SECONDS / 2):
-            await task
-    assert logs == []
 
 
 async def test_stopping_ends_answers_that_would_never_end(serve: Any, thing: Any) -> None:
