@@ -26,7 +26,7 @@ def with_keys(walk: Walk) -> list[Route]:
 
 
 def makes_a_batch(route: Route) -> bool:
-    """Whether the messages that the operation sends are a batch: its key is bound to one, and its answer promises it."""
+    """Whether the operation makes a batch: its key is bound to what it makes, and that is not finished yet."""
     return route.idempotency is Idempotency.BOUND and 202 in route.responses
 
 
