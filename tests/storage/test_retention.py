@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from recado.domain.ids import AUDIT, MESSAGE, NUMBER, ORGANIZATION, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
@@ -147,15 +148,25 @@ async def test_a_month_that_was_detached_already_is_dropped_all_the_same(databas
     assert await column(database, "select message_id from provider_messages") == []
 
 
-async def test_months_are_dropped_while_others_are_written(database: Database, organization: str) -> None:
-    await store(database, organization, datetime(2029, 2, 1, tzinfo=UTC))
-    async with database.transaction() as connection:
-        await connection.execute("lock table provider_messages in row exclusive mode")
+async def test_a_drop_that_waits_for_a_reader_holds_up_nobody_and_is_finished_later(
+    database: Database, organization: str
+) -> None:
+    await store(database, organization, datetime(2029, 2, 1, tzinfo=UTC), NOW)
+    async with database.transaction() as reading:
+        await reading.fetch("select * from messages")
         dropping = asyncio.create_task(retention.drop_months(database, NOW))
-        async with asyncio.timeout(10):
-            await store(database, organization, NOW)
-    async with asyncio.timeout(10):
-        assert await dropping == ["messages_2029_01", "messages_2029_02"]
+
+        async def half_detached() -> bool:
+            return bool(await database.fetchval("select exists (select from pg_inherits where inhdetachpending)"))
+
+        await until(half_detached, 10, "the drop waits for the reader")
+        async with asyncio.timeout(5):
+            (new,) = await store(database, organization, NOW + timedelta(minutes=1))
+        dropping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await dropping
+    assert await retention.drop_months(database, NOW) == ["messages_2029_01", "messages_2029_02"]
+    assert new in await column(database, "select id from messages")
 
 
 async def fill(database: Database, table: str, organization_id: str, ages: Sequence[timedelta]) -> None:
