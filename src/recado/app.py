@@ -287,6 +287,9 @@ class Application:
             trusted_proxies=settings.trusted_proxies,
             spool_folder=settings.data_dir if settings.database_url is None else None,
         )
+        # Before the numbers are taken over: a service that cannot serve must not end the one that does.
+        running.push_async_callback(server.stop)
+        await server.take_address()
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, directories.flush_uses, clock)
         running.push_async_callback(directories.flush_uses)
         for part in (uses, windows, recipients, replies, system.root, batch_acceptance, people, sizes, server):

@@ -25,6 +25,11 @@ def with_keys(walk: Walk) -> list[Route]:
     return walk.open_routes(lambda route: route.idempotency is not Idempotency.NONE)
 
 
+def makes_a_batch(route: Route) -> bool:
+    """Whether the operation makes a batch: its key is bound to what it makes, and that is not finished yet."""
+    return route.idempotency is Idempotency.BOUND and 202 in route.responses
+
+
 async def test_a_change_meant_for_another_version_is_refused(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in [*changers(walk), *walk.open_routes(lambda route: route.matches)]:
         request = await walk.some(route)
@@ -80,6 +85,8 @@ async def test_nothing_can_match_what_does_not_exist_yet(walk: Walk, subtests: p
 def test_what_answers_with_a_new_record_is_declared_a_create(walk: Walk) -> None:
     made = {route.operation_id for route in walk.open_routes(lambda route: 201 in route.responses)}
     made.add("createSegment")  # answers 200
+    # Accepted, not finished: the batch exists all the same once it was answered.
+    made |= {route.operation_id for route in walk.open_routes(makes_a_batch)}
     assert made == {route.operation_id for route in walk.open_routes(lambda route: route.creates)}
 
 

@@ -59,11 +59,17 @@ def read(rows: ReadyRows, klass: int, found: list[Row]) -> None:
             rows.fill(wanted.klass, [], wanted.limit)
 
 
+def read_forced(rows: ReadyRows, table: list[Row]) -> None:
+    """What a look at the forced rows of such a table brings."""
+    known, limit = rows.forced_to_read()
+    rows.fill_forced(table[:limit], known, limit)
+
+
 def fresh() -> ReadyRows:
     """After a first look at an empty table."""
     rows = ReadyRows()
     read(rows, NORMAL, [])
-    rows.look_for_forced = False
+    read_forced(rows, [])
     return rows
 
 
@@ -161,6 +167,69 @@ def test_forced_messages_go_first() -> None:
     assert taken(rows, 2) == ["msg_2", "msg_1"]
 
 
+def test_memory_holds_a_window_of_forced_messages_however_many_arrive() -> None:
+    rows = fresh()
+    for number in range(2 * WINDOW):
+        rows.arrive((row(number, force=True),))
+    assert len(rows) == WINDOW
+    assert rows.forced_to_read()[1] <= 2 * WINDOW
+
+
+def test_forced_messages_that_memory_had_no_place_for_are_read_in_the_order_of_their_due_times() -> None:
+    table = [row(number, force=True) for number in range(3 * WINDOW)]
+    rows, ids = fresh(), []
+    for each in table:
+        rows.arrive((each,))
+    while len(rows):
+        ids += taken(rows, 1)
+        if rows.wants_forced:
+            read_forced(rows, table)  # as while none of the claims is answered: what was taken comes back
+    assert ids == [each.id for each in table]
+
+
+def test_a_look_that_finds_only_what_is_under_way_ends_the_looking() -> None:
+    rows = fresh()
+    table = [row(number, force=True) for number in range(WINDOW)]
+    rows.arrive(tuple(table))
+    taken(rows, WINDOW)
+    rows.look_for_forced = True
+    read_forced(rows, table)
+    assert len(rows) == 0
+    assert not rows.wants_forced
+
+
+def test_a_forced_message_that_left_while_it_was_being_read_is_not_taken_again() -> None:
+    rows = fresh()
+    first = row(1, force=True)
+    rows.arrive((first,))
+    taken(rows, 1)
+    rows.look_for_forced = True
+    known, limit = rows.forced_to_read()
+    rows.gone(first.id)  # between the snapshot of the read and its answer
+    rows.fill_forced([first, row(2, force=True)], known, limit)
+    assert taken(rows, 1) == ["msg_2"]
+    assert len(rows) == 0
+
+
+def test_a_full_look_at_forced_messages_is_followed_by_another() -> None:
+    rows = ReadyRows()
+    read_forced(rows, [row(number, force=True) for number in range(WINDOW)])
+    assert not rows.wants_forced  # its window is full
+    taken(rows, WINDOW)
+    assert rows.wants_forced
+
+
+def test_a_number_with_forced_messages_in_the_table_is_not_idle() -> None:
+    rows = fresh()
+    for klass in (CRITICAL, BULK):
+        rows.fill(klass, [], WINDOW)
+    assert rows.idle
+    rows.start_over(set())
+    for klass in (CRITICAL, NORMAL, BULK):
+        rows.fill(klass, [], WINDOW)
+    assert not rows.idle
+
+
 def test_a_held_class_lets_the_others_pass_and_tells_until_when_it_waits() -> None:
     rows = fresh()
     rows.arrive((row(1, BULK), row(2, NORMAL)))
@@ -176,8 +245,8 @@ def test_starting_over_keeps_only_what_is_under_way() -> None:
     assert taken(rows, 1) == ["msg_1"]
     rows.start_over({"msg_1"})
     assert len(rows) == 0
-    assert rows.look_for_forced
-    rows.arrive_forced([row(2, force=True)])
+    assert rows.wants_forced
+    read_forced(rows, [row(2, force=True)])
     read(rows, NORMAL, [row(1), row(2)])
     assert taken(rows, 1) == ["msg_2"]
     assert len(rows) == 0

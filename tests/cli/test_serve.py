@@ -12,11 +12,15 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 
 import recado.app
 from recado.cli import serve
 from recado.config.settings import load_settings
+from recado.engine.clock import SystemClock
+from recado.storage.dispatch import current_epoch
+from recado.storage.embedded import EmbeddedPostgres
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -99,6 +103,7 @@ def test_a_first_start_tells_its_addresses_and_keys_once_and_stops_when_told(
 
 def test_an_address_in_use_is_one_line(recado: Recado, folder: str, start: Callable[[], Service]) -> None:
     running = start()
+    owner = owner_epoch(folder)
 
     done = recado("serve", "--data-dir", folder, "--listen", running.address.removeprefix("http://"))
 
@@ -107,6 +112,22 @@ def test_an_address_in_use_is_one_line(recado: Recado, folder: str, start: Calla
     lines = [line for line in done.stderr.splitlines() if line.startswith("recado: ")]
     assert lines == ["recado: the address is in use: stop what listens there, or choose another with --listen"]
     assert running.get("/readyz")["status"] == "ready"
+    assert owner_epoch(folder) == owner  # the numbers are still its own
+
+
+def owner_epoch(folder: str) -> int:
+    """Which service owns the numbers, by the database."""
+
+    async def read() -> int:
+        server = EmbeddedPostgres(Path(folder), clock=SystemClock())
+        connection = await asyncpg.connect(**await server.start())
+        try:
+            return await current_epoch(connection)
+        finally:
+            await connection.close()
+            await server.stop()
+
+    return asyncio.run(read())
 
 
 class Doomed:

@@ -132,6 +132,7 @@ def test_a_failure_is_told_as_code_and_text() -> None:
         (last_error(FailureCode.OUTCOME_UNKNOWN, "no answer"), None, True),
         ("replaced by msg_1", "outcome_unknown: no answer", True),
         ("outcome_unknown: no answer", "expired: too old", False),
+        ("provider_error: no", "outcome_unknown: no answer", False),
         ("outcome_unknownish: x", None, False),
     ],
 )

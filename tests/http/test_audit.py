@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from recado.domain.ids import AUDIT, lowest_id
+from recado.domain.retention import AUDIT_MONTHS, months_before
 from recado.domain.timestamps import format_timestamp
 
 
@@ -55,6 +57,20 @@ async def test_a_period_includes_its_start_and_not_its_end(api: Any) -> None:
     assert await count(f"to={at}") == 0
     assert await count(f"from={at}&to={later}") == 1
     assert await count(f"from={later}") == 0
+
+
+async def test_nothing_beyond_five_years_is_listed(api: Any) -> None:
+    organization_id = api.organizations[0].organization.id
+    kept_from = months_before(api.clock.now(), AUDIT_MONTHS)
+    for at in (kept_from - timedelta(minutes=1), kept_from + timedelta(minutes=1)):
+        await api.database.execute(
+            "insert into audit (organization_id, id, actor_type, actor_id, action, details) "
+            "values ($1, $2, 'system', 'system', 'number.age', '{}')",
+            organization_id, lowest_id(AUDIT, at),
+        )  # fmt: skip
+    for query in ("", "&from=2015-01-01T00:00:00Z"):
+        (item,) = (await api.get(f"/v2/audit?action=number.age{query}")).body["items"]
+        assert item["at"] >= format_timestamp(kept_from)
 
 
 @pytest.mark.parametrize(

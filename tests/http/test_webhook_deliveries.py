@@ -1,12 +1,12 @@
 """Deliveries over HTTP (C23.1): tests of an endpoint, lists, single reads, and replays; and the events of records."""
 
-import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from aiohttp import web
+from tests.waiting import until
 
 from recado.domain.timestamps import format_timestamp
 from recado.storage import events
@@ -60,12 +60,12 @@ async def emit(api: Any, event: str = "wallet.depleted", **data: Any) -> None:
 
 async def listed(api: Any, path: str, wanted: str, count: int = 1) -> list[Any]:
     """The deliveries of that status, once there are so many."""
-    async with asyncio.timeout(10):
-        while True:
-            items = (await api.get(f"{path}/deliveries?status={wanted}")).body["items"]
-            if len(items) >= count:
-                return list(items)
-            await asyncio.sleep(0.02)
+
+    async def enough() -> list[Any]:
+        items = (await api.get(f"{path}/deliveries?status={wanted}")).body["items"]
+        return list(items) if len(items) >= count else []
+
+    return await until(enough, 10, f"{count} deliveries are {wanted}")
 
 
 async def test_a_test_tells_what_the_endpoint_answered_and_counts_for_nothing(api: Any, endpoint: Endpoint) -> None:
@@ -119,9 +119,12 @@ async def test_a_delivery_shows_its_payload_and_attempts(api: Any, endpoint: End
     path = await subscribe(api, endpoint, includePii=True)
     endpoint.status = 500
     await emit(api, displayPhone="+5511987654321")
-    async with asyncio.timeout(10):
-        while not (item := (await listed(api, path, "pending"))[0])["attemptCount"]:
-            await asyncio.sleep(0.02)
+
+    async def attempted() -> Any:
+        pending = (await listed(api, path, "pending"))[0]
+        return pending if pending["attemptCount"] else None
+
+    item = await until(attempted, 10, "the delivery was attempted")
     assert (item["lastStatusCode"], item["lastError"]) == (500, "the endpoint answered 500")
     assert item["nextAttemptAt"] > item["createdAt"]
     full = (await api.get(f"{path}/deliveries/{item['id']}")).body
@@ -200,9 +203,10 @@ async def test_a_replay_of_a_period_covers_what_never_arrived(api: Any, endpoint
     await api.patch(path, {"status": "active"})
     wanted = period(api, events=["wallet.depleted", "apikey.created"])
     assert (await api.post(f"{path}/replay", wanted)).body == {"queued": 2}
-    async with asyncio.timeout(10):
-        while {one["data"].get("n") for one in endpoint.received} < {"arrived", "dropped", "while paused"}:
-            await asyncio.sleep(0.02)
+    wanted_ones = {"arrived", "dropped", "while paused"}
+    await until(
+        lambda: wanted_ones <= {one["data"].get("n") for one in endpoint.received}, 10, "all of the period has arrived"
+    )
     await listed(api, path, "delivered", 4)
     assert (await api.post(f"{path}/replay", wanted)).body == {"queued": 0}
     assert (await api.post(f"{path}/replay", period(api))).body == {"queued": 1}
@@ -249,9 +253,7 @@ async def test_what_happens_to_records_is_told(api: Any, endpoint: Endpoint) -> 
     ).body
     for decided in ("approved", "paused", "approved", "rejected"):
         assert (await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": decided})).status == 200
-    async with asyncio.timeout(10):
-        while len(endpoint.received) < 5:
-            await asyncio.sleep(0.02)
+    await until(lambda: len(endpoint.received) >= 5, 10, "all five events have arrived")
     told = {one["type"]: one["data"] for one in endpoint.received}
     assert len(endpoint.received) == 5
     created = {name: key[name] for name in ("id", "name", "env", "scopes", "prefix", "createdById")}

@@ -82,6 +82,7 @@ async def test_lists_are_filtered_by_status_and_by_who_takes_an_event(api: Any) 
         ({"headers": [{"key": "content-type", "value": "x"}]}, "/headers/0/key"),
         ({"headers": [{"key": "Transfer-Encoding", "value": "x"}]}, "/headers/0/key"),
         ({"headers": [{"key": "Webhook-Id", "value": "x"}]}, "/headers/0/key"),
+        ({"headers": [{"key": "User-Agent", "value": "x"}]}, "/headers/0/key"),
         ({"headers": [{"key": "X-SVC-Signature", "value": "x"}]}, "/headers/0/key"),
         ({"headers": [{"key": "X Y", "value": "x"}]}, "/headers/0/key"),
         ({"headers": [{"key": "X-Y", "value": "a\r\nB: c"}]}, "/headers/0/value"),

@@ -46,7 +46,7 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (batches.SQL.by_id, key),
         (batches.SQL.page, ("org_7", "test", None, None, "btc_", "btc_~", 50, 0)),
-        (batches.SQL.building, (100,)),
+        (batches.SQL.building, ("", 100)),
         (batches.SQL.next_block, key),
         (batches.SQL.drop_block, ("org_7", "btc_7", 1)),
         (batches.SQL.block_made, (*key, "running", "failed", now, {"x": 1})),

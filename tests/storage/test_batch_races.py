@@ -6,11 +6,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.storage.test_claims import stored
 from tests.waiting import until
 
 from recado.domain.ids import BATCH, NUMBER, ORGANIZATION, IdSource
+from recado.domain.message import WaitReason
 from recado.engine.clock import SystemClock
-from recado.storage import batch_making, batches, totals
+from recado.storage import batch_making, batches, dispatch, totals
 from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block, Recipients
 from recado.storage.postgres import Database
@@ -107,6 +109,51 @@ async def test_of_two_processes_that_make_the_same_block_one_does(database: Data
     row = await database.fetchrow("select blocks_left, status from batches where id = $1", pending.id)
     assert row is not None
     assert dict(row) == {"blocks_left": 2, "status": "building"}
+
+
+async def test_what_is_held_while_the_batch_is_resumed_is_let_go_all_the_same(database: Database) -> None:
+    pending = await building(database)
+    await database.execute(
+        "update dispatch set organization_id = $1, number_id = $2, owner = $3 where id = $4",
+        pending.organization_id, pending.number_id, pending.id, await stored(database),
+    )  # fmt: skip
+    assert await batches.pause(database, pending.key, NOW)
+
+    async def goes_on() -> None:
+        assert await batches.resume(database, pending.key, NOW) is not None
+        assert pending.number_id is not None
+        await dispatch.release(
+            database, pending.organization_id, pending.number_id, WaitReason.OWNER_PAUSED, owner=pending.id
+        )
+
+    async with database.transaction() as connection:
+        assert await batches.hold(connection, pending.key, 10) == 1
+        going_on = asyncio.create_task(goes_on())
+
+        async def it_waits_or_is_through() -> bool:
+            return going_on.done() or bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+        await until(it_waits_or_is_through, 10, "the resume")
+    await going_on
+    assert await database.fetchval("select reason from dispatch where owner = $1", pending.id) is None
+
+
+async def test_nothing_is_held_of_a_batch_that_goes_on_at_the_same_moment(database: Database) -> None:
+    pending = await building(database)
+    await database.execute(
+        "update dispatch set organization_id = $1, owner = $2 where id = $3",
+        pending.organization_id, pending.id, await stored(database),
+    )  # fmt: skip
+    assert await batches.pause(database, pending.key, NOW)
+    async with database.transaction() as connection:
+        assert await batches.resume(connection, pending.key, NOW) is not None
+        holding = asyncio.create_task(batches.hold(database, pending.key, 10))
+
+        async def it_waits_or_is_through() -> bool:
+            return holding.done() or bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+        await until(it_waits_or_is_through, 10, "the hold")
+    assert await holding == 0
 
 
 class Undone(Exception):

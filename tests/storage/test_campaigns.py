@@ -8,6 +8,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.waiting import until
 
 from recado.domain.campaign import CampaignStatus
 from recado.domain.ids import BATCH, MESSAGE, IdSource
@@ -135,8 +136,9 @@ async def test_a_message_and_a_completion_at_the_same_moment_leave_it_running(da
     async with database.transaction() as connection:
         assert await campaigns.complete(connection, KEY, START, at) is not None
         accepted = asyncio.create_task(commit(database, moves(1, None, "queued"), at))
-        while not await database.fetchval("select exists (select from pg_locks where not granted)"):
-            assert not accepted.done()  # it waits for the completion, which it then undoes
+        waiting = "select exists (select from pg_locks where not granted)"
+        await until(lambda: database.fetchval(waiting), 10, "it waits for the completion, which it then undoes")
+        assert not accepted.done()
     await accepted
     found = await campaigns.get(database, *KEY)
     assert found is not None

@@ -7,6 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
+from tests.waiting import until
 
 from recado.actors.consequences import Consequences
 from recado.domain.ids import MESSAGE, IdSource
@@ -156,9 +157,11 @@ async def test_a_claim_in_progress_decides(database: Database) -> None:
         await claiming.execute("update messages set status = 'sending'")
         archiving = asyncio.create_task(archive(database, message_id))
         forcing = asyncio.create_task(force(database, message_id))
-        # Both now wait for the row that the claim holds.
-        while await database.fetchval(LOCKED) < 2:
-            await asyncio.sleep(0)
+
+        async def both_wait() -> bool:
+            return bool(await database.fetchval(LOCKED) == 2)
+
+        await until(both_wait, 10, "both wait for the row that the claim holds")
     assert not await archiving
     assert not await forcing
     assert (await read(database, message_id)).status == "sending"

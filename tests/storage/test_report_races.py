@@ -126,3 +126,26 @@ async def test_a_report_before_the_answer_leaves_the_departure_to_the_answer(dat
 
 async def test_a_report_of_a_message_that_is_not_there_is_not_answered(database: Database) -> None:
     assert await receipts.apply(database, [report(ANY_ID, "read")], NOW) == {}
+
+
+async def test_a_message_that_was_sent_after_all_and_failed_for_certain_is_not_sent_once_more(
+    database: Database,
+) -> None:
+    """Its `originalError` still tells of the unknown outcome; its price must be told to the totals once."""
+    message_id = await sending(database)
+    await database.execute("delete from dispatch where id = $1", message_id)
+    await database.execute(
+        "update messages set status = 'failed', original_error = 'outcome_unknown: no report', price_coins = 7, "
+        "last_error = 'replaced by msg_1' where id = $1",
+        message_id,
+    )
+    moves: list[Moved] = []
+    for status in ("sent", "failed", "delivered"):
+        row = replace(report(message_id, status), last_error="provider_error: no" if status == "failed" else None)
+        moves += (await receipts.apply(database, [row], NOW))[message_id]
+
+    assert [(move.from_status, move.to_status, move.coins) for move in moves] == [
+        ("failed", "sent", 7),
+        ("sent", "failed", 0),
+    ]
+    assert await database.fetchval("select status from messages where id = $1", message_id) == "failed"

@@ -106,7 +106,7 @@ class Acceptance:
         """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
         try:
             if draft.again is not None:
-                check_replaceable(draft.again)
+                check_replaceable(draft.again, self._clock.now())
             known = None if draft.contact_id is None else await self._contact_of(draft)
             new = self._prepared_at_once(draft) or await self._prepared(draft)
             if draft.type != TEMPLATE:

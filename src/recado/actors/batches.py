@@ -154,12 +154,24 @@ class Batches:
         await self._close()
 
     async def _build(self) -> None:
-        """Block by block, batch by batch, so that a large one does not keep the others waiting."""
-        while keys := await batches.building(self._db):
-            made = [await self._make_next(key) for key in keys]
-            if not any(made):
-                return
-            await self._close()
+        """Block by block, batch by batch, so that a large one does not keep the others waiting.
+
+        A batch that could not be made waits for the next look: however many there are, all others have their turn.
+        """
+        waiting: set[BatchKey] = set()
+        made = True
+        while made:
+            made, after = False, ""
+            while keys := await batches.building(self._db, after):
+                for key in keys:
+                    if key in waiting:
+                        continue
+                    if await self._make_next(key):
+                        made = True
+                    else:
+                        waiting.add(key)
+                after = keys[-1][2]
+                await self._close()
 
     async def _make_next(self, key: BatchKey) -> bool:
         try:

@@ -69,11 +69,11 @@ class Desk:
             )
         return [row_from(record) for record in records]
 
-    async def forced(self, key: NumberKey) -> Sequence[Row]:
-        """Ready rows that a caller forced."""
+    async def forced(self, key: NumberKey, limit: int) -> Sequence[Row]:
+        """The first ready rows that a caller forced."""
         organization_id, _, number_id = key
         async with self.turn:
-            records = await dispatch.forced(self.records.db, organization_id, number_id)
+            records = await dispatch.forced(self.records.db, organization_id, number_id, limit)
         return [row_from(record) for record in records]
 
     # What outlives an actor: one that was restarted remembers what has left -------------------------------------------

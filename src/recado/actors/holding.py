@@ -47,20 +47,30 @@ class Holding:
             held = self._desk.sending.hold(row, hold.until, hold.reason)
         except Unavailable:
             return False
-        self._under_way.add(held)
-        held.add_done_callback(self._held)
+        self._begun(held)
         return True
 
-    def _held(self, held: "asyncio.Future[None]") -> None:
-        self._under_way.discard(held)
-        _seen(held)
+    def _begun(self, move: "asyncio.Future[None]") -> None:
+        self._under_way.add(move)
+        move.add_done_callback(self._ended)
+
+    def _ended(self, move: "asyncio.Future[None]") -> None:
+        self._under_way.discard(move)
+        if not move.cancelled():
+            move.exception()
+
+    async def settled(self) -> None:
+        """Until what was held or ended so far is committed, or has failed."""
+        if self._under_way:
+            await asyncio.wait(self._under_way)
 
     def fail(self, row: Row, verdict: Fail, at: datetime) -> bool:
         """queued → failed; False when the queue of failures is full."""
         try:
-            self._desk.sending.fail(row, last_error(verdict.code, verdict.text), at).add_done_callback(_seen)
+            failed = self._desk.sending.fail(row, last_error(verdict.code, verdict.text), at)
         except Unavailable:
             return False
+        self._begun(failed)
         return True
 
     async def hold_template(self, template_id: str) -> None:
@@ -101,8 +111,7 @@ class Holding:
         """
         if template_id is not None:
             self._templates.discard(template_id)
-        if self._under_way:
-            await asyncio.wait(self._under_way)
+        await self.settled()
         async with self._blocks:
             return bool(
                 await dispatch.release(self._db, self._organization_id, self._number_id, reason, template_id, owner)
@@ -114,8 +123,3 @@ class Holding:
         if found is not None and found["crashes"] >= CRASHES_TO_SET_ASIDE:
             log.error("message_set_aside", message_id=row.id)
             self.fail(row, Fail(FailureCode.PROVIDER_ERROR, "it could not be processed"), at)
-
-
-def _seen(answer: "asyncio.Future[None]") -> None:
-    if not answer.cancelled():
-        answer.exception()

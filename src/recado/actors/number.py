@@ -157,8 +157,9 @@ class NumberActor(Actor):
         assert view is not None  # noqa: S101 - a number without one is held
         departures.wanted = False  # room for more is looked for right here
         departures.depart()
-        if self._rows.look_for_forced:
+        if self._rows.wants_forced:
             await self._read_forced()
+        left = False
         while len(self._rows) and self._may_claim(view):
             taken = self._rows.take(view.standing, self._clock.now())
             if not isinstance(taken, Row):
@@ -166,8 +167,10 @@ class NumberActor(Actor):
                     self._errands.wake_at(taken.until)
                 break
             self._in_hand = taken
-            await self._pass_gates(taken, view)
+            left |= await self._pass_gates(taken, view)
             self._in_hand = None
+        if left and self._rows.wants_forced:  # read on where places became free, in a turn of its own
+            self._errands.wake()
         wanted, ask_at = self._rows.wanted(view.standing, self._clock.now())
         if wanted:
             self._errands.begin(self._refill(wanted))
@@ -189,8 +192,8 @@ class NumberActor(Actor):
             self._errands.wake_in(answer)
         return False
 
-    async def _pass_gates(self, row: Row, view: NumberView) -> None:
-        """Claim the row, or hold it back or end it as its own gates say."""
+    async def _pass_gates(self, row: Row, view: NumberView) -> bool:
+        """Claim the row, or hold it back or end it as its own gates say; False when there was no room for that."""
         template = None
         if row.template_id is not None:
             organization_id, env, _ = self._key
@@ -199,22 +202,28 @@ class NumberActor(Actor):
         verdict = verdict_of(row, template, view, self._desk.records.owners, self._clock.now())
         match verdict:
             case None:
-                if not self._departures.claim(row, template):
+                left = self._departures.claim(row, template)
+                if not left:
                     view.take_back(row.recipient_hash)
-                    self._later(row)
             case Hold():
-                self._hold(row, verdict)
+                left = self._hold(row, verdict)
             case Fail():
-                self._fail(row, verdict)
+                left = self._fail(row, verdict)
+        if not left:
+            self._later(row)
+        return left
 
     def _not_claimed(self, failed: NotClaimed) -> None:
         row, error = failed.row, failed.error
         if self._view is not None:
             self._view.take_back(row.recipient_hash)
         if failed.verdict == WINDOW_CLOSED:
-            self._fail(row, Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"))
+            verdict = Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave")
+            if not self._fail(row, verdict):
+                self._later(row)
         elif failed.verdict == OPTED_OUT:
-            self._fail(row, Fail(FailureCode.OPTED_OUT, "the contact opted out"))
+            if not self._fail(row, Fail(FailureCode.OPTED_OUT, "the contact opted out")):
+                self._later(row)
         elif failed.verdict is not None:
             self._rows.forget(row)  # withdrawn, held or changed meanwhile: the table knows which
         else:
@@ -232,19 +241,19 @@ class NumberActor(Actor):
             self._holds = Holding(self._key, self._desk, released=partial(self._errands.tell, Look()))
         return self._holds
 
-    def _hold(self, row: Row, hold: Hold) -> None:
+    def _hold(self, row: Row, hold: Hold) -> bool:
         if not self._holding.hold(row, hold):
-            self._later(row)
-            return
+            return False
         self._rows.gone(row.id)
         if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
             self._errands.begin(self._holding.hold_template(row.template_id))
+        return True
 
-    def _fail(self, row: Row, verdict: Fail) -> None:
-        if self._holding.fail(row, verdict, self._clock.now()):
+    def _fail(self, row: Row, verdict: Fail) -> bool:
+        left = self._holding.fail(row, verdict, self._clock.now())
+        if left:
             self._rows.gone(row.id)
-        else:
-            self._later(row)
+        return left
 
     def _later(self, row: Row) -> None:
         """The database has no room or is away: read the row again in a moment."""
@@ -262,9 +271,10 @@ class NumberActor(Actor):
     # Reading ----------------------------------------------------------------------------------------------------------
 
     async def _read_forced(self) -> None:
-        rows = await self._desk.forced(self._key)
-        self._rows.look_for_forced = False
-        self._rows.arrive_forced(rows)
+        if self._holds is not None:
+            await self._holds.settled()  # what is being held or ended would be read once more
+        known, limit = self._rows.forced_to_read()
+        self._rows.fill_forced(await self._desk.forced(self._key, limit), known, limit)
 
     async def _refill(self, wanted: Sequence[Wanted]) -> None:
         """Class by class in one task: of thousands of numbers that start, each would else have three that wait."""
@@ -286,10 +296,6 @@ class NumberActor(Actor):
     def _situation(self) -> NumberSituation:
         monotonic = self._clock.monotonic()
         ready_in = self._departures.ready_at(monotonic) - monotonic
-        return NumberSituation(
-            self._view,
-            self._held_by(),
-            self._clock.now() + timedelta(seconds=max(0.0, ready_in)),
-            self._view.per_second if self._view else 0.0,
-            self._departures.in_flight,
-        )
+        ready_at = self._clock.now() + timedelta(seconds=max(0.0, ready_in))
+        per_second = self._view.per_second if self._view else 0.0
+        return NumberSituation(self._view, self._held_by(), ready_at, per_second, self._departures.in_flight)

@@ -28,6 +28,7 @@ from recado.domain.number import (
 )
 from recado.domain.phones import canonical_phone
 from recado.storage import numbers
+from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import REFRESH_EVERY, Number
 from recado.storage.postgres import Database
@@ -126,14 +127,15 @@ class NumberRefresh:
 
     async def _store(self, number: Number, change: Callable[[Number, datetime], Number]) -> Number:
         now = self._clock.now()
-        async with self._database.transaction() as connection:
+        told = NumberChanged(number.organization_id, number.env, number.id)
+        async with changing(self._database, self._changed, told) as connection:
             before = await numbers.get_locked(connection, number.organization_id, number.env, number.id)
             if before is None:  # deleted meanwhile
                 return number
             after = await numbers.save(connection, before, change(before, now), now)
             queued = await number_moved(connection, self._ids, before, after)
         if after.revision != before.revision:
-            self._changed(NumberChanged(after.organization_id, after.env, after.id))
+            self._changed(told)
             announce(self._changed, queued)
         return after
 

@@ -3,11 +3,12 @@
 A bounded window on the table. Whatever is forgotten here is read again, so forgetting is always safe.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.actors.lane import Lane
+from recado.actors.lane import WINDOW, Lane
 from recado.actors.row import Row
 from recado.domain.fairness import SmoothRoundRobin
 from recado.domain.gates import FOREVER, Hold, Standing, class_hold
@@ -32,25 +33,33 @@ class ReadyRows:
 
     def __init__(self) -> None:
         self._lanes = tuple(Lane() for _ in CLASSES)
-        self._forced: tuple[Row, ...] = ()  # few
+        self._forced: deque[Row] | None = None  # by due time and id; none while there are no forced ones, as mostly
         self._turns: SmoothRoundRobin | None = None  # from the first time that two classes have something to send
         # In memory, or claimed and not yet gone: a refill may read their rows once more. Only the keys matter: empty,
         # which it mostly is, a dict weighs a quarter of a set.
         self._known: dict[str, None] = {}
-        self.look_for_forced = True
+        self.look_for_forced = True  # the table may hold forced rows that memory does not
 
     def __len__(self) -> int:
         critical, normal, bulk = self._lanes  # asked before each turn
-        return len(self._forced) + critical.size + normal.size + bulk.size
+        forced = self._forced
+        return (len(forced) if forced else 0) + critical.size + normal.size + bulk.size
 
     @property
     def idle(self) -> bool:
         """Nothing in memory, and nothing more in the table as far as is known."""
-        return not self._known and not any(lane.more or lane.refilling for lane in self._lanes)
+        if self._known or self.look_for_forced:
+            return False
+        return not any(lane.more or lane.refilling for lane in self._lanes)
 
     @property
     def has_forced(self) -> bool:
         return bool(self._forced)
+
+    @property
+    def wants_forced(self) -> bool:
+        """Time to read forced rows: the table may hold more, and few are left in memory."""
+        return self.look_for_forced and (self._forced is None or len(self._forced) < WINDOW // 4)
 
     def arrive(self, rows: tuple[Row, ...]) -> None:
         """Take messages that were just accepted, as far as the window reaches."""
@@ -59,20 +68,38 @@ class ReadyRows:
             if row.id in known:
                 continue
             if row.force:
-                known[row.id] = None
-                self._forced += (row,)
+                self._arrive_forced(row)
             elif self._lanes[row.klass].arrive(row):
                 known[row.id] = None
 
-    def arrive_forced(self, rows: Sequence[Row]) -> None:
-        """Take the forced rows that were read."""
-        new = [row for row in rows if row.id not in self._known]
-        self._known.update(dict.fromkeys(row.id for row in new))
-        self._forced += tuple(new)
+    def _arrive_forced(self, row: Row) -> None:
+        if self.look_for_forced or (self._forced is not None and len(self._forced) >= WINDOW):
+            self.look_for_forced = True
+            return
+        self._known[row.id] = None
+        if self._forced is None:
+            self._forced = deque()
+        self._forced.append(row)
+
+    def forced_to_read(self) -> tuple[Set[str], int]:
+        """What is known now, and how many forced rows to read: those that are being claimed come back too, first."""
+        return frozenset(self._known), WINDOW + len(self._known)
+
+    def fill_forced(self, rows: Sequence[Row], known: Set[str], limit: int) -> None:
+        """Take the first `limit` forced rows of the table, as far as the window reaches; both as `forced_to_read` said.
+
+        A row that was known before they were read is in memory, or being claimed, or has left meanwhile. The limit is a
+        window beyond all of those: so the window is full now, unless the table has no more.
+        """
+        kept = list(self._forced or ())
+        new = [row for row in rows if row.id not in known]
+        taken = new[: WINDOW - len(kept)]
+        self._known.update(dict.fromkeys(row.id for row in taken))
+        self._forced = deque(sorted(kept + taken, key=lambda row: (row.due_at, row.id))) or None
+        self.look_for_forced = len(rows) >= limit or len(taken) < len(new)
 
     def fill(self, klass: int, rows: list[Row], limit: int) -> None:
-        """Take what a refill read."""
-        self.arrive_forced([row for row in rows if row.force])
+        """Take what a refill read; forced rows are read by themselves."""
         self._lanes[klass].fill(rows, limit, self._known)
 
     def refill_failed(self, klass: int) -> None:
@@ -100,8 +127,8 @@ class ReadyRows:
         None: there is none in memory. A hold: there are some, but their class must wait.
         """
         if self._forced:
-            first, *others = self._forced
-            self._forced = tuple(others)
+            first = self._forced.popleft()
+            self._forced = self._forced or None
             return first
         held: Hold | None = None
         open_lanes = []
@@ -147,7 +174,7 @@ class ReadyRows:
 
     def start_over(self, under_way: set[str]) -> None:
         """Forget everything that is not under way, and read it again: rows may have become forced ones."""
-        self._forced = ()
+        self._forced = None
         for lane in self._lanes:
             lane.clear()
             lane.missed = lane.refilling

@@ -3,13 +3,16 @@
 The new message passes every rule of acceptance; content, recipient, campaign and metadata are those of the old one.
 """
 
+from datetime import datetime
+
 import orjson
 
 from recado.actors.acceptance_rules import Again, MessageDraft
 from recado.domain.errors import Problem, conflict
-from recado.domain.ids import IdSource
+from recado.domain.ids import IdSource, created_at
 from recado.domain.masking import is_masked
 from recado.domain.message import CLASSES, is_uncertain
+from recado.domain.retention import CONTENT_MONTHS, months_before
 from recado.storage.audit import entry_of
 from recado.storage.replacements import REPLACEABLE, Replacement
 
@@ -62,17 +65,19 @@ def replacement(again: Again, new_id: str, ids: IdSource) -> Replacement:
     )
 
 
-def check_replaceable(again: Again) -> None:
+def check_replaceable(again: Again, now: datetime) -> None:
     """Raise 409 unless the old one is an outbound message that failed or was archived and has no replacement.
 
-    One that may have left is replaced only when the caller takes the risk, and one whose contact was deleted never: it
-    has no recipient any more (422).
+    One that may have left is replaced only when the caller takes the risk; one of more than 12 months has lost its
+    content (C32), and one whose contact was deleted its recipient (422).
     """
     old = again.old
     if old.replaced_by is not None:
         raise already_replaced(old.replaced_by)
     if old.direction != "outbound" or old.status not in REPLACEABLE:
         raise conflict("INVALID_STATE", "Only a failed or archived message is sent again.", status=old.status)
+    if created_at(old.id) < months_before(now, CONTENT_MONTHS):
+        raise conflict("INVALID_STATE", "The content of a message is kept for 12 months.", status=old.status)
     if not again.include_uncertain and is_uncertain(old.last_error, old.original_error):
         raise conflict(
             "INVALID_STATE",

@@ -17,8 +17,9 @@ from recado.actors.resend_rules import NOT_FOUND, Surroundings, common, free_for
 from recado.domain.batch import MAX_RECIPIENTS
 from recado.domain.consent import refusal_to_send
 from recado.domain.errors import Problem, Unavailable, conflict, reference_not_found
-from recado.domain.ids import BATCH, IdSource, created_at
+from recado.domain.ids import BATCH, MESSAGE, IdSource, created_at, lowest_id
 from recado.domain.message import CLASS_OF, Priority, default_ttl
+from recado.domain.retention import CONTENT_MONTHS, months_before
 from recado.domain.template import TemplateCategory
 from recado.storage import batches, recipients, resends
 from recado.storage.audit import Actor, entry_of
@@ -107,9 +108,10 @@ class Resends:
         target = await self._target(resend)
         left_out = LeftOut()
         olds, paths = await self._found(resend, left_out)
-        around = await self._surroundings(resend, target, olds)
         batch_id = self._ids.new(BATCH)
         now = created_at(batch_id)
+        first_id = lowest_id(MESSAGE, months_before(now, CONTENT_MONTHS))
+        around = await self._surroundings(resend, target, olds, first_id)
         chosen: list[Old] = []
         windows = await self._windows(resend, olds, around, now)
         refused = await self._refused(resend, organization, olds, around)
@@ -163,7 +165,9 @@ class Resends:
         if wanted.number_id is not None and await self._numbers.get((*key, wanted.number_id)) is None:
             raise reference_not_found("filter.numberId")
 
-    async def _surroundings(self, resend: Resend, target: Number | None, olds: Sequence[Old]) -> Surroundings:
+    async def _surroundings(
+        self, resend: Resend, target: Number | None, olds: Sequence[Old], first_id: str
+    ) -> Surroundings:
         key = (resend.organization_id, resend.env)
         numbers: dict[str, Number] = {}
         if target is None:
@@ -180,7 +184,7 @@ class Resends:
             template = await self._templates.get((*key, sent_as))
             if template is not None:
                 templates[template_id] = template
-        return Surroundings(numbers, templates, target, resend.include_uncertain)
+        return Surroundings(numbers, templates, target, resend.include_uncertain, first_id)
 
     async def _windows(
         self, resend: Resend, olds: Sequence[Old], around: Surroundings, now: datetime

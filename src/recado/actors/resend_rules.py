@@ -21,7 +21,7 @@ UNCERTAIN: Final = "OUTCOME_UNKNOWN"
 _TEXTS: Final = {
     **REFUSED,
     NOT_FOUND: "There is no such chat-app message.",
-    "INVALID_STATE": "Only an outbound message that failed is sent again.",
+    "INVALID_STATE": "Only an outbound message that failed, and less than 12 months ago, is sent again.",
     "ALREADY_REPLACED": "The message has been replaced by another.",
     UNCERTAIN: "The message may have left: its outcome is unknown.",
     "RECIPIENT_MISSING": "Its contact was deleted, and its recipient with it.",
@@ -41,6 +41,7 @@ class Surroundings:
     templates: Mapping[str, Template]
     target: Number | None  # the new number of all of them
     include_uncertain: bool
+    first_id: str  # older ones have lost their content (C32)
     shapes: TemplateShapes = field(default_factory=TemplateShapes)
 
     def number_of(self, old: Old) -> Number | None:
@@ -59,7 +60,7 @@ def skip(left_out: LeftOut, path: str, code: str, message_id: str) -> None:
 
 def reason_to_skip(old: Old, around: Surroundings) -> str | None:
     """Why `old` is not sent again; None when it can be, but for the window of a free-form message."""
-    if old.direction != "outbound" or old.status != MessageStatus.FAILED:
+    if old.direction != "outbound" or old.status != MessageStatus.FAILED or old.id < around.first_id:
         return "INVALID_STATE"
     if old.replaced_by is not None:
         return "ALREADY_REPLACED"

@@ -28,6 +28,7 @@ from recado.actors.outbox import Outbox
 from recado.actors.payments import Payments
 from recado.actors.receipts import Receipts
 from recado.actors.rescuer import Rescuer
+from recado.actors.retention import Retention
 from recado.actors.sandbox_reports import SandboxReports
 from recado.actors.sending import Sending
 from recado.actors.tariff import FREE
@@ -177,6 +178,7 @@ class ActorSystem:
         self.root.add_service("campaigns", CampaignCompletion(db, clock=clock, ids=ids, changed=self.changed))
         webhooks.join(self.root)
         self.root.add_service("upkeep", Upkeep(db, clock=clock, callbacks=self.callbacks, webhooks=webhooks))
+        self.root.add_service("retention", Retention(db, clock=clock))
         if prices is not None:
             self.root.add_service("ledger check", LedgerCheck(db, clock=clock, ids=ids))
         self._lost: asyncio.Future[BaseException] | None = None

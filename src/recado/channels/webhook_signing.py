@@ -12,7 +12,7 @@ USER_AGENT = "SVC-Webhooks/2"
 SECRET_PREFIX = "whsec_"  # noqa: S105 - what every secret begins with
 SECRET_BYTES = 32
 _REFUSED = re.compile(
-    r"(host|content-.*|connection|transfer-encoding|te|upgrade|expect|trailer|keep-alive|proxy-.*|webhook-.*|x-svc-.*)",
+    r"(host|content-.*|connection|transfer-encoding|te|upgrade|expect|trailer|keep-alive|proxy-.*|user-agent|webhook-.*|x-svc-.*)",
     re.IGNORECASE,
 )
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")
@@ -41,11 +41,12 @@ def header_value(value: str) -> str:
 
 
 def static_lines(headers: Sequence[tuple[str, str]]) -> bytes:
-    """The header lines that all deliveries of a subscription share."""
-    lines = ["Content-Type: application/json"]
-    if not any(key.lower() == "user-agent" for key, _ in headers):
-        lines.append(f"User-Agent: {USER_AGENT}")
-    lines += [f"{key}: {value}" for key, value in headers]
+    """The header lines that all deliveries of a subscription share.
+
+    Subscriptions from before a header was refused may still have it stored: what the service sets itself stands alone.
+    """
+    lines = ["Content-Type: application/json", f"User-Agent: {USER_AGENT}"]
+    lines += [f"{key}: {value}" for key, value in headers if not _REFUSED.fullmatch(key)]
     return "".join(f"{line}\r\n" for line in lines).encode("ascii")
 
 

@@ -60,12 +60,5 @@ class ConsentRefused:
     recipients: tuple[tuple[str, str, int], ...]
 
 
-Change = (
-    OrganizationChanged
-    | NumberChanged
-    | TemplateChanged
-    | SubscriptionChanged
-    | DeliveriesQueued
-    | ConsentRefused
-)
+Change = OrganizationChanged | NumberChanged | TemplateChanged | SubscriptionChanged | DeliveriesQueued | ConsentRefused
 OnChange = Callable[[Change], None]

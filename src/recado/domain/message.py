@@ -166,12 +166,19 @@ def last_error(code: FailureCode, text: str) -> str:
     return f"{code.value}: {text}"
 
 
+REPLACED_BY: Final = "replaced by "
+"""Begins the `lastError` of a message that another replaced; its id follows."""
+
+
 def is_uncertain(last: str | None, original: str | None = None) -> bool:
     """Whether a failed message failed by unknown outcome.
 
-    `original` (`originalError`) is asked first: a replacement overwrites `lastError` with a pointer.
+    `original` (`originalError`) is asked first: a replacement overwrites `lastError` with a pointer. It stays when the
+    message was sent after all; what failed for certain since then has a `lastError` of its own again.
     """
-    return (original or last or "").startswith(f"{FailureCode.OUTCOME_UNKNOWN.value}:")
+    unknown = f"{FailureCode.OUTCOME_UNKNOWN.value}:"
+    pointed = original is None or (last or "").startswith((unknown, REPLACED_BY))
+    return pointed and (original or last or "").startswith(unknown)
 
 
 class WaitReason(StrEnum):

@@ -36,7 +36,7 @@ ErrorReport = Callable[[str, BaseException | None], None]
 class Connection(RequestHandler):
     """A connection. `begun` is set while bytes have come that no request was made of yet."""
 
-    __slots__ = ("answer_error", "begun", "busy", "heard", "late_since", "report_error", "stuck_since")
+    __slots__ = ("answer_error", "begun", "busy", "heard", "late_since", "report_error", "rest", "stuck_since")
 
     def __init__(
         self, server: web.Server, *, answer_error: ErrorAnswer, report_error: ErrorReport, **options: Any
@@ -58,6 +58,7 @@ class Connection(RequestHandler):
         self.busy = False
         self.late_since: float | None = None
         self.stuck_since: float | None = None
+        self.rest: StreamReader | None = None  # the body whose rest is being read for nothing but the client's sake
 
     async def start(self) -> None:
         """Answer the requests of this connection until it ends.
@@ -124,14 +125,33 @@ class Connection(RequestHandler):
         return True
 
     async def _read_rest(self, payload: StreamReader) -> None:
-        """Read what the client still sends of a body that nobody wanted, for a moment: so it gets to see the answer."""
-        if self._lingering_time and not self._force_close:
-            with contextlib.suppress(TimeoutError):
+        """Read what the client still sends of a body that nobody wanted, for a moment: so it gets to see the answer.
+
+        Not longer than the client is there, nor than this connection is open to further requests.
+        """
+        if self._lingering_time and not self._close and not self._force_close:
+            self.rest = payload
+            with contextlib.suppress(TimeoutError, ConnectionError):
                 async with asyncio.timeout(self._lingering_time):
                     while not payload.is_eof():
                         await payload.readany()
+            self.rest = None
         if not payload.is_eof() and not self._force_close:
             self.close()
+
+    def close(self) -> None:
+        """Take no further request, and end when none is under way: a client that was answered is not waited for."""
+        super().close()
+        self._leave_rest()
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        """Notice that the client is gone."""
+        super().connection_lost(exc)
+        self._leave_rest()
+
+    def _leave_rest(self) -> None:
+        if self.rest is not None:
+            self.rest.set_exception(ConnectionResetError())
 
     def data_received(self, data: bytes) -> None:
         """Take what the client sent."""

@@ -97,8 +97,8 @@ class HttpServer:
         """How many clients are connected."""
         return len(self._web.connections) if self._web is not None else 0
 
-    async def start(self) -> None:
-        """Listen."""
+    async def take_address(self) -> None:
+        """Make the address ours, without answering there yet; raises OSError when it cannot be had."""
         if self._listener is not None:
             return
         loop = asyncio.get_running_loop()
@@ -108,10 +108,20 @@ class HttpServer:
             return Connection(server, answer_error=self._answer_error, report_error=_report, loop=loop)
 
         if self._socket_path is not None:
-            self._listener = await loop.create_unix_server(connection, self._socket_path, backlog=_BACKLOG)
+            self._listener = await loop.create_unix_server(
+                connection, self._socket_path, backlog=_BACKLOG, start_serving=False
+            )
         else:
-            self._listener = await loop.create_server(connection, self._host, self._port, backlog=_BACKLOG)
-        self._look()
+            self._listener = await loop.create_server(
+                connection, self._host, self._port, backlog=_BACKLOG, start_serving=False
+            )
+
+    async def start(self) -> None:
+        """Listen."""
+        await self.take_address()
+        if self._listener is not None and not self._listener.is_serving():
+            await self._listener.start_serving()
+            self._look()
 
     async def stop(self) -> None:
         """Take no more connections, let running requests finish for up to 20 s, then close."""

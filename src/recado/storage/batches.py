@@ -81,9 +81,10 @@ read = reader(Batch)
 _read_open = reader(OpenBatch)
 
 
-async def building(executor: Executor, limit: int = 100) -> list[BatchKey]:
-    """Batches with rows to be made, the oldest first."""
-    return [(row["organization_id"], row["env"], row["id"]) for row in await executor.fetch(SQL.building, limit)]
+async def building(executor: Executor, after_id: str = "", limit: int = 100) -> list[BatchKey]:
+    """Batches with rows to be made, the oldest first, after the one of this id."""
+    rows = await executor.fetch(SQL.building, after_id, limit)
+    return [(row["organization_id"], row["env"], row["id"]) for row in rows]
 
 
 async def numbers_of(executor: Executor, batch: Batch | OpenBatch) -> list[str]:

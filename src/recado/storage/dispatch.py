@@ -129,16 +129,16 @@ async def ready_numbers(executor: Executor) -> list[NumberKey]:
 async def refill(
     executor: Executor, organization_id: str, number_id: str, klass: int, after_owner: str, limit: int
 ) -> list[Mapping[str, Any]]:
-    """The next ready rows of a class, by owner, due time and id."""
+    """The next ready rows of a class that are not forced, by owner, due time and id."""
     rows: list[Mapping[str, Any]] = await executor.fetch(
         SQL.refill, organization_id, number_id, klass, after_owner, limit
     )
     return rows
 
 
-async def forced(executor: Executor, organization_id: str, number_id: str) -> list[Mapping[str, Any]]:
-    """Ready rows that a caller forced."""
-    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.forced, organization_id, number_id, BLOCK)
+async def forced(executor: Executor, organization_id: str, number_id: str, limit: int) -> list[Mapping[str, Any]]:
+    """The first ready rows that a caller forced, by due time and id."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.forced, organization_id, number_id, limit)
     return rows
 
 

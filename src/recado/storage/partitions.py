@@ -41,6 +41,12 @@ def partition(now: datetime, offset: int = 0) -> tuple[str, str, str]:
     return f"messages_{start:%Y_%m}", lowest_id(MESSAGE, start), lowest_id(MESSAGE, end)
 
 
+def bounds_of(name: str) -> tuple[str, str]:
+    """The id bounds (low included, high not) of the month whose table has this name."""
+    _, low, high = partition(datetime.strptime(name, "messages_%Y_%m").replace(tzinfo=UTC))
+    return low, high
+
+
 def partition_repair(database: Pool, clock: Clock) -> Callable[[Exception], Awaitable[bool]]:
     """A batcher's `repair`: when a row found no partition, makes what is missing and asks for another try."""
 

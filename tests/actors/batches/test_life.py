@@ -340,3 +340,26 @@ async def test_a_batch_that_cannot_be_made_keeps_no_other_waiting(
     monkeypatch.undo()
     await workshop.batches.work()
     assert (await checked(workshop, bad)).status == "running"
+
+
+async def test_however_many_batches_cannot_be_made_a_newer_one_is_made(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bad = [await workshop.made(workshop.draft(1_001)) for _ in range(3)]
+    good = await workshop.made(workshop.draft(2_001))
+    price, tries, building = WalletTariff.price, [], batches.building
+
+    async def fail_most(self: WalletTariff, batch: Any, block: Any, at: Any) -> None:
+        tries.append(batch.id)
+        if batch.id != good.id:
+            raise LookupError("no such price")
+        await price(self, batch, block, at)
+
+    async def few(executor: Any, after_id: str = "") -> Any:
+        return await building(executor, after_id, limit=2)
+
+    monkeypatch.setattr(WalletTariff, "price", fail_most)
+    monkeypatch.setattr(batches, "building", few)
+    await workshop.batches.work()
+    assert (await checked(workshop, good)).status == "running"
+    assert sorted(tries) == sorted([*(each.id for each in bad), good.id, good.id])  # once in a look

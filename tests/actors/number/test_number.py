@@ -1,16 +1,23 @@
 """The dispatcher of one number on a clock of its own: who leaves, when, and what holds everybody (C14.5)."""
 
+import asyncio
 from collections import Counter
 from datetime import UTC, datetime, time
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from recado.actors import departures
+from recado.actors.desk import Desk
+from recado.actors.lane import WINDOW
 from recado.actors.number_messages import AskSituation
-from recado.channels.provider import Accepted, Down, OutboundMessage, Outcome, SlowDown
-from recado.domain.message import BULK, CRITICAL, NORMAL
+from recado.actors.ready_rows import Wanted
+from recado.actors.sending import Forced
+from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown
+from recado.domain.message import BULK, CLASSES, CRITICAL, NORMAL
 from recado.domain.number import NumberStatus
+from recado.storage.numbers import NumberKey
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line
@@ -146,6 +153,55 @@ async def test_a_forced_message_leaves_at_once_and_those_after_it_pay_for_it(lin
     await line.goes_on(4.0)
     after = line.provider.moments[len(before) + 1 :]
     assert after[0] - before[-1][0] == pytest.approx(2.0, abs=0.1)  # its own second, and that of the forced one
+
+
+async def test_more_forced_messages_than_memory_holds_leave_once_each_and_in_their_order(line: "Line") -> None:
+    count = 3 * WINDOW
+    ids = await line.queue(count, tell=False)
+    await line.db.execute("update dispatch set force = true where number_id = $1", line.number.id)
+    line.tell(Forced())
+    await line.goes_on(1.5)
+    assert line.provider.sent == ids
+    assert await line.counts() == {"sent": count}
+    assert await line.most_attempts() == 1
+
+
+async def test_a_number_whose_forced_messages_find_no_room_rests_until_there_is_some(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(departures, "CALLS_IN_FLIGHT", 50)
+    ids = await line.queue(2 * WINDOW, tell=False)
+    await line.db.execute("update dispatch set force = true where number_id = $1", line.number.id)
+    reads, refills = [], []
+    read_forced, refill = Desk.forced, Desk.rows
+
+    async def forced(desk: Desk, key: NumberKey, limit: int) -> Any:
+        reads.append(limit)
+        return await read_forced(desk, key, limit)
+
+    async def rows(desk: Desk, key: NumberKey, wanted: Wanted) -> Any:
+        refills.append(wanted.klass)
+        return await refill(desk, key, wanted)
+
+    monkeypatch.setattr(Desk, "forced", forced)
+    monkeypatch.setattr(Desk, "rows", rows)
+    answers = asyncio.Event()
+    send = line.provider.send
+
+    async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        await answers.wait()
+        return await send(message, account, attempt)
+
+    monkeypatch.setattr(line.provider, "send", slow)
+    line.tell(Forced())
+    await line.goes_on(3.0)  # every call of the fifty is under way
+    assert len(reads) == 1
+    assert len(refills) <= 2 * len(CLASSES)
+    answers.set()
+    await line.goes_on(2.0)
+    assert sorted(line.provider.sent) == sorted(ids)
+    assert len(reads) <= 5
+    assert max(reads) <= 2 * WINDOW + 50
 
 
 async def test_a_number_that_is_not_connected_sends_nothing_and_goes_on_where_it_stopped(line: "Line") -> None:

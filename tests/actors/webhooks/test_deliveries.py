@@ -49,6 +49,14 @@ async def test_an_event_is_delivered_signed_and_in_its_envelope(place: Place, re
         verified(new_secret(os.urandom), received)
 
 
+async def test_a_header_stored_before_it_was_refused_is_not_sent(place: Place, receiver: Receiver) -> None:
+    await place.subscribe(receiver.url, headers={"user-agent": "Shop/1", "X-Shop": "7"})
+    await place.emit()
+    headers = (await receiver.wait_for(1))[0].headers
+    assert headers.getall("User-Agent") == ["SVC-Webhooks/2"]
+    assert headers["X-Shop"] == "7"
+
+
 async def test_personal_data_is_shown_where_it_was_asked_for(place: Place, receiver: Receiver) -> None:
     await place.subscribe(receiver.url, include_pii=True)
     await place.emit(displayPhone="+5511987654321")

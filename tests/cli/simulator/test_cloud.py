@@ -369,6 +369,10 @@ async def test_quality_and_tier_change_on_demand_with_their_webhooks(play: Play,
     await stage.control(path, messaging_limit="TIER_1K")
     await stage.control(path, name_status="DECLINED")
 
+    before = await stage.cloud.number_health(ACCOUNT)
+    assert (await stage.control(path, messaging_limit="TIER_9", quality_rating="RED"))[0] == 400
+    assert await stage.cloud.number_health(ACCOUNT) == before
+
     events = await app.has(4)
     assert [replace(event, at=None) for event in events] == [
         NumberStatus(None, None, "flagged", tier="unlimited", **named),

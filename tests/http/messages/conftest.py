@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
-from recado.domain.ids import TEMPLATE
+from recado.domain.ids import MESSAGE, TEMPLATE, lowest_id
 from recado.domain.page import CursorSigner
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.http.paging import Cursors
@@ -45,6 +46,7 @@ from recado.storage import ledger, templates
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.documents import Documents
 from recado.storage.idempotency import IdempotencyKeys
+from recado.storage.partitions import ensure_partitions
 from recado.storage.recipients import Recipients
 from recado.storage.segment_evaluation import Evaluation
 from recado.storage.templates import Template
@@ -111,6 +113,13 @@ class Mail:
         assert answer.status >= 400
         assert await self.stored() == before
         return answer
+
+    async def age(self, message_id: str, at: datetime) -> str:
+        """The message as if it had been accepted at that moment; its id of then."""
+        aged = lowest_id(MESSAGE, at)
+        await ensure_partitions(self.api.database, at, months_ahead=0)
+        await self.api.database.execute("update messages set id = $2 where id = $1", message_id, aged)
+        return aged
 
     async def set_status(self, message_id: str, status: str) -> None:
         database = self.api.database

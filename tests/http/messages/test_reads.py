@@ -1,8 +1,11 @@
 """Lists and single messages: filters, pages, cursors, and why a message waits (C5, C14.6)."""
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
+
+from recado.domain.retention import MESSAGES_MONTHS, months_before
 
 
 async def test_lists_filter_and_page(mail: Any) -> None:
@@ -73,6 +76,16 @@ async def test_a_period_holds_what_was_created_in_it(mail: Any) -> None:
     later = "2999-01-01T00:00:00Z"
     assert (await mail.api.get(f"/messages?from={at}&to={later}")).body["total"] == 1
     assert (await mail.api.get(f"/messages?to={at}")).body["total"] == 0
+
+
+async def test_a_list_shows_nothing_beyond_what_is_kept(mail: Any) -> None:
+    kept_from = months_before(mail.api.clock.now(), MESSAGES_MONTHS)
+    ids = [(await mail.send())["id"] for _ in range(3)]
+    await mail.age(ids[0], kept_from - timedelta(minutes=1))
+    kept = await mail.age(ids[1], kept_from + timedelta(minutes=1))
+    for query in ("", "?from=2020-01-01T00:00:00Z"):
+        listed = (await mail.api.get(f"/messages{query}")).body
+        assert ([item["id"] for item in listed["items"]], listed["total"]) == ([ids[2], kept], 2)
 
 
 async def test_only_what_waits_says_why(mail: Any) -> None:

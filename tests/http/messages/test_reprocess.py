@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recado.domain.number import NumberStatus
+from recado.domain.retention import CONTENT_MONTHS, months_before
 
 MASKED = "+55*******4321"
 
@@ -103,6 +104,16 @@ async def test_what_did_not_fail_is_left_alone(mail: Any) -> None:
         assert (refused.status, refused.code, refused.body["meta"]) == (409, "INVALID_STATE", {"status": status})
     inbound = await mail.api.post("/v2/sandbox/inbound", {"numberId": mail.number_id, "from": sent["to"], "text": "hi"})
     assert (await reprocess(mail, inbound.body["messageId"])).code == "INVALID_STATE"
+
+
+async def test_what_has_lost_its_content_is_not_sent_again(mail: Any) -> None:
+    kept_from = months_before(mail.api.clock.now(), CONTENT_MONTHS)
+    old = await mail.age((await failed(mail))["id"], kept_from - timedelta(minutes=1))
+    refused = await reprocess(mail, old)
+    assert (refused.status, refused.code, refused.body["meta"]) == (409, "INVALID_STATE", {"status": "failed"})
+    assert refused.body["detail"] == "The content of a message is kept for 12 months."
+    younger = await mail.age((await failed(mail))["id"], kept_from + timedelta(minutes=1))
+    assert (await reprocess(mail, younger)).status == 201
 
 
 async def test_what_may_have_left_is_sent_again_only_when_the_caller_says_so(mail: Any) -> None:

@@ -9,6 +9,7 @@ import pytest
 from recado.domain.ids import NUMBER, TEMPLATE
 from recado.domain.number import NumberStatus
 from recado.domain.phones import recipient_hash
+from recado.domain.retention import CONTENT_MONTHS, months_before
 from recado.domain.template import TemplateStatus
 from recado.storage import replacements
 from recado.storage.settlements import Failed
@@ -82,6 +83,16 @@ async def test_failed_messages_are_sent_again_as_copies(mail: Any) -> None:
     assert [tuple(row) for row in queued] == [(new["id"], batch["id"], "spring") for new in made]
     totals = (await mail.api.get("/v2/campaigns/spring")).body["totals"]
     assert (totals["accepted"], totals["queued"], totals["failed"]) == (4, 2, 2)
+
+
+async def test_what_has_lost_its_content_is_skipped(mail: Any) -> None:
+    kept_from = months_before(mail.api.clock.now(), CONTENT_MONTHS)
+    old = await mail.age(await failed(mail), kept_from - timedelta(minutes=1))
+    younger = await mail.age(await failed(mail), kept_from + timedelta(minutes=1))
+    answer = await resend(mail, {"messageIds": [old, younger]})
+    assert (answer.body["matched"], answer.body["skipped"]) == (1, {"INVALID_STATE": 1})
+    assert "replacedBy" in await message(mail, younger)
+    assert "replacedBy" not in await message(mail, old)
 
 
 async def test_what_cannot_be_sent_again_is_skipped_with_its_reason(mail: Any) -> None:

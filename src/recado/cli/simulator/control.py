@@ -89,6 +89,8 @@ class Control:
     def _change_number(self, number: Number, body: dict[str, Any]) -> None:
         if unknown := set(body) - _CHANGEABLE:
             raise ValueError(f"a number has no {min(unknown)}")
+        if body.get("messaging_limit", _TIERS[0]) not in _TIERS:
+            raise ValueError(f"messaging_limit is one of {', '.join(_TIERS)}")
         before = {name: getattr(number, name) for name in body}
         for name, value in body.items():
             setattr(number, name, str(value))

@@ -4,7 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from recado.domain.ids import AUDIT
+from recado.domain.ids import AUDIT, lowest_id
+from recado.domain.retention import AUDIT_MONTHS, months_before
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, CursorQuery, Cursors, PeriodQuery
@@ -71,6 +72,7 @@ def audit_routes(*, database: Database, cursors: Cursors) -> tuple[Route, ...]:
     async def list_entries(call: Call) -> Reply:
         query: AuditQuery = call.query
         first, before = query.ids(AUDIT)
+        first = max(first, lowest_id(AUDIT, months_before(call.now, AUDIT_MONTHS)))
         after_page = cursors.read(call, OPERATION)
         if after_page is not None:
             before = min(before, after_page[0])

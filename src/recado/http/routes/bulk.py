@@ -89,5 +89,6 @@ def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:
             responses={202: BatchOut},
             errors=(402, 422, 502, 503),
             idempotency=Idempotency.BOUND,
+            creates=True,
         ),
     )

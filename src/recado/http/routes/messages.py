@@ -8,6 +8,7 @@ from recado.actors.acceptance import Acceptance, Accepted
 from recado.domain.errors import Problem, conflict, not_found
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus
+from recado.domain.retention import MESSAGES_MONTHS, months_before
 from recado.domain.scopes import PII
 from recado.http.audit import actor_of
 from recado.http.call import Call
@@ -158,6 +159,8 @@ class MessageOperations:
 
 
 def _filter(call: Call, query: MessageQuery) -> MessageFilter:
+    """What the query asks for of what is still kept (C32): a month of messages is removed when all of it may go."""
+    kept_from = months_before(call.now, MESSAGES_MONTHS)
     return MessageFilter(
         organization_id=call.principal.organization_id,
         env=call.principal.env,
@@ -169,7 +172,7 @@ def _filter(call: Call, query: MessageQuery) -> MessageFilter:
         campaign_id=query.campaign_id,
         batch_id=query.batch_id,
         sent_by_account_id=query.sent_by_account_id,
-        start=query.from_,
+        start=max(query.from_ or kept_from, kept_from),
         end=query.to,
     )
 

@@ -32,6 +32,7 @@ from recado.http.routes.number_models import (
 )
 from recado.http.routes.phones import phone_at
 from recado.storage import numbers
+from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import Number
 from recado.storage.postgres import Database
@@ -130,7 +131,7 @@ class NumberOperations:
 
     async def delete(self, call: Call) -> Reply:
         found: Number = call.resource
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, _change_of(found)) as connection:
             number = await numbers.get_locked(connection, found.organization_id, found.env, found.id)
             if number is None:
                 raise not_found()
@@ -142,7 +143,7 @@ class NumberOperations:
 
     async def _change(self, call: Call, change: Callable[[Number], Number]) -> Reply:
         found: Number = call.resource
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, _change_of(found)) as connection:
             before = await numbers.get_locked(connection, found.organization_id, found.env, found.id)
             if before is None:
                 raise not_found()
@@ -177,7 +178,11 @@ class NumberOperations:
         return self._keys.encrypt(token, organization_id=organization_id, record_id=number_id, field=ACCESS_TOKEN)
 
     def _tell(self, number: Number) -> None:
-        self._changed(NumberChanged(number.organization_id, number.env, number.id))
+        self._changed(_change_of(number))
+
+
+def _change_of(number: Number) -> NumberChanged:
+    return NumberChanged(number.organization_id, number.env, number.id)
 
 
 def _profile(number: Number, sent: Any) -> dict[str, str]:

@@ -23,6 +23,7 @@ from recado.http.routes.organization_models import (
     overrides_view,
 )
 from recado.storage import audit, organizations, price_overrides
+from recado.storage.changing import changing
 from recado.storage.organizations import Organization
 from recado.storage.postgres import Connection, Database
 from recado.storage.price_overrides import Override
@@ -93,7 +94,8 @@ class OrganizationOperations:
         changes: dict[str, Any],
         apply: Callable[[Organization, dict[str, Any], Call], Organization],
     ) -> Reply:
-        async with self._database.transaction() as connection:
+        change = OrganizationChanged(organization_id)
+        async with changing(self._database, self._changed, change) as connection:
             before = await organizations.get_locked(connection, organization_id)
             if before is None:
                 raise not_found()
@@ -114,7 +116,7 @@ class OrganizationOperations:
                     details={"fields": call.body.named()},
                 )
         if after is not before:
-            self._changed(OrganizationChanged(after.id))
+            self._changed(change)
         return _shown(after)
 
     async def _agree(

@@ -144,5 +144,6 @@ def resend_routes(*, resends: Resends) -> tuple[Route, ...]:
             responses={200: ResendEstimate, 202: Resent},
             errors=(402, 409, 422, 502, 503),
             idempotency=Idempotency.BOUND,
+            creates=True,
         ),
     )

@@ -20,6 +20,7 @@ from recado.http.routes.number_models import NumberOut, Removal, number_replay, 
 from recado.http.routes.template_edits import submit, template_reply
 from recado.http.routes.template_models import TemplateOut
 from recado.storage import numbers, templates
+from recado.storage.changing import changing
 from recado.storage.numbers import Number
 from recado.storage.postgres import Database
 from recado.storage.templates import Template
@@ -71,7 +72,8 @@ class SandboxOperations:
 
     async def number(self, call: Call) -> Reply:
         found: Number = call.resource
-        async with self._database.transaction() as connection:
+        change = NumberChanged(found.organization_id, found.env, found.id)
+        async with changing(self._database, self._changed, change) as connection:
             before = await numbers.get_locked(connection, found.organization_id, found.env, found.id)
             if before is None:
                 raise not_found()
@@ -79,7 +81,7 @@ class SandboxOperations:
             after = await numbers.save(connection, before, simulated(before, call), call.now)
             queued = await number_moved(connection, self._ids, before, after)
         if after is not before:
-            self._changed(NumberChanged(after.organization_id, after.env, after.id))
+            self._changed(change)
             announce(self._changed, queued)
         return number_reply(call, after)
 

@@ -174,8 +174,12 @@ from (
 select organization_id, env, id, number_id, status, held_ms, paused_at from batches where open order by id;
 
 -- name: building
--- Batches with rows to be made.
-select organization_id, env, id from batches where open and status = 'building' and blocks_left > 0 order by id limit $1;
+-- Batches with rows to be made, after the one named $1.
+select organization_id, env, id
+from batches
+where open and status = 'building' and blocks_left > 0 and id > $1
+order by id
+limit $2;
 
 -- name: next_block
 select
@@ -256,7 +260,11 @@ where
 returning b.organization_id, b.env, b.id, b.status;
 
 -- name: hold
--- One block of the ready rows of a batch that is (still) paused, out of the ready index.
+-- One block of the ready rows of a batch that is (still) paused, out of the ready index. The batch is locked meanwhile: it is
+-- resumed before, and then nothing is held, or after the commit, and then its release sees every row that was held.
+with paused as materialized (
+    select id from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused' for share
+)
 update dispatch d
 set not_before = 'infinity', reason = 'owner_paused'
 where
@@ -266,7 +274,7 @@ where
         where
             q.organization_id = $1 and q.owner = $2 and q.owner <> 'single'
             and q.not_before is null and q.claimed_epoch is null
-            and exists (select from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused')
+            and exists (select from paused)
         limit $3
         for update skip locked
     ))

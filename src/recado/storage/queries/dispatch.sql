@@ -44,13 +44,14 @@ select organization_id, env, number_id from found;
 
 -- name: refill
 -- The next ready rows of one class of a number: up to $5 of each of up to 16 owners after owner $4, with what a send needs.
+-- Forced ones are read by themselves: thousands of them would come back here again and again instead of what they go before.
 with recursive owners as (
     (
         select owner
         from dispatch
         where
             organization_id = $1 and number_id = $2 and class = $3
-            and not_before is null and claimed_epoch is null and owner > $4
+            and not_before is null and claimed_epoch is null and not force and owner > $4
         order by owner
         limit 1
     )
@@ -62,7 +63,7 @@ with recursive owners as (
         from dispatch d
         where
             d.organization_id = $1 and d.number_id = $2 and d.class = $3
-            and d.not_before is null and d.claimed_epoch is null and d.owner > o.owner
+            and d.not_before is null and d.claimed_epoch is null and not d.force and d.owner > o.owner
         order by d.owner
         limit 1
     ) next
@@ -77,7 +78,7 @@ cross join lateral (
     from dispatch q
     where
         q.organization_id = $1 and q.number_id = $2 and q.class = $3 and q.owner = few.owner
-        and q.not_before is null and q.claimed_epoch is null
+        and q.not_before is null and q.claimed_epoch is null and not q.force
     order by q.due_at, q.id
     limit $5
 ) d
@@ -88,18 +89,24 @@ cross join lateral (
 ) m;
 
 -- name: forced
--- The forced rows of a number: few, and they go first.
+-- The first $3 forced rows of a number, which go before all others. Mostly few; of many only these are looked up.
+with first as materialized (
+    select *
+    from dispatch
+    where organization_id = $1 and number_id = $2 and force and not_before is null and claimed_epoch is null
+    order by due_at, id
+    limit $3
+)
 select
     d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars
-from dispatch d
-join messages m
-    on m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
-where
-    d.organization_id = $1 and d.number_id = $2
-    and d.force and d.not_before is null and d.claimed_epoch is null
-order by d.due_at, d.id
-limit $3;
+from first d
+cross join lateral (
+    select * from messages m
+    where m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+    limit 1
+) m
+order by d.due_at, d.id;
 
 -- name: claim
 -- queued → sending, in one commit before any call begins. A row is lost to this claim when it was withdrawn, held or claimed

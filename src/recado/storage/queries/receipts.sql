@@ -20,6 +20,7 @@ seen as (
         or (
             g.report <> 'failed' and m.status = any($14::text[])
             and coalesce(m.original_error, m.last_error) like 'outcome\_unknown:%'
+            and m.last_error ~ '^(outcome_unknown:|replaced by )' -- else it was sent after all, and then failed for certain
         ) as may_move
     from given g
     join messages m

@@ -1,0 +1,22 @@
+"""The transaction of a change that others hold a copy of."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from recado.domain.changes import Change, OnChange
+from recado.domain.errors import Unavailable
+from recado.storage.postgres import Connection, Database
+
+
+@asynccontextmanager
+async def changing(database: Database, changed: OnChange, change: Change) -> AsyncIterator[Connection]:
+    """One transaction. When its answer is lost the change may be committed all the same, and is told.
+
+    Raises `Unavailable` as `Database.transaction` does. After a commit its caller tells the change, if there is one.
+    """
+    try:
+        async with database.transaction() as connection:
+            yield connection
+    except Unavailable:
+        changed(change)
+        raise

@@ -1,0 +1,158 @@
+-- name: months
+-- The tables of months, attached to `messages` or not any more. `emptied`: their messages have no content left, which the
+-- table itself remembers.
+select
+    c.relname as name,
+    i.inhrelid is not null as attached,
+    coalesce(i.inhdetachpending, false) as half_detached,
+    obj_description(c.oid, 'pg_class') is not distinct from 'without content' as emptied
+from pg_class c
+left join pg_inherits i on i.inhrelid = c.oid
+where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname ~ '^messages_\d{4}_\d{2}$'
+order by c.relname;
+
+-- name: remember_emptied
+comment on table {month} is 'without content'
+
+-- name: clear_content
+-- One page of a month along its key, after the row ($1, $2, $3, $4): what is older than the id $5 loses its content, unless it
+-- has still to be sent. Answers the page's last row, and how many of it keep their content.
+with page as materialized (
+    select
+        ctid as place, organization_id, env, channel, id,
+        payload is not null or template_vars is not null as has_content
+    from {month}
+    where (organization_id, env, channel, id) > ($1, $2, $3, $4)
+    order by organization_id, env, channel, id
+    limit $6
+),
+cleared as (
+    update {month} m
+    set payload = null, template_vars = null
+    from page p
+    where
+        m.ctid = p.place and p.has_content and p.id < $5
+        and not exists (select 1 from dispatch d where d.organization_id = p.organization_id and d.id = p.id)
+    returning m.id
+)
+select
+    organization_id, env, channel, id,
+    (select count(*) from page where has_content) - (select count(*) from cleared) as kept
+from page
+order by organization_id desc, env desc, channel desc, id desc
+limit 1;
+
+-- name: waiting
+-- Whether any message with an id in [$1, $2) has still to be sent.
+select exists (
+    select 1 from organizations o
+    where exists (select 1 from dispatch d where d.organization_id = o.id and d.id >= $1 and d.id < $2)
+);
+
+-- name: forget_provider_ids
+-- One page of a month along its key, after the row ($1, $2, $3, $4): what finds these messages by their provider's ids goes.
+with page as materialized (
+    select organization_id, env, channel, id, number_id, provider_message_id
+    from {month}
+    where (organization_id, env, channel, id) > ($1, $2, $3, $4)
+    order by organization_id, env, channel, id
+    limit $5
+),
+outbound as (
+    delete from provider_messages k
+    using page p
+    where
+        k.organization_id = p.organization_id and k.number_id = p.number_id
+        and k.provider_message_id = p.provider_message_id and k.message_id = p.id
+),
+inbound as (
+    delete from inbound_ids k
+    using page p
+    where
+        k.organization_id = p.organization_id and k.number_id = p.number_id
+        and k.provider_message_id = p.provider_message_id and k.message_id = p.id
+)
+select organization_id, env, channel, id from page
+order by organization_id desc, env desc, channel desc, id desc
+limit 1;
+
+-- name: detach
+alter table messages detach partition {month} concurrently
+
+-- name: finish_detaching
+alter table messages detach partition {month} finalize
+
+-- name: drop
+drop table {month}
+
+-- name: tier_recipients
+-- One page along the key, after ($1, $2, $3): those before $4 go. A row that somebody holds is left for the next time: so
+-- this waits for nobody, and nobody can wait for it in a circle.
+with page as materialized (
+    select organization_id, number_id, recipient_hash, last_at as at
+    from tier_recipients
+    where (organization_id, number_id, recipient_hash) > ($1, $2, $3)
+    order by organization_id, number_id, recipient_hash
+    limit $5
+),
+old as materialized (
+    select t.ctid as place
+    from page p
+    join tier_recipients t
+        on t.organization_id = p.organization_id and t.number_id = p.number_id and t.recipient_hash = p.recipient_hash
+    where p.at < $4 and t.last_at < $4
+    for update of t skip locked
+),
+gone as (
+    delete from tier_recipients t
+    using old o
+    where t.ctid = o.place
+)
+select organization_id, number_id, recipient_hash from page
+order by organization_id desc, number_id desc, recipient_hash desc
+limit 1;
+
+-- name: chat_windows
+-- As above.
+with page as materialized (
+    select organization_id, number_id, recipient_hash, last_inbound_at as at
+    from chat_windows
+    where (organization_id, number_id, recipient_hash) > ($1, $2, $3)
+    order by organization_id, number_id, recipient_hash
+    limit $5
+),
+old as materialized (
+    select w.ctid as place
+    from page p
+    join chat_windows w
+        on w.organization_id = p.organization_id and w.number_id = p.number_id and w.recipient_hash = p.recipient_hash
+    where p.at < $4 and w.last_inbound_at < $4
+    for update of w skip locked
+),
+gone as (
+    delete from chat_windows w
+    using old o
+    where w.ctid = o.place
+)
+select organization_id, number_id, recipient_hash from page
+order by organization_id desc, number_id desc, recipient_hash desc
+limit 1;
+
+-- name: number_minutes
+delete from number_minutes
+where ctid = any(array(
+    select m.place
+    from numbers n
+    cross join lateral (
+        select ctid as place from number_minutes
+        where organization_id = n.organization_id and number_id = n.id and minute < $1
+        limit $2
+    ) m
+    limit $2
+));
+
+-- name: audit
+delete from audit
+where
+    organization_id = $1
+    and id = any(array(select id from audit where organization_id = $1 and id < $2 order by id limit $3));

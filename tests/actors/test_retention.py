@@ -1,0 +1,90 @@
+"""The daily round of retention (C32)."""
+
+import os
+import random
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from tests.waiting import until
+
+from recado.actors.retention import Retention
+from recado.domain.ids import AUDIT, MESSAGE, IdSource, lowest_id
+from recado.engine.clock import VirtualClock
+from recado.storage.organizations import create_organization
+from recado.storage.partitions import ensure_partitions
+from recado.storage.postgres import Database
+
+NOW = datetime(2031, 6, 15, 12, tzinfo=UTC)
+
+
+@pytest.fixture
+def clock() -> VirtualClock:
+    return VirtualClock(NOW)
+
+
+async def store_old_rows(database: Database, clock: VirtualClock) -> None:
+    """One row of each kind that the next round removes or empties."""
+    ids = IdSource(clock, random.Random(8))
+    async with database.transaction() as connection:
+        made = await create_organization(connection, ids, name="Acme", now=NOW, random_bytes=os.urandom)
+    organization_id = made.organization.id
+    number_id = await database.fetchval("select id from numbers where organization_id = $1", organization_id)
+    for at in (NOW - timedelta(days=400), NOW - timedelta(days=900)):
+        await ensure_partitions(database, at, months_ahead=0)
+        await database.execute(
+            "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, "
+            "recipient_hash, class, force, payload, updated_at) "
+            "values ($1, 'test', 'chatapp', $2, 'outbound', 'sent', 'text', $3, '+1', 1, 1, false, '{}', now())",
+            organization_id, lowest_id(MESSAGE, at), number_id,
+        )  # fmt: skip
+    for table in ("tier_recipients", "chat_windows"):
+        await database.execute(
+            f"insert into {table} values ($1, $2, 1, $3)", organization_id, number_id, NOW - timedelta(days=2)
+        )
+    await database.execute(
+        "insert into number_minutes values ($1, $2, $3, 1, 0, 0)", organization_id, number_id, NOW - timedelta(days=900)
+    )
+    await database.execute(
+        "insert into audit (organization_id, id, actor_type, actor_id, action, details) "
+        "values ($1, $2, 'system', 'system', 'number.age', '{}')",
+        organization_id, lowest_id(AUDIT, NOW - timedelta(days=2000)),
+    )  # fmt: skip
+
+
+async def left(database: Database) -> list[int]:
+    """How many rows there are of what is stored by `store_old_rows`; of messages, and of those with content."""
+    counts = [
+        "select count(*) from messages",
+        "select count(payload) from messages",
+        "select count(*) from tier_recipients",
+        "select count(*) from chat_windows",
+        "select count(*) from number_minutes",
+        "select count(*) from audit where action = 'number.age'",
+    ]
+    return [await database.fetchval(count) for count in counts]
+
+
+async def test_a_round_removes_everything_that_is_past_its_time(database: Database, clock: VirtualClock) -> None:
+    retention = Retention(database, clock=clock)
+    await retention.work()  # the months of the real present are long past at `NOW`
+    await store_old_rows(database, clock)
+    assert await left(database) == [2, 2, 1, 1, 1, 1]
+    await retention.work()
+    assert await left(database) == [1, 0, 0, 0, 0, 0]
+    await retention.work()
+    assert await left(database) == [1, 0, 0, 0, 0, 0]
+
+
+async def test_the_first_round_comes_with_the_start(database: Database, clock: VirtualClock) -> None:
+    retention = Retention(database, clock=clock)
+    await store_old_rows(database, clock)
+    await retention.start()
+    try:
+
+        async def gone() -> bool:
+            return await left(database) == [1, 0, 0, 0, 0, 0]
+
+        await until(gone, 10, "the first round is through")
+    finally:
+        await retention.stop()
+    await retention.stop()

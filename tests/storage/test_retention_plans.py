@@ -1,0 +1,61 @@
+"""The plans of retention: a page costs what a page costs, however much is stored (C32)."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import pytest
+from tests.storage.test_resource_plans import scans
+
+from recado.domain.ids import MESSAGE, lowest_id
+from recado.storage import retention
+from recado.storage.partitions import ensure_partitions
+from recado.storage.postgres import Database
+
+MONTH = "messages_2025_02"
+AT = datetime(2025, 2, 10, tzinfo=UTC)
+FILL = f"""
+insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash,
+        class, force, payload, provider_message_id, updated_at)
+    select 'org_' || i % 20, 'test', 'chatapp', '{lowest_id(MESSAGE, AT)[:-6]}' || lpad(i::text, 6, '0'), 'outbound',
+        'sent', 'text', 'num_' || i % 20, '+1', i, 1, false, '{{}}', 'p' || i, now()
+    from generate_series(1, 50000) i;
+insert into provider_messages select organization_id, number_id, provider_message_id, id from messages;
+insert into inbound_ids select organization_id, number_id, provider_message_id, id from messages;
+insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+        held_base_ms, force)
+    select organization_id, id, env, channel, number_id, 1, 'single', now(), 1, now(), 0, false from messages;
+insert into tier_recipients select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 50000) i;
+insert into chat_windows select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 50000) i;
+insert into number_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
+    from generate_series(1, 50000) i;
+insert into audit select 'org_' || i % 20, 'aud_' || i, 'test', 'key', 'k', 'a', null, null, null, '{{}}'
+    from generate_series(1, 50000) i;
+analyze;
+"""
+
+
+@pytest.fixture
+async def filled(database: Database) -> Database:
+    await ensure_partitions(database, AT, months_ahead=0)
+    await database.execute(FILL)
+    return database
+
+
+async def test_no_page_reads_a_whole_table(filled: Database) -> None:
+    now = await filled.fetchval("select now()")
+    key = ("org_7", "test", "chatapp", MESSAGE)
+    pages: list[tuple[str, tuple[Any, ...]]] = [
+        (retention.SQL.clear_content, (*key, "msg_~", 100)),
+        (retention.SQL.forget_provider_ids, (*key, 100)),
+        (retention.SQL.tier_recipients, ("org_7", "num_7", 0, now, 100)),
+        (retention.SQL.chat_windows, ("org_7", "num_7", 0, now, 100)),
+        (retention.SQL.number_minutes, (AT, 100)),
+        (retention.SQL.audit, ("org_7", "aud_1", 100)),
+    ]
+    for sql, arguments in pages:
+        statement = sql.replace("{month}", MONTH)
+        (plan,) = orjson.loads(await filled.fetchval(f"explain (format json) {statement}", *arguments))
+        read = scans(plan["Plan"])
+        assert read
+        assert [table for table, kind in read if kind == "Seq Scan" and table not in ("numbers", "organizations")] == []
