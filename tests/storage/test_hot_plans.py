@@ -5,7 +5,7 @@ import re
 import pytest
 from tests.storage.test_events import plan_of
 
-from recado.storage import batch_making, dispatch, messages, receipts, replacements
+from recado.storage import batch_making, dispatch, messages, receipts, recipients, replacements
 from recado.storage.postgres import Database
 
 STATEMENTS = {
@@ -34,3 +34,14 @@ async def test_a_plan_from_before_the_first_message_finds_each_by_its_key(databa
     reads = re.findall(r"Scan using (?:messages|dispatch)_\w+ on .*\n\s+(.*)", plan)
     assert reads or "Insert on messages" in plan
     assert [read for read in reads if not re.match(rf"Index Cond: .*{KEY}", read)] == []
+
+
+@pytest.mark.parametrize("statement", [dispatch.SQL.claim, recipients.SQL.find], ids=["claim", "find"])
+async def test_consent_is_looked_up_by_phone_and_hash_alone(database: Database, statement: str) -> None:
+    """Never by reading whoever refused: tables that are empty when the plan is made are long ones later."""
+    plan = await plan_of(database, statement)
+    assert "Seq Scan" not in plan
+    assert re.findall(r"using opt_outs_pkey on .*\n\s+Index Cond: .*organization_id.*env.*kind.*hash", plan)
+    assert re.findall(r"using contacts_phone on .*\n\s+Index Cond: .*organization_id.*env.*phone", plan)
+    scans = re.findall(r"using (\w+) on (?:contacts|opt_outs)\b", plan)
+    assert set(scans) <= {"opt_outs_pkey", "contacts_phone", "contacts_pkey"}

@@ -113,8 +113,8 @@ order by d.due_at, d.id;
 -- meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
 -- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
 -- Whose message is subject to consent ($9 and $10: environment and phone) is asked for it in the same commit: contact and
--- registry (C12.5.6). Others pay nothing for that; both are null when nobody is asked. `offset 0`: one look-up a row, whatever
--- the planner thinks of the tables' sizes.
+-- registry (C12.5.6). Others pay nothing for that; both are null when nobody is asked. Each is one look-up a row, whatever the
+-- planner thinks of the tables' sizes (`offset 0`), and of contacts by the one index that has the order that is asked for.
 -- Answers the rows that were not to be had: usually none.
 with owner as (
     select epoch from dispatchers where shard = 0 and epoch = $6
@@ -139,10 +139,13 @@ refused as materialized (
                 offset 0
             )
             or exists (
-                select from contacts c
-                where
-                    c.organization_id = g.organization_id and c.env = g.env and c.phone = g.phone
-                    and c.opt_in_status = 'denied'
+                select from (
+                    select phone, opt_in_status from contacts
+                    where organization_id = g.organization_id and env = g.env and phone >= g.phone
+                    order by phone
+                    limit 1
+                ) c
+                where c.phone = g.phone and c.opt_in_status = 'denied'
                 offset 0
             )
         )
