@@ -1,6 +1,6 @@
 """Callbacks of every wrong kind at a real service, over both live adapters: refused or kept, and nothing comes of them.
 
-Then the right one comes, and is believed (C29.5).
+Then the right one comes, and is believed (C29.5); and so is a person who writes (C28).
 """
 
 import asyncio
@@ -57,6 +57,13 @@ class BridgeSide:
         event = {"kind": "status", "status": status, "at": at, "reference": reference, "account": account}
         return orjson.dumps({"events": [{**event, "providerMessageId": provider_id}]})
 
+    def inbound(self, text: str, provider_id: str) -> bytes:
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        event = {"kind": "inbound", "account": ACCOUNT, "from": PERSON, "at": at, "type": "text", "profileName": "Ana"}
+        return orjson.dumps(
+            {"events": [{**event, "payload": {"text": {"body": text}}, "providerMessageId": provider_id}]}
+        )
+
     def wrong(self, body: bytes) -> dict[str, Mapping[str, str]]:
         """Headers that are not believed, beside those of every adapter."""
         good = self.signed(body)["X-SVC-Provider-Signature"]
@@ -91,6 +98,16 @@ class CloudSide:
         value = {
             "metadata": {"phone_number_id": account},
             "statuses": [{**item, "biz_opaque_callback_data": reference}],
+        }
+        entry = {"id": BUSINESS, "changes": [{"field": "messages", "value": value}]}
+        return orjson.dumps({"object": "whatsapp_business_account", "entry": [entry]})
+
+    def inbound(self, text: str, provider_id: str) -> bytes:
+        item = {"from": PERSON[1:], "id": provider_id, "timestamp": str(int(time.time())), "type": "text"}
+        value = {
+            "metadata": {"phone_number_id": ACCOUNT},
+            "contacts": [{"wa_id": PERSON[1:], "profile": {"name": "Ana"}}],
+            "messages": [{**item, "text": {"body": text}}],
         }
         entry = {"id": BUSINESS, "changes": [{"field": "messages", "value": value}]}
         return orjson.dumps({"object": "whatsapp_business_account", "entry": [entry]})
@@ -275,3 +292,22 @@ async def test_wrong_callbacks_of_every_kind_change_nothing_and_the_right_one_is
     postgres_log = place.service.data_dir.parent / "postgres.log"
     postgres_log.write_bytes(place.service.cluster().log.read_bytes())
     assert found_in_logs([place.service.log, postgres_log], private) == []
+
+
+async def test_a_persons_message_makes_a_contact_and_a_keyword_opts_out_once(place: Place) -> None:
+    side = place.side
+    assert await place.signed(side.inbound("hello", "in-1")) == 200
+    stop = side.inbound("Parar!", "in-2")
+    assert await asyncio.gather(*(place.signed(stop) for _ in range(5))) == [200] * 5
+    await place.worked_off()
+    assert await place.signed(side.inbound("Parar!!", "in-2")) == 200  # other bytes, the same message
+    await place.worked_off()
+
+    (contact,) = (await place.api.call("GET", "/contacts"))["items"]
+    assert (contact["source"], contact["chatappProfileName"]) == ("webhook", "Ana")
+    assert (contact["optIn"]["status"], contact["optIn"]["revokedReason"]) == ("denied", "chatapp: parar")
+    assert contact["lastInteractionAt"]
+    received = (await place.api.call("GET", "/messages", direction="inbound"))["items"]
+    assert [each["contactId"] for each in received] == [contact["id"]] * 2
+    history = (await place.api.call("GET", f"/contacts/{contact['id']}/consents"))["items"]
+    assert [each["to"] for each in history] == ["denied"]
