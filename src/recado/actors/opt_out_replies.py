@@ -63,6 +63,8 @@ class OptOutReplies:
             log.info("opt_out_reply_left_out", number_id=opted_out.number_id, code=refused.code)
         except Unavailable:
             log.warning("opt_out_reply_left_out", number_id=opted_out.number_id, code="unavailable")
+        except Exception as error:  # noqa: BLE001 - nobody waits for it; what it says may be private
+            log.error("opt_out_reply_left_out", number_id=opted_out.number_id, code=type(error).__name__)
 
     async def _answer(self, opted_out: OptedOut) -> None:
         organization = await self._organizations.get(opted_out.organization_id)

@@ -1,6 +1,9 @@
 """People who write become contacts, opt out and in by keywords, and are answered once a day (C28)."""
 
+import asyncio
 from typing import Any
+
+from recado.actors.inbound import OptedOut
 
 PHONE = "+5511987654321"
 REPLY = "Você não receberá mais mensagens."
@@ -81,6 +84,22 @@ async def test_whoever_opts_out_is_answered_once_a_day(mail: Any) -> None:
     mail.api.clock.shift(86_400)
     await write(mail, "stop")
     assert len(await replies(mail)) == 2
+
+
+async def test_whoever_opts_out_many_times_at_once_is_answered_once(mail: Any) -> None:
+    await answer_with(mail, REPLY)
+    await asyncio.gather(*[write(mail, "stop") for _ in range(6)])
+    assert len(await replies(mail)) == 1
+    assert (await contact_of(mail))["optIn"]["status"] == "denied"
+
+
+async def test_a_suspended_organization_answers_nobody(mail: Any) -> None:
+    await answer_with(mail, REPLY)
+    await mail.api.database.execute("update organizations set status = 'suspended'")
+    mail.api.directories.organizations.clear()
+    mail.replies.send(OptedOut(mail.organization_id, "test", mail.number_id, "cnt_000000000000000000001", PHONE))
+    await mail.replies.stop()
+    assert await mail.stored() == 0
 
 
 async def test_nobody_is_answered_without_words_or_to_other_texts(mail: Any) -> None:
