@@ -242,14 +242,9 @@ class Application:
             *document_reveal_routes(database=db, ids=ids, documents=people.documents),
             *people_routes(database=db, ids=ids, sessions=directories.sessions, random_bytes=installation.random_bytes),
             *webhook_routes(
-                database=db,
-                ids=ids,
-                keys=keys,
-                guard=guard,
-                actors=webhooks,
-                random_bytes=installation.random_bytes,
-                changed=changed,
-            ),
+                database=db, ids=ids, keys=keys, guard=guard, actors=webhooks,
+                random_bytes=installation.random_bytes, changed=changed,
+            ),  # fmt: skip
             *webhook_delivery_routes(database=db, ids=ids, keys=keys, cursors=cursors, changed=changed),
             *audit_routes(database=db, cursors=cursors),
             *(
