@@ -194,15 +194,9 @@ class Application:
             unfinished=system.batches.hint,
         )
         resends = Resends(
-            db,
-            numbers=directories.numbers,
-            organizations=directories.organizations,
-            templates=directories.templates,
-            acceptance=batch_acceptance,
-            maker=system.batch_maker,
-            ids=ids,
-            sends_in=providers,
-        )
+            db, numbers=directories.numbers, organizations=directories.organizations, templates=directories.templates,
+            acceptance=batch_acceptance, maker=system.batch_maker, ids=ids, sends_in=providers,
+        )  # fmt: skip
         people = ContactSystem(
             db, ids=ids, documents=Documents(keys, installation.keys.index), subscriptions=directories.subscriptions,
             effects=system.consequences, changed=changed, clock=clock,
@@ -242,9 +236,14 @@ class Application:
             *document_reveal_routes(database=db, ids=ids, documents=people.documents),
             *people_routes(database=db, ids=ids, sessions=directories.sessions, random_bytes=installation.random_bytes),
             *webhook_routes(
-                database=db, ids=ids, keys=keys, guard=guard, actors=webhooks,
-                random_bytes=installation.random_bytes, changed=changed,
-            ),  # fmt: skip
+                database=db,
+                ids=ids,
+                keys=keys,
+                guard=guard,
+                actors=webhooks,
+                random_bytes=installation.random_bytes,
+                changed=changed,
+            ),
             *webhook_delivery_routes(database=db, ids=ids, keys=keys, cursors=cursors, changed=changed),
             *audit_routes(database=db, cursors=cursors),
             *(
