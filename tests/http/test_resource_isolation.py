@@ -51,6 +51,21 @@ OPERATIONS = [
     ("PATCH", "/v2/companies/{id}"),
     ("DELETE", "/v2/companies/{id}"),
     ("GET", "/v2/companies/{id}/contacts"),
+    ("GET", "/v2/lists"),
+    ("POST", "/v2/lists"),
+    ("GET", "/v2/lists/{id}"),
+    ("PATCH", "/v2/lists/{id}"),
+    ("DELETE", "/v2/lists/{id}"),
+    ("POST", "/v2/lists/{id}/members"),
+    ("PUT", "/v2/lists/{id}/members"),
+    ("POST", "/v2/lists/{id}/members/remove"),
+    ("GET", "/v2/segments"),
+    ("POST", "/v2/segments"),
+    ("POST", "/v2/segments/preview"),
+    ("GET", "/v2/segments/{segmentId}"),
+    ("PATCH", "/v2/segments/{segmentId}"),
+    ("DELETE", "/v2/segments/{segmentId}"),
+    ("GET", "/v2/segments/{segmentId}/contacts"),
     ("GET", "/v2/templates"),
     ("POST", "/v2/templates"),
     ("POST", "/v2/templates/sync"),
@@ -89,7 +104,7 @@ def route_of(api: Any, method: str, path: str) -> Route:
 
 
 def body_for(method: str) -> Any:
-    return {} if method in ("POST", "PATCH") else None
+    return {} if method in ("POST", "PATCH", "PUT") else None
 
 
 async def ids(api: Any, organization: int) -> dict[str, str]:
@@ -114,7 +129,15 @@ async def ids(api: Any, organization: int) -> dict[str, str]:
     imported = await api.post("/contacts/import", {"contacts": []}, organization=organization)
     contact = await api.post("/contacts", {"phone": "+5511987650001"}, organization=organization)
     account = await person(api, "analyst", organization=organization)
+    members = await api.post("/v2/lists", {"name": "mine"}, organization=organization)
+    segment = await api.post(
+        "/v2/segments",
+        {"name": "mine", "filters": [{"field": "tag", "operator": "is", "value": "vip"}]},
+        organization=organization,
+    )
     return {
+        "lst_": members.body["id"],
+        "seg_": segment.body["id"],
         "acc_": account.id,
         "cnt_": contact.body["id"],
         "imp_": imported.body["id"],
@@ -126,7 +149,7 @@ async def ids(api: Any, organization: int) -> dict[str, str]:
 
 def under(path: str, record: str) -> str:
     """The path of that record, and of nothing that belongs to it."""
-    return path.replace("{id}", record).replace("{deliveryId}", "dlv_" + "0" * 21)
+    return path.replace("{id}", record).replace("{segmentId}", record).replace("{deliveryId}", "dlv_" + "0" * 21)
 
 
 async def rows(api: Any) -> Any:
@@ -141,6 +164,8 @@ async def rows(api: Any) -> Any:
             "contacts",
             "companies",
             "contact_imports",
+            "static_lists",
+            "segments",
             "api_keys",
             "webhook_subscriptions",
             "delivery_queue",
@@ -174,10 +199,10 @@ async def test_a_credential_and_its_scope_are_required(api: Any, method: str, pa
         )  # fmt: skip
 
 
-@pytest.mark.parametrize(("method", "path"), [pair for pair in OPERATIONS if "{id}" in pair[1]])
+@pytest.mark.parametrize(("method", "path"), [pair for pair in OPERATIONS if "{" in pair[1]])
 async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any, method: str, path: str) -> None:
     route = route_of(api, method, path)
-    prefix = route.path_ids["id"]
+    prefix = next(iter(route.path_ids.values()))
     foreign = (await ids(api, 1))[prefix]
     mine = (await ids(api, 0))[prefix]
     owner = await person(api)
