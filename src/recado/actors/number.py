@@ -45,6 +45,12 @@ READ_AGAIN_AFTER = 1.0  # seconds after the database was away
 WAKE = Wake()
 
 
+_FAILED_AT_THE_CLAIM = {
+    WINDOW_CLOSED: Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"),
+    OPTED_OUT: Fail(FailureCode.OPTED_OUT, "the contact opted out"),
+}
+
+
 class NumberActor(Actor):
     """One sending number."""
 
@@ -217,12 +223,8 @@ class NumberActor(Actor):
         row, error = failed.row, failed.error
         if self._view is not None:
             self._view.take_back(row.recipient_hash)
-        if failed.verdict == WINDOW_CLOSED:
-            verdict = Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave")
-            if not self._fail(row, verdict):
-                self._later(row)
-        elif failed.verdict == OPTED_OUT:
-            if not self._fail(row, Fail(FailureCode.OPTED_OUT, "the contact opted out")):
+        if (fail := _FAILED_AT_THE_CLAIM.get(failed.verdict)) is not None:
+            if not self._fail(row, fail):
                 self._later(row)
         elif failed.verdict is not None:
             self._rows.forget(row)  # withdrawn, held or changed meanwhile: the table knows which

@@ -12,7 +12,8 @@ class Recipients:
     """Parallel lists, one place a recipient. `template_vars`, `metadata` and `payloads` are JSON texts.
 
     What may be absent as a whole is None: then all have what their batch has. `replaces`: ids of the messages whose
-    place these take (C15.4). `held_bases`: of their numbers, as in `dispatch`. `contact_ids`: of an audience, or as the recipients name them.
+    place these take (C15.4). `held_bases`: of their numbers, as in `dispatch`. `contact_ids`: of an audience, or as the
+    recipients name them.
     """
 
     phones: list[str]

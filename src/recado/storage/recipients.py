@@ -1,4 +1,4 @@
-"""Who is behind the recipients of sends, and what they consented to (C12.5.6), looked up in batches for many callers."""
+"""Who is behind the recipients of sends, and what they consented to (C12.5.6), looked up for many callers at once."""
 
 import asyncio
 from collections.abc import Sequence
