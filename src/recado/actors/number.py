@@ -29,13 +29,12 @@ from recado.actors.number_view import NumberView
 from recado.actors.ready_rows import ReadyRows, Wanted
 from recado.actors.row import Row
 from recado.actors.sending import Arrived, Forced
-from recado.actors.verdict import verdict_of
+from recado.actors.verdict import FAILED_BY_THE_CLAIM, verdict_of
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
-from recado.domain.message import FailureCode, WaitReason
+from recado.domain.message import WaitReason
 from recado.engine.actor import Actor
-from recado.storage.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.numbers import NumberKey
 
 log = structlog.get_logger()
@@ -43,12 +42,6 @@ log = structlog.get_logger()
 PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
 WAKE = Wake()
-
-
-_FAILED_AT_THE_CLAIM = {
-    WINDOW_CLOSED: Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"),
-    OPTED_OUT: Fail(FailureCode.OPTED_OUT, "the contact opted out"),
-}
 
 
 class NumberActor(Actor):
@@ -223,7 +216,7 @@ class NumberActor(Actor):
         row, error = failed.row, failed.error
         if self._view is not None:
             self._view.take_back(row.recipient_hash)
-        if (fail := _FAILED_AT_THE_CLAIM.get(failed.verdict)) is not None:
+        if (fail := FAILED_BY_THE_CLAIM.get(failed.verdict)) is not None:
             if not self._fail(row, fail):
                 self._later(row)
         elif failed.verdict is not None:

@@ -8,9 +8,14 @@ from recado.actors.row import Row
 from recado.domain.gates import Fail, Hold, TemplateFacts, expires_at, message_gate
 from recado.domain.message import BULK, FailureCode, WaitReason
 from recado.domain.template import TemplateCategory
+from recado.storage.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.templates import Template
 
 EXPIRED = Fail(FailureCode.EXPIRED, "its time to live ran out")
+FAILED_BY_THE_CLAIM: dict[str | None, Fail] = {
+    WINDOW_CLOSED: Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"),
+    OPTED_OUT: Fail(FailureCode.OPTED_OUT, "the contact opted out"),
+}
 
 
 def verdict_of(
