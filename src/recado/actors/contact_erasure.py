@@ -1,5 +1,7 @@
 """Takes recipient and content out of messages of deleted contacts (C12.6), soon after that and whatever crashes."""
 
+import asyncio
+
 from recado.domain.clock import Clock
 from recado.domain.masking import mask_email, mask_phone, mask_social_id
 from recado.engine.periodic import Periodic
@@ -19,6 +21,7 @@ class ContactErasure:
     def __init__(self, db: Database, *, clock: Clock) -> None:
         self._db = db
         self._clock = clock
+        self._round = asyncio.Lock()
         self._worker = Periodic("contact erasure", SECONDS, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -32,13 +35,14 @@ class ContactErasure:
         self._worker.hint()
 
     async def work(self) -> None:
-        """One round: everything that is due."""
-        now = self._clock.now()
-        while found := await contact_erasures.due(self._db, now, _AT_ONCE):
-            for each in found:
-                left: Erasure | None = each
-                while left is not None:
-                    left = await contact_erasures.block(self._db, left, now, mask=masked)
+        """One round: everything that is due. Rounds do not overlap: one would take up where the other is."""
+        async with self._round:
+            now = self._clock.now()
+            while found := await contact_erasures.due(self._db, now, _AT_ONCE):
+                for each in found:
+                    left: Erasure | None = each
+                    while left is not None:
+                        left = await contact_erasures.block(self._db, left, now, mask=masked)
 
 
 def masked(channel: str, recipient: str) -> str:
