@@ -117,6 +117,17 @@ async def test_whoever_opted_out_is_not_claimed_when_consent_is_asked_for(databa
     assert await database.fetchval("select status from messages where id = $1", refused) == "queued"
 
 
+async def test_a_refusal_is_that_of_its_own_row_whatever_the_order_of_the_batch(database: Database) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    await refuse(database, "+5511987654321", by="registry")
+    others, refused = [await stored(database) for _ in range(4)], await stored(database)
+
+    # A row that comes back to the queue is claimed after younger ones.
+    batch = [asking(refused), *(asking(each, f"+551198765430{n}") for n, each in enumerate(others))]
+
+    assert await dispatch.claim(database, batch, epoch, NOW) == [OPTED_OUT, *[CLAIMED] * 4]
+
+
 async def test_a_process_that_lost_its_numbers_takes_nobody_for_opted_out(database: Database) -> None:
     """That verdict would end the message, which is another's now."""
     before = await dispatch.take_epoch(database, NOW)

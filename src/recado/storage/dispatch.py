@@ -67,7 +67,6 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
 
     `claimed`, `lost`, `window_closed` or `opted_out` for each.
     """
-    asked = any(row.asks is not None for row in rows)
     ordered = sorted(rows, key=in_order)
     arguments = (
         pack([row.organization_id for row in ordered]),
@@ -76,10 +75,10 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         pack_numbers([int(row.free_form) for row in ordered]),
         pack_moments([row.at for row in ordered]),
     )
-    consent = (
-        [None if row.asks is None else row.asks[0] for row in rows] if asked else None,
-        [None if row.asks is None else row.asks[1] for row in rows] if asked else None,
-    )
+    consent: tuple[list[str | None] | None, ...] = (None, None)
+    if any(row.asks is not None for row in ordered):
+        asks = [row.asks or (None, None) for row in ordered]
+        consent = ([env for env, _ in asks], [phone for _, phone in asks])
     left = {
         record["id"]: record["verdict"]
         for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, *consent)
