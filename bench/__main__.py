@@ -14,6 +14,7 @@ from bench.report import machine, page_lines, write_page
 ALL = (
     "accept",
     "end_to_end",
+    "consent",
     "webhooks",
     "callbacks",
     "pacing",

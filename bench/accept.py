@@ -1,7 +1,10 @@
-"""How fast messages are accepted, durably, one a request: `recado serve` beside a plain service, in turns."""
+"""How fast messages are accepted, and contacts made, durably, one a request, beside a plain service, in turns."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
+
+import orjson
 
 from bench.harness import Figure, Process, Say, against, running, scratch, wrk
 from bench.recado_process import READY, Api, recado, write_bodies
@@ -10,7 +13,10 @@ SECONDS = 8
 ROUNDS = 3
 CONNECTIONS = 256
 SENDERS = 40
-LEAST = 0.6
+LEAST, LEAST_CONTACTS = 0.6, 0.5
+
+
+CONTACT = {"phone": "PHONE", "name": "Ana Souza", "tags": ["vip"], "attributes": {"city": "Recife", "age": 41}}
 
 
 def plain(folder: Path, *options: str) -> Process:
@@ -20,7 +26,7 @@ def plain(folder: Path, *options: str) -> Process:
 
 async def run(say: Say) -> list[Figure]:
     """Everything is scheduled a day ahead, so that accepting is all that happens."""
-    bound, ours, with_keys = [], [], []
+    bound, ours, with_keys, contacts = [], [], [], []
     async with (
         scratch() as folder,
         running(plain(folder), "/ready") as beside,
@@ -30,8 +36,11 @@ async def run(say: Say) -> list[Figure]:
         tomorrow = (datetime.now(UTC) + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M:%SZ")
         bodies = write_bodies(folder / "bodies", await api.senders(SENDERS), scheduledAt=tomorrow)
 
-        async def load(url: str, *, keys: bool = False, seconds: int = SECONDS) -> float:
-            result = await wrk(url, api.token, bodies, seconds=seconds, connections=CONNECTIONS, keys=keys)
+        people = folder / "people"
+        people.write_bytes(orjson.dumps(CONTACT) + b"\n")
+
+        async def load(url: str, load: Path = bodies, seconds: int = SECONDS, **more: Any) -> float:
+            result = await wrk(url, api.token, load, seconds=seconds, connections=CONNECTIONS, **more)
             return result["requests"] / result["seconds"]
 
         for url in (beside.url, service.url):
@@ -41,7 +50,9 @@ async def run(say: Say) -> list[Figure]:
             bound.append(await load(beside.url))
             ours.append(await load(service.url))
             with_keys.append(await load(service.url, keys=True))
+            contacts.append(await load(service.url, people, suffix=f"{number:04}"))  # nobody comes twice
     return [
         against("accept, one message a request", ours, bound, "/s", LEAST),
         against("accept with an Idempotency-Key each", with_keys, bound, "/s", LEAST),
+        against("contacts created, one a request", contacts, bound, "/s", LEAST_CONTACTS),
     ]

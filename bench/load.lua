@@ -1,22 +1,23 @@
--- The load of a benchmark: POST /messages, one template message a request, spread over the senders in turn; or, where a body
--- says PHONES, POST /messages/bulk with a hundred recipients a request.
+-- The load of a benchmark: POST /messages, one template message a request, spread over the senders in turn; where a body says
+-- PHONES, POST /messages/bulk with a hundred recipients a request; where it names no number, POST /contacts.
 -- Arguments: token, file with one body a line (PHONE stands for the recipient), last four digits, "keys" or "".
 
 local RECIPIENTS = 100
 local heads, tails, count = {}, {}, 0
 local before, after
-local keys, suffix, turn, run, bulk
+local keys, suffix, turn, run, bulk, path
 
 function init(args)
   suffix, keys = args[3], args[4] == "keys"
   for line in io.lines(args[2]) do
     bulk = string.find(line, '"PHONES"', 1, true)
+    path = bulk and "/messages/bulk" or string.find(line, '"numberId"', 1, true) and "/messages" or "/contacts"
     local at = bulk or string.find(line, "PHONE", 1, true)
     count = count + 1
     heads[count] = string.sub(line, 1, at - 1)
     tails[count] = string.sub(line, at + (bulk and 8 or 5))
   end
-  before = "POST " .. (bulk and "/messages/bulk" or "/messages") .. " HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer "
+  before = "POST " .. path .. " HTTP/1.1\r\nHost: bench\r\nAuthorization: Bearer "
     .. args[1] .. "\r\nContent-Type: application/json\r\n"
   -- Keys and recipients differ between runs, and between the threads of one.
   math.randomseed(tonumber(args[5]))

@@ -54,8 +54,8 @@ class Api:
                 raise RuntimeError(f"{method} {path} answered {answer.status}: {content.decode()}")
             return orjson.loads(content or b"null")
 
-    async def sender(self, name: str, per_second: int = 1_000) -> Sender:
-        """Make a number at this pace, and a template."""
+    async def sender(self, name: str, per_second: int = 1_000, category: str = "utility") -> Sender:
+        """Make a number at this pace, and a template of this category."""
         new = {
             "phoneNumberId": f"bench-{name}",
             "businessAccountId": "bench",
@@ -69,15 +69,15 @@ class Api:
             "numberId": number_id,
             "name": "bench",
             "language": "en-US",
-            "category": "utility",
+            "category": category,
             "components": [{"type": "BODY", "payload": {"text": "Hello {{1}}, here is news.", "example": ["Ana"]}}],
         }
         template_id = (await self.call("POST", "/v2/templates", template))["id"]
         await self.call("POST", f"/v2/sandbox/templates/{template_id}", {"status": "approved"})
         return Sender(self.organization_id, number_id, template_id)
 
-    async def senders(self, count: int) -> list[Sender]:
-        return list(await asyncio.gather(*(self.sender(str(position)) for position in range(count))))
+    async def senders(self, count: int, prefix: str = "", **how: Any) -> list[Sender]:
+        return list(await asyncio.gather(*(self.sender(f"{prefix}{position}", **how) for position in range(count))))
 
 
 def body(number_id: str, template_id: str, **more: str) -> dict[str, Any]:
