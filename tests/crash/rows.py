@@ -67,7 +67,8 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """`claimed`: the messages still claimed, with the moment of their claim. `untold`: deliveries not made yet.
+    """`claimed`: the messages still claimed, with the moment of their claim. `untold`: deliveries not made yet,
+    each with its event and what has become of it so far.
 
     `dropped`: deliveries given up. `wallet`: None where nothing is billed. `batches`: their status, by id;
     `totals`: by batch and campaign.
@@ -75,11 +76,21 @@ class Rows:
 
     events: tuple[Event, ...] = ()
     claimed: Mapping[str, datetime] = field(default_factory=dict)
-    untold: int = 0
+    untold: tuple[str, ...] = ()
     dropped: int = 0
     wallet: Wallet | None = None
     batches: Mapping[str, str] = field(default_factory=dict)
     totals: Mapping[str, Counts] = field(default_factory=dict)
+
+
+UNTOLD = """
+select format(
+    '%s of %s, %s attempts, due in %s s, subscription %s; last: %s %s', id, event_id, attempts,
+    round(extract(epoch from due_at - clock_timestamp()), 1), subscription_id, last_status, last_error
+) as told
+from delivery_queue
+order by due_at
+"""
 
 
 async def read_rows(arguments: Mapping[str, Any]) -> Rows:
@@ -92,7 +103,7 @@ async def read_rows(arguments: Mapping[str, Any]) -> Rows:
             return Rows(
                 tuple(Event(row["id"], row["type"], row["message_id"]) for row in events),
                 {row["id"]: row["claimed_at"] for row in claimed},
-                await connection.fetchval("select count(*) from delivery_queue"),
+                tuple(row["told"] for row in await connection.fetch(UNTOLD)),
                 await connection.fetchval("select count(*) from deliveries where status <> 'delivered'"),
                 await _wallet(connection),
                 {row["id"]: row["status"] for row in await connection.fetch("select id, status from batches")},

@@ -94,7 +94,7 @@ FAULTS: dict[str, tuple[Change, ...]] = {
     "evt_3_read, message.read of msg_3, never reached": (
         with_arrivals(lambda it: [arrival for arrival in it if arrival.event_id != "evt_3_read"]),
     ),
-    "2 deliveries are still to be made": (with_rows(untold=2),),
+    "2 deliveries are still to be made: dlv_1; dlv_2": (with_rows(untold=("dlv_1", "dlv_2")),),
     "1 deliveries were given up": (with_rows(dropped=1),),
     "evt_3_read arrived, and its X-SVC-Signature is wrong": (
         with_arrivals(lambda it: [*it, Arrival("evt_3_read", "message.read", "msg_3", (WRONG,))]),

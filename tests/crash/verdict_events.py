@@ -55,7 +55,8 @@ def untold(evidence: Evidence) -> Iterable[str]:
         if event.id not in arrived:
             yield f"{event.id}, {event.type} of {event.message_id}, never reached the endpoint"
     if evidence.rows.untold:
-        yield f"{evidence.rows.untold} deliveries are still to be made"
+        first = "; ".join(evidence.rows.untold[:3])
+        yield f"{len(evidence.rows.untold)} deliveries are still to be made: {first}"
 
 
 def _made_up(evidence: Evidence) -> Iterable[str]:
