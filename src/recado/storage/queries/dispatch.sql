@@ -208,6 +208,7 @@ select
     g.id,
     case
         when d.id is null or d.claimed_epoch is not null or d.not_before is not null then 'lost'
+        when not exists (select from owner) then 'lost'
         when g.free_form then 'window_closed'
         when (g.id in (select id from refused)) is true then 'opted_out'
         else 'lost'
