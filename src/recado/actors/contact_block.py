@@ -14,6 +14,7 @@ import asyncpg
 from recado.actors import contact_events
 from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of
 from recado.actors.contact_groups import with_groups, write_groups
+from recado.actors.contact_plain import PIECE, may_be_plain, parted, write_plain
 from recado.actors.contact_rows import Row
 from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
 from recado.actors.contact_targets import Finder, Target, sifted, turn, without_bad
@@ -24,14 +25,13 @@ from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, IdSource
-from recado.storage import contact_imports, contact_updates, lists, opt_outs
+from recado.storage import contact_imports, contact_lines, contact_updates, contacts, lists, opt_outs
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, Progress
 from recado.storage.contacts import Contact, consent_columns
 from recado.storage.documents import Documents
 from recado.storage.postgres import Connection, Database
 
-PIECE: Final = 250  # contacts of one statement, and between two turns of others
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
 """A consent that does not undo a refusal: the row is written without it."""
 
@@ -64,6 +64,8 @@ class BlockWriter:
                 progress = Progress()
                 block = _Block(self, connection, found, progress, self._clock.now(), wary)
                 waiting = without_bad(rows, progress)
+                if not wary and may_be_plain(block.options):
+                    waiting = await block.write_plain(waiting)
                 while waiting:
                     targets, waiting = turn(waiting, block.options.match_by)
                     outcomes.append(await block.write(targets))
@@ -97,12 +99,25 @@ class _Block:
         self._wary = wary
         self._environment = (found.organization_id, found.env)
         self._members: list[str] = []
+        self._known: dict[str, Contact] | None = None  # by phone, as they were before this block
         self._by = Actor(found.actor_type, found.actor_id, ip=found.actor_ip)
+
+    async def write_plain(self, rows: Sequence[Row]) -> list[Row]:
+        """Write what needs no closer look; answers the other rows."""
+        phones = [row.values["phone"] for row in rows]
+        known = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        plain, others = parted(rows, known)
+        members, registered = await write_plain(self._connection, self._environment, plain, self._ids, self._clock)
+        self._members += members
+        self._progress.created += len(members)
+        self._known = known
+        return others if not registered else sorted([*others, *registered], key=lambda row: row.number)
 
     async def write(self, targets: Sequence[Target]) -> Outcome:
         """Write one turn: no two of the targets are the same contact."""
         finder = Finder(self._connection, self._import, self.options, self._progress)
-        targets = await finder.found(await finder.with_companies(targets), wary=self._wary)
+        known, self._known = self._known, None
+        targets = await finder.found(await finder.with_companies(targets), wary=self._wary, known=known)
         targets = await self._made(targets)
         targets = await with_groups(self._connection, self._environment, targets, self._progress)
         targets = await self._decided(targets)
@@ -224,11 +239,12 @@ class _Block:
         for start in range(0, len(new), PIECE):
             piece = new[start : start + PIECE]
             await self._deny_opted_out([each for each in piece if each.consent is None])
-            await contact_updates.copy_new(self._connection, [each.contact for each in piece])
+            await contact_lines.copy_new(self._connection, [each.contact for each in piece])
         self._progress.created += len(new)
 
     async def _deny_opted_out(self, new: Sequence[Target]) -> None:
-        places = await contact_updates.opted_out(self._connection, *self._environment, [each.contact for each in new])
+        people = [(each.contact.phone, each.contact.email) for each in new]
+        places = await contact_updates.opted_out(self._connection, *self._environment, people)
         known = [new[place] for place in places]
         entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in known])
         for each, entry in zip(known, entries, strict=True):

@@ -33,7 +33,7 @@ log = structlog.get_logger()
 LOOK_EVERY: Final = 1.0  # seconds
 READ_AT_ONCE: Final = 4  # files: each holds a connection while it is read
 BLOCKS_IN_A_ROW: Final = 20  # of one import, before the next one has its turn
-ROWS_IN_A_ROW: Final = 50  # read before others have theirs
+ROWS_IN_A_ROW: Final = 250  # read before others have theirs
 TRIES_AT_A_RACE: Final = 5
 MOST_ATTEMPTS: Final = 10  # at a block, before the import fails
 
@@ -154,7 +154,7 @@ class ContactImports:
     async def _go_on(self, key: ImportKey) -> bool:
         """Whether blocks of the import were written; one that cannot be written must not keep the others waiting."""
         try:
-            await self._write(key, BLOCKS_IN_A_ROW)
+            await self._write(key, in_turns=True)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the others are not
@@ -165,10 +165,11 @@ class ContactImports:
             return False
         return True
 
-    async def _write(self, key: ImportKey, most: int = MOST_ROWS) -> None:
-        """Write blocks of an import, one after the other, while the next one is read and begun.
+    async def _write(self, key: ImportKey, *, in_turns: bool = False) -> None:
+        """Write the blocks of an import, one after the other, while the next one is read and begun.
 
-        Two blocks are under way at once unless they may mean the same contact: then the later one waits.
+        Two blocks are under way at once unless they may mean the same contact: then the later one waits. `in_turns`:
+        only some of them when other imports wait.
         """
         self._under_way.add(key)
         before: asyncio.Task[None] | None = None
@@ -178,7 +179,9 @@ class ContactImports:
             if found is None:
                 return
             reader = RowReader(found, self._clock.now().date())
-            for first_row in await contact_imports.next_blocks(self._db, key, most):
+            for place, first_row in enumerate(await contact_imports.next_blocks(self._db, key, MOST_ROWS)):
+                if in_turns and place and not place % BLOCKS_IN_A_ROW and await self._others_wait():
+                    break
                 batch = await self._read(reader, key, first_row)
                 if batch is None:
                     continue
@@ -195,6 +198,9 @@ class ContactImports:
             self._under_way.discard(key)
             if before is not None and not before.done():
                 await asyncio.wait([before])
+
+    async def _others_wait(self) -> bool:
+        return any(key not in self._under_way for key in await contact_imports.unfinished(self._db))
 
     async def _read(self, reader: RowReader, key: ImportKey, first_row: int) -> _Batch | None:
         """The rows of a block; None when it is written already."""

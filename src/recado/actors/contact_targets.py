@@ -1,6 +1,6 @@
 """Whose rows they are: the contacts that the rows of a block mean, and the rows that fail (C12.7)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -114,14 +114,16 @@ class Finder:
 
         return sifted(targets, check, self._progress)
 
-    async def found(self, targets: Sequence[Target], *, wary: bool) -> list[Target]:
+    async def found(
+        self, targets: Sequence[Target], *, wary: bool, known: Mapping[str, Contact] | None = None
+    ) -> list[Target]:
         """The targets with the contacts that they name; without those that the mode or another's id forbids.
 
-        `wary`: also look who has the external ids when contacts are matched by phone.
+        `wary`: also look who has the external ids when contacts are matched by phone. `known`: who has their phones,
+        when that was looked up already.
         """
-        phones = [each.values["phone"] for each in targets if "phone" in each.values]
         external_ids = [each.values["external_id"] for each in targets if "external_id" in each.values]
-        by_phone = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        by_phone = await self._by_phones(targets) if known is None else known
         by_external_id: dict[str, Contact] = {}
         if external_ids and (wary or self._options.match_by is MatchBy.EXTERNAL_ID):
             found = await contacts.by_external_ids(self._connection, *self._environment, external_ids)
@@ -146,6 +148,10 @@ class Finder:
             return None
 
         return sifted(targets, check, self._progress)
+
+    async def _by_phones(self, targets: Sequence[Target]) -> Mapping[str, Contact]:
+        phones = [each.values["phone"] for each in targets if "phone" in each.values]
+        return {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
 
     def _refused_by_mode(self, before: Contact | None, phone: str | None) -> Problem | None:
         mode = self._options.mode

@@ -18,7 +18,7 @@ from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.desk import Desk
 from recado.actors.due_poller import DuePoller
-from recado.actors.inbound import Answer, InboundMessages
+from recado.actors.inbound import InboundMessages
 from recado.actors.ledger_check import LedgerCheck
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
@@ -57,6 +57,7 @@ from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.storage.moves import AfterCommit
 from recado.storage.numbers import NumberKey
 from recado.storage.prices import PriceDirectory
 from recado.storage.segment_evaluation import Evaluation
@@ -94,11 +95,11 @@ class ActorSystem:
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
         changed: OnChange,
-        answer: Answer,
+        owing: AfterCommit,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
     ) -> None:
-        """`changed` hears of changes made here; `answer`, of people who opt out (C28.3).
+        """`changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
 
         `prices` None: nothing is billed (C25.2.4).
         """
@@ -110,7 +111,7 @@ class ActorSystem:
         wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
         self.consequences = Consequences(outbox, *wallets, totals, Campaigns())
         inbound = InboundMessages(
-            organizations=records.organizations, clock=clock, ids=ids, changed=changed, answer=answer
+            organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
         )
         self.receipts = Receipts(db, clock=clock, consequences=self.consequences, inbound=inbound)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)

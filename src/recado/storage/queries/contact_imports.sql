@@ -57,21 +57,21 @@ with old as materialized (
 delete from contact_imports i using old o
 where i.organization_id = o.organization_id and i.env = o.env and i.id = o.id
 
+-- name: anyone_opted_out
+select exists (select from opt_outs where organization_id = $1 and env = $2)
+
 -- name: opted_out
--- The places of new contacts whose phone or address is in the registry. Most environments know few: one look tells.
+-- The places of new contacts whose phone or address is in the registry.
 select g.place::integer
 from unnest(unpack($3), unpack($4)) with ordinality as g (phone_hash, email_hash, place)
 where
-    exists (select from opt_outs where organization_id = $1 and env = $2)
-    and (
-        exists (
-            select from opt_outs
-            where organization_id = $1 and env = $2 and kind = 'phone' and hash = decode(g.phone_hash, 'hex')
-        )
-        or exists (
-            select from opt_outs
-            where organization_id = $1 and env = $2 and kind = 'email' and hash = decode(g.email_hash, 'hex')
-        )
+    exists (
+        select from opt_outs
+        where organization_id = $1 and env = $2 and kind = 'phone' and hash = decode(g.phone_hash, 'hex')
+    )
+    or exists (
+        select from opt_outs
+        where organization_id = $1 and env = $2 and kind = 'email' and hash = decode(g.email_hash, 'hex')
     )
 
 -- name: save_contacts
