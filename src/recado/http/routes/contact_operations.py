@@ -12,7 +12,7 @@ from recado.domain.errors import not_found
 from recado.domain.ids import CONTACT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
-from recado.http.operation import missing_scope
+from recado.http.operation import missing_scope, session_needed
 from recado.http.paging import Cursors, envelope
 from recado.http.parsing import invalid_body
 from recado.http.principal import ACCOUNT
@@ -124,6 +124,8 @@ class ContactOperations:
         after = self._cursors.read(call, LIST)
         document = None
         if query.documento is not None:
+            if principal.actor_type != ACCOUNT:
+                raise session_needed()
             if not call.can(DOCUMENTS):
                 raise missing_scope(DOCUMENTS)
             document = self._documents.searched(
