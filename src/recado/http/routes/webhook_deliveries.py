@@ -203,6 +203,7 @@ def webhook_delivery_routes(
             responses={202: DeliveryOut},
             errors=(404, 409),
             idempotency=Idempotency.ACCEPTED,
+            matches=True,
             **one,
         ),
         Route(
