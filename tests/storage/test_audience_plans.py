@@ -81,7 +81,7 @@ async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database
         (segments.SQL.note_size, (*ONE, "seg_7", 1, 1, NOW, NOW)),
         (audiences.SQL.of_batch, (*ONE, "btc_7")),
         (audiences.SQL.rolled, (*ONE, "btc_7", NOW, 1, True, "running", "failed", 7)),
-        (audiences.SQL.refusals, (*ONE, ids, None)),
+        (audiences.SQL.refusals, (*ONE, ids, [None] * len(ids))),
     ]
     for change in ("add", "replace", "remove"):
         asked.append(("\n".join((SQL.resolved, getattr(SQL, change), SQL.outcome)), named))
