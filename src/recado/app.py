@@ -161,7 +161,7 @@ class Application:
             webhooks=webhooks,
             subscriptions=directories.subscriptions,
             changed=changed,
-            answer=lambda opted_out: replies.send(opted_out),
+            owing=lambda: replies.hint(),
             payments=payments,
             prices=prices,
         )
@@ -180,7 +180,7 @@ class Application:
             sends_in=providers,
             prices=prices,
         )
-        replies = OptOutReplies(acceptance, organizations=directories.organizations, clock=clock)
+        replies = OptOutReplies(db, acceptance, organizations=directories.organizations, clock=clock)
         batch_acceptance = BatchAcceptance(
             db,
             numbers=directories.numbers,
@@ -286,7 +286,7 @@ class Application:
         await server.take_address()
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, directories.flush_uses, clock)
         running.push_async_callback(directories.flush_uses)
-        for part in (uses, windows, recipients, replies, system.root, batch_acceptance, people, sizes, server):
+        for part in (uses, windows, recipients, system.root, batch_acceptance, replies, people, sizes, server):
             running.push_async_callback(part.stop)
             await part.start()
 
