@@ -86,19 +86,23 @@ on conflict do nothing
 returning id
 
 -- name: holders
--- Who has the phones and external ids that new contacts were left out for.
+-- Who has the phones and external ids that new contacts were left out for; each looked up as above.
 select g.id, c.id as holder, c.phone = g.phone as by_phone
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as g (organization_id, env, id, phone, external_id)
 cross join lateral (
     (
         select id, phone from contacts
-        where organization_id = g.organization_id and env = g.env and phone = g.phone
+        where organization_id = g.organization_id and env = g.env and phone >= g.phone and phone <= g.phone
+        order by phone
         limit 1
     )
     union all
     (
         select id, phone from contacts
-        where organization_id = g.organization_id and env = g.env and external_id = g.external_id
+        where
+            organization_id = g.organization_id and env = g.env
+            and external_id >= g.external_id and external_id <= g.external_id
+        order by external_id
         limit 1
     )
 ) c
