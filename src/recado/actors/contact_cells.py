@@ -63,8 +63,13 @@ class PlainCells:
         if tags:
             values["added_tags"] = tags
         if self._attributes:
-            attributes = {name: cell for place, name in self._attributes if (cell := cells[place].strip())}
-            if len(attributes) > MOST_ATTRIBUTES or any(len(cell) > MOST_TEXT for cell in attributes.values()):
+            attributes = {}
+            for place, name in self._attributes:
+                if cell := cells[place].strip():
+                    if len(cell) > MOST_TEXT:
+                        return None
+                    attributes[name] = cell
+            if len(attributes) > MOST_ATTRIBUTES:
                 return None
             if attributes:
                 values[ATTRIBUTES] = attributes

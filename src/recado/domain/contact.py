@@ -88,6 +88,7 @@ def tags_without(tags: Iterable[str], removed: Iterable[str]) -> tuple[str, ...]
 # Search -------------------------------------------------------------------------------------------------------------
 
 _WORD = re.compile(r"\w+")
+_ACCENTS = re.compile("[\u0300-\u034e\u0350-\u036f]+")
 _NO_DIGIT = re.compile(r"[^0-9]+")
 _PHONE_CHARACTERS = re.compile(r"[0-9+()\-.\s]+").fullmatch
 _BEGINNING, _END = "+", "-"  # marks of a phone's digits from the front and from the back: no word begins so
@@ -100,6 +101,9 @@ def folded(text: str) -> str:
     if text.isascii():
         return text.lower()
     decomposed = unicodedata.normalize("NFKD", text)
+    plain = _ACCENTS.sub("", decomposed)
+    if plain.isascii():  # most names: each character of the others is looked at
+        return plain.lower()
     return "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
 
 

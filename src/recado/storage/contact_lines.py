@@ -1,6 +1,7 @@
 """New contacts as lines of COPY (C12.7): of whole records, or at once of what a file gives for plain ones."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 import orjson
@@ -48,8 +49,11 @@ class PlainLines:
         self._organization_id = organization_id
         self._place = f"{organization_id}\t{env}\t"
         self._source = f"\t{source}\t"
+        self._consent = f"\t{ConsentStatus.UNKNOWN.value}\t'"
         self._mark = search_mark(organization_id, env)
         self._tags: dict[tuple[str, ...], str] = {}
+        self._moment: datetime | None = None  # of the last one: many have the same
+        self._written = ""
         self._lines: list[str] = []
 
     def add(self, contact_id: str, given: Mapping[str, Any]) -> None:
@@ -62,10 +66,13 @@ class PlainLines:
             tag_cells = self._tags[tags] = f"{_array(tags)}\t{_array([tag_key(tag) for tag in tags])}"
         words = "' '".join(search_words(self._mark, phone, (get("name"), email)))  # no word holds a quote
         address = None if email is None else email_key(email)
+        moment = created_at(contact_id)
+        if moment != self._moment:
+            self._moment, self._written = moment, moment.isoformat()
         self._lines.append(
             f"{self._place}{contact_id}\t{phone}\t\\\\x{hashed}\t{_cell(get('name'))}\t{_cell(email)}\t{_cell(address)}\t"
-            f"{_json(get('attributes'))}\t{tag_cells}{self._source}{_cell(get('external_id'))}\t"
-            f"{ConsentStatus.UNKNOWN.value}\t'{words}'\t{created_at(contact_id).isoformat()}"
+            f"{_json(get('attributes'))}\t{tag_cells}{self._source}{_cell(get('external_id'))}"
+            f"{self._consent}{words}'\t{self._written}"
         )
 
     async def copy(self, connection: Connection) -> None:
