@@ -132,6 +132,12 @@ async def test_a_key_is_held_to_its_addresses(api: Any) -> None:
     assert await works(api, made["token"])
 
 
+async def test_a_key_may_expire_at_the_very_end_of_time(api: Any) -> None:
+    made = await issue(api, scopes=["org:read"], expiresAt="9999-12-31T23:59:59.9999999Z")
+    assert (await api.get(f"/v2/api-keys/{made['id']}")).body["expiresAt"] == "9999-12-31T23:59:59.999Z"
+    assert (await api.get("/v2/organization", token=made["token"])).status == 200
+
+
 async def test_an_expired_key_says_so_and_can_be_given_more_time(api: Any) -> None:
     now = api.clock.now()
     made = await issue(api, scopes=["org:read"], expiresAt=format_timestamp(now + timedelta(minutes=1)))

@@ -181,6 +181,14 @@ async def test_an_opt_out_of_an_unknown_id_is_not_found(api: Api, body: dict[str
     assert (await api.post("/contacts/opt-out", body)).status == 404
 
 
+async def test_an_opt_out_whose_date_is_the_zero_of_a_language_can_be_taken_back(api: Api) -> None:
+    await api.post("/contacts/opt-out", {"phone": PHONE, "at": "0001-01-01T00:00:00Z"})
+    contact = await made(api, optIn={"status": "granted", "source": "form"})
+    await changed(api, contact, status="denied", revokedAt="0001-01-01T00:00:00Z")
+    again = await changed(api, contact, status="granted", source="form")
+    assert (again.status, again.body["optIn"]["status"]) == (200, "granted")
+
+
 async def test_an_opt_out_in_the_future_is_refused(api: Api) -> None:
     answer = await api.post("/contacts/opt-out", {"phone": PHONE, "at": at(api, minutes=-6)})
     assert (answer.status, answer.code) == (422, AHEAD)
