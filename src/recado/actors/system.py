@@ -26,6 +26,7 @@ from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
 from recado.actors.payments import Payments
+from recado.actors.reachability import Reachability
 from recado.actors.receipts import Receipts
 from recado.actors.rescuer import Rescuer
 from recado.actors.retention import Retention
@@ -109,7 +110,8 @@ class ActorSystem:
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
         wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
-        self.consequences = Consequences(outbox, *wallets, totals, Campaigns())
+        reachability = Reachability(db, clock=clock)
+        self.consequences = Consequences(outbox, *wallets, totals, Campaigns(), reachability)
         inbound = InboundMessages(
             organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
         )
@@ -158,6 +160,7 @@ class ActorSystem:
         self.root = Supervisor("recado", runtime=runtime)
         self._numbers = Supervisor("numbers", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[NumberKey] = Registry(self._numbers, idle_after=IDLE_AFTER)
+        self.root.add_service("reachability", reachability)
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
         self.root.add_service("ownership", self)

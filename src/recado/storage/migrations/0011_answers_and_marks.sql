@@ -9,3 +9,6 @@ create table opt_out_replies (
     asked_at timestamptz not null,
     primary key (organization_id, env, contact_id)
 );
+
+-- Whom a provider called unreachable (C13.2): few, and looked for with every delivery.
+create index contacts_unreachable on contacts (organization_id, env, phone) where unreachable <> '{}';
