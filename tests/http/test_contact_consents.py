@@ -221,6 +221,14 @@ async def test_what_a_person_records_happens_now_and_from_where_they_are(api: Ap
     assert latest["dataInformada"] is False
 
 
+async def test_a_program_whose_name_is_no_utf8_is_recorded_as_far_as_it_can_be_read(api: Api) -> None:
+    lines = b"Content-Type: application/json\r\nUser-Agent: caf\xe9 \xc3\xa9\r\n"
+    content = orjson.dumps({"phone": PHONE, "optIn": {"status": "granted"}})
+    made = await api.speak("POST", "/contacts", lines, content, token=await session(api))
+    assert made.status == 201, made.body
+    assert made.body["optIn"]["userAgent"] == "caf\ufffd é"
+
+
 async def test_an_opt_out_is_taken_from_a_suspended_organization_too(api: Api) -> None:
     path = f"/v2/admin/organizations/{api.organizations[0].organization.id}"
     await api.patch(path, {"status": "suspended"}, token=ADMIN_TOKEN)

@@ -477,6 +477,14 @@ async def test_a_person_imports_consents_of_now_from_where_they_are(api: Any) ->
     assert given["at"] >= answer.body["createdAt"]
 
 
+async def test_a_file_from_a_program_whose_name_is_no_utf8_is_taken(api: Any) -> None:
+    lines = b"Content-Type: application/x-ndjson\r\nUser-Agent: caf\xe9\r\n"
+    row = orjson.dumps(consent("granted", source="balcão"))
+    answer = await api.speak("POST", "/contacts/import", lines, row, token=await session(api))
+    assert (answer.status, counts(answer.body)) == (200, {"created": 1})
+    assert (await contact(api))["optIn"]["userAgent"] == "caf\ufffd"
+
+
 async def test_events_are_told_of_consents_always_and_of_births_when_asked_for(api: Any) -> None:
     hook = {"url": "https://hooks.example.com/", "events": ["contact.created", "contact.consent_changed"]}
     assert (await api.post("/webhooks", hook)).status == 201

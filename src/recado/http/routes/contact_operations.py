@@ -173,7 +173,7 @@ def for_caller(call: Call, change: ConsentChange) -> ConsentChange:
     """A change as this caller may ask for it."""
     if call.principal.actor_type != ACCOUNT:
         return change
-    return with_request(change, ip=call.client_ip, user_agent=call.headers.get("User-Agent"))
+    return with_request(change, ip=call.client_ip, user_agent=call.user_agent)
 
 
 def _accepted(given: Given, call: Call) -> Given:
