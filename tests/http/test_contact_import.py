@@ -135,6 +135,7 @@ async def test_a_bad_row_of_a_table_fails_alone(api: Any, rows: str, expected: A
         (b"phone,externalIds.other\n", "Column 2 does not name an integration."),
         (b'phone,"name\n', "The header is no row of CSV in UTF-8."),
         (b"phone," + b"," * 1000 + b"\n", "The header has more than 1000 columns."),
+        (b"phone,na\0me\n+5511900000001,Ana\n", "The header contains U+0000."),
         (b"phone" * 20_000, "The header has more than 65536 characters."),
         (b"phone,nome\n" + b"+5511900000001,Ana\n" * 3_000 + b"+5511900000002,Jo\xe3o\n", "The file is not UTF-8."),
         ("phone,name\n+5511900000001,João\n".encode("utf-16"), "The file is not UTF-8."),

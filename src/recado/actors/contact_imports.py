@@ -123,6 +123,9 @@ class ContactImports:
                 raise Unreadable(fault)
         total = 0
         for block in contacts:
+            if not block.count:
+                await self._clock.sleep(0)
+                continue
             await contact_imports.insert_block(connection, draft.key, total + 1, block.rows)
             total += block.count
             if total > MOST_ROWS:
