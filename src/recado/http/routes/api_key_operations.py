@@ -90,7 +90,7 @@ class ApiKeyOperations:
             before = await self._changeable(connection, call)
             after = _changed(before, changes)
             added = after.scopes - before.scopes
-            refuse_escalation(call, added)
+            refuse_escalation(call, after.scopes if _reaches_further(before, after) else added)
             if before.status(call.now) != "active" and after.status(call.now) == "active":
                 await api_keys.refuse_beyond_limit(connection, before.organization_id, before.env, call.now)
             if after != before:
@@ -152,6 +152,14 @@ def _changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
     if "allowed_ips" in fields:
         fields["allowed_ips"] = tuple(fields["allowed_ips"] or ())
     return replace(key, **fields)
+
+
+def _reaches_further(before: ApiKey, after: ApiKey) -> bool:
+    """Whether the key holds for longer, or from more addresses: that, too, grants its scopes."""
+    ends = before.expires_at
+    longer = ends is not None and (after.expires_at is None or after.expires_at > ends)
+    networks = set(before.allowed_ips)
+    return longer or (bool(networks) and not (after.allowed_ips and networks.issuperset(after.allowed_ips)))
 
 
 def _refuse_past(call: Call, expires_at: Any) -> None:
