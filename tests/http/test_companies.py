@@ -205,7 +205,7 @@ async def test_references_must_be_of_this_organization(api: Any, field: str) -> 
         "contatoPrincipalId": ("cnt_", await contact(api, 7, org=1)),
     }[field]
     company = await create(api)
-    for value in (foreign, prefix + NOBODY[:-1] + "9", "nothing"):
+    for value in (foreign, prefix + NOBODY[:-1] + "9", "nothing", ""):
         for answer in (
             await api.post("/v2/companies", {"nome": "Outra", field: value}),
             await api.patch(f"/v2/companies/{company['id']}", {field: value}),

@@ -172,12 +172,16 @@ class CompanyOperations:
             company.main_contact_id,
         )
         named = before is None or responsible_id != before.responsible_id
-        if named and responsible_id and await self._find_account(connection, organization_id, responsible_id) is None:
+        if (
+            named
+            and responsible_id is not None
+            and await self._find_account(connection, organization_id, responsible_id) is None
+        ):
             raise reference_not_found("responsavelId")
         named = before is None or contact_id != before.main_contact_id
         if (
             named
-            and contact_id
+            and contact_id is not None
             and not await companies.contact_exists(connection, organization_id, company.env, contact_id)
         ):
             raise reference_not_found("contatoPrincipalId")
