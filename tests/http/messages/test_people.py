@@ -57,6 +57,19 @@ async def test_every_message_of_a_persons_batch_carries_them_and_none_of_a_keys(
     ]
 
 
+async def test_what_a_person_sends_again_carries_that_person(mail: Any) -> None:
+    first, second = [await person(mail.api, "operator", name=name) for name in ("Ana", "Bia")]
+    sent = await mail.api.post("/messages", mail.body(), token=await session(mail.api, first))
+    await mail.set_status(sent.body["id"], "failed")
+
+    again = await mail.api.post(f"/messages/{sent.body['id']}/reprocess", token=await session(mail.api, second))
+
+    assert again.status == 201
+    assert (again.body["sentByAccountId"], again.body["sentByName"]) == (second.id, "Bia")
+    old = (await mail.api.get(f"/messages/{sent.body['id']}")).body
+    assert (old["sentByAccountId"], old["replacedBy"]) == (first.id, again.body["id"])
+
+
 async def test_what_came_in_is_read_when_a_person_opens_it_and_only_then(mail: Any) -> None:
     body = {"numberId": mail.number_id, "from": "+5511987654321", "text": "hello"}
     path = "/messages/" + (await mail.api.post("/v2/sandbox/inbound", body)).body["messageId"]

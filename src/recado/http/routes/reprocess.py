@@ -35,6 +35,7 @@ class ReprocessOperation:
         key = call.idempotency
         draft = draft_again(
             Again(call.resource, actor_of(call), call.body.include_uncertain),
+            sent_by=call.principal.person,
             key_hash=None if key is None else key.key_hash,
             fingerprint=None if key is None else key.fingerprint,
         )
