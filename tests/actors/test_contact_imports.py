@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from recado.actors.consents import Consents
 from recado.actors.consequences import Consequences
@@ -39,8 +40,12 @@ def imports(database: Database) -> ContactImports:
 
 async def accepted(imports: ContactImports, rows: int, *, first: int = 0) -> ContactImport:
     lines = b"\n".join(b"+55119%08d" % serial for serial in range(first, first + rows))
+    return await handed_in(imports, b"phone\n" + lines)
+
+
+async def handed_in(imports: ContactImports, table: bytes, options: ImportOptions | None = None) -> ContactImport:
     draft = Draft(ORGANIZATION + "1" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_1"))
-    return await imports.accept(draft, io.BytesIO(b"phone\n" + lines), lambda _: ImportOptions())
+    return await imports.accept(draft, io.BytesIO(table), lambda _: options or ImportOptions())
 
 
 async def now(database: Database, found: ContactImport) -> ContactImport:
@@ -89,6 +94,25 @@ async def test_a_block_that_was_raced_is_written_again(
     found = await accepted(imports, 3)
     assert (found.status, found.created) == ("completed", 3)
     assert tries == [False, True, True]
+
+
+async def test_contacts_that_a_block_changes_are_locked_in_the_order_of_their_ids(
+    database: Database, imports: ContactImports
+) -> None:
+    await accepted(imports, MANY - 1)
+    await database.execute("analyze contacts")
+    first, second = [row["id"] for row in await database.fetch("select id from contacts order by phone limit 2")]
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await connection.execute("select from contacts where id = $1 for update", first)
+        running = asyncio.ensure_future(handed_in(imports, b"phone,name\n+5511900000001,B\n+5511900000000,A"))
+        await until(it_waits, 10, "the block waits for its first contact")
+        free = await connection.fetch("select id from contacts where id = $1 for update skip locked", second)
+        assert [row["id"] for row in free] == [second]
+    assert (await running).updated == 2
 
 
 async def test_two_workers_write_each_row_once(database: Database, imports: ContactImports) -> None:

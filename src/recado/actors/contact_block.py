@@ -254,6 +254,7 @@ class _Block:
     async def _save(self, known: Sequence[Target]) -> None:
         """Write those that differ; whoever was changed since they were read makes the block run again."""
         differing = [each for each in known if each.contact is not each.before or each.groups is not None]
+        differing.sort(key=lambda each: each.contact.id)  # as everybody locks contacts, who changes several
         for start in range(0, len(differing), PIECE):
             piece = differing[start : start + PIECE]
             written = await contact_updates.save_many(
