@@ -18,11 +18,12 @@ from recado.actors.contact_rows import Row
 from recado.domain.contact_import import ImportFormat, ImportOptions
 from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import contact_imports
+from recado.storage import contact_imports, contacts, lists
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport
 from recado.storage.crypto import KeyRing
 from recado.storage.documents import Documents
+from recado.storage.lists import StaticList
 from recado.storage.postgres import Database
 
 CLOCK = SystemClock()
@@ -113,6 +114,32 @@ async def test_contacts_that_a_block_changes_are_locked_in_the_order_of_their_id
         free = await connection.fetch("select id from contacts where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     assert (await running).updated == 2
+
+
+async def test_who_is_deleted_while_a_block_is_written_is_no_member_of_its_list(
+    database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await accepted(imports, 2)
+    made = StaticList(
+        organization_id=ORGANIZATION + "1" * 21, env="test", id="lst_" + "1" * 21, name="All", updated_at=CLOCK.now()
+    )
+    async with database.transaction() as connection:
+        await lists.insert(connection, made)
+    read = contacts.by_phones
+
+    async def deleted_after(*asked: Any) -> Any:
+        monkeypatch.undo()
+        found = await read(*asked)
+        await database.execute("delete from contacts where id = $1", found[0].id)
+        return found
+
+    monkeypatch.setattr(contacts, "by_phones", deleted_after)
+    table = b"phone\n+5511900000000\n+5511900000001"
+    found = await handed_in(imports, table, ImportOptions(list_id=made.id))
+    assert (found.created, found.unchanged) == (1, 1)
+    members = await database.fetch("select contact_id from static_list_members order by 1")
+    present = await database.fetch("select id from contacts order by 1")
+    assert [row["contact_id"] for row in members] == [row["id"] for row in present]
 
 
 async def test_two_workers_write_each_row_once(database: Database, imports: ContactImports) -> None:

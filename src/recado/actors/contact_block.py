@@ -116,8 +116,8 @@ class _Block:
     async def write(self, targets: Sequence[Target]) -> Outcome:
         """Write one turn: no two of the targets are the same contact."""
         finder = Finder(self._connection, self._import, self.options, self._progress)
-        known, self._known = self._known, None
-        targets = await finder.found(await finder.with_companies(targets), wary=self._wary, known=known)
+        by_phone, self._known = self._known, None
+        targets = await finder.found(await finder.with_companies(targets), wary=self._wary, known=by_phone)
         targets = await self._made(targets)
         targets = await with_groups(self._connection, self._environment, targets, self._progress)
         targets = await self._decided(targets)
@@ -252,7 +252,10 @@ class _Block:
             _take(each, decide(None, None, now=self._now, registered=entry))
 
     async def _save(self, known: Sequence[Target]) -> None:
-        """Write those that differ; whoever was changed since they were read makes the block run again."""
+        """Write those that differ; whoever was changed since they were read makes the block run again.
+
+        So does whoever was deleted of those that join a list: its members are contacts.
+        """
         differing = [each for each in known if each.contact is not each.before or each.groups is not None]
         differing.sort(key=lambda each: each.contact.id)  # as everybody locks contacts, who changes several
         for start in range(0, len(differing), PIECE):
@@ -261,6 +264,10 @@ class _Block:
                 self._connection, *self._environment, [each.contact for each in piece], self._now
             )
             if len(written) < len(piece):
+                raise Raced
+        if self.options.list_id is not None:
+            same = [each.contact.id for each in known if each.contact is each.before and each.groups is None]
+            if not await contact_updates.hold(self._connection, *self._environment, same):
                 raise Raced
         for each in differing:
             each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)

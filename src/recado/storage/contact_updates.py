@@ -73,6 +73,12 @@ async def save_many(
     return {row["id"] for row in rows}
 
 
+async def hold(connection: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> bool:
+    """Keep contacts from being deleted until this transaction ends; False when one of them is gone already."""
+    rows = await connection.fetch(SQL.hold, organization_id, env, list(contact_ids)) if contact_ids else ()
+    return len(rows) == len(contact_ids)
+
+
 async def holders_of_groups(
     connection: Executor, organization_id: str, env: str, group_ids: Sequence[str]
 ) -> dict[str, str]:

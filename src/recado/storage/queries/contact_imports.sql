@@ -98,6 +98,10 @@ from unnest(
 where c.organization_id = $1 and c.env = $2 and c.id = g.id and c.revision = g.revision
 returning c.id
 
+-- name: hold
+-- Those of these contacts that are there; none of them goes away meanwhile.
+select id from contacts where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+
 -- name: groups_held
 -- Whose the debt groups of these ids are.
 select id, contact_id from debtor_groups where organization_id = $1 and env = $2 and id = any($3::text[])
