@@ -57,8 +57,8 @@ class Reachability:
         return partial(self._note, told) if told else None
 
     def _matters(self, move: Moved) -> bool:
-        if move.to_status in _ARRIVED:
-            return self._marked.get((move.organization_id, move.env), True)
+        if move.to_status in _ARRIVED:  # a message that is read had mostly arrived before, and told so
+            return move.from_status not in _ARRIVED and self._marked.get((move.organization_id, move.env), True)
         return move.to_status == MessageStatus.FAILED
 
     def _note(self, told: Sequence[tuple[Told, bool]]) -> None:
