@@ -251,7 +251,13 @@ async def changes_the_company(api: Any, contact_id: str, company_id: str) -> Any
     return await api.patch(f"/v2/companies/{company_id}", {"contatoPrincipalId": contact_id})
 
 
-@pytest.mark.parametrize("ask", [moves_the_contact, makes_a_company, changes_the_company])
+async def imports_the_contact(api: Any, contact_id: str, company_id: str) -> Any:
+    """In two turns: the first changes the contact, and only the second names the company."""
+    row = {"phone": "+5511900000001", "optIn": {"status": "granted"}}
+    return await api.post("/contacts/import", {"contacts": [row | {"name": "Ana"}, row | {"companyId": company_id}]})
+
+
+@pytest.mark.parametrize("ask", [moves_the_contact, imports_the_contact, makes_a_company, changes_the_company])
 async def test_who_waits_for_a_company_has_no_contact_that_its_deletion_wants(api: Any, ask: Ask) -> None:
     company, contact_id = await create(api), await contact(api, 1)
 

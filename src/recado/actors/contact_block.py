@@ -25,7 +25,7 @@ from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, IdSource
-from recado.storage import contact_imports, contact_lines, contact_updates, contacts, lists, opt_outs
+from recado.storage import companies, contact_imports, contact_lines, contact_updates, contacts, lists, opt_outs
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, Progress
 from recado.storage.contacts import Contact, consent_columns
@@ -64,6 +64,7 @@ class BlockWriter:
                 progress = Progress()
                 block = _Block(self, connection, found, progress, self._clock.now(), wary)
                 waiting = without_bad(rows, progress)
+                await block.hold_companies(waiting)
                 if not wary and may_be_plain(block.options):
                     waiting = await block.write_plain(waiting)
                 while waiting:
@@ -101,6 +102,12 @@ class _Block:
         self._members: list[str] = []
         self._known: dict[str, Contact] | None = None  # by phone, as they were before this block
         self._by = Actor(found.actor_type, found.actor_id, ip=found.actor_ip)
+
+    async def hold_companies(self, rows: Sequence[Row]) -> None:
+        """The companies of all turns, before any contact: whoever deletes one locks it, and then its contacts."""
+        named = sorted({row.values["company_id"] for row in rows if row.values.get("company_id") is not None})
+        if named:
+            await companies.existing(self._connection, *self._environment, named)
 
     async def write_plain(self, rows: Sequence[Row]) -> list[Row]:
         """Write what needs no closer look; answers the other rows."""
