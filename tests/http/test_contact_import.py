@@ -300,6 +300,33 @@ async def test_both_spellings_of_a_phone_are_one_contact_and_the_later_row_wins(
     assert (found["name"], found["tags"]) == ("Last", ["a"])
 
 
+async def test_a_bad_row_fails_alone_among_others_of_its_contact(api: Any) -> None:
+    await imported(api, [{"phone": phone(9), "externalId": "taken"}])
+    nobody = {"companyId": "emp_" + "0" * 21}
+    rows = [
+        {"phone": phone(1), "name": "Ana"}, {"phone": phone(1)} | nobody, {"phone": phone(1), "tags": ["a"]},
+        {"phone": phone(2)} | nobody, {"phone": phone(2), "name": "Bia"},
+        {"phone": phone(3), "externalId": "mine"}, {"phone": phone(3), "externalId": "taken"},
+        {"phone": phone(1), "optIn": {"status": "granted", "source": "site", "at": "2999-01-01T00:00:00Z"}},
+    ]  # fmt: skip
+    result = await imported(api, rows)
+    assert counts(result) == {"created": 3, "updated": 1, "failed": 4}
+    assert [(error["row"], error["code"]) for error in result["errors"]] == [
+        (2, "REFERENCE_NOT_FOUND"), (4, "REFERENCE_NOT_FOUND"), (7, "EXTERNAL_ID_TAKEN"),
+        (8, "DATA_DO_CONSENTIMENTO_NO_FUTURO"),
+    ]  # fmt: skip
+    ana, bia, third = await contact(api), await contact(api, phone(2)), await contact(api, phone(3))
+    assert (ana["name"], ana["tags"], bia["name"], third["externalId"]) == ("Ana", ["a"], "Bia", "mine")
+
+
+async def test_a_phone_that_another_row_of_the_contact_has_not_fails_alone(api: Any) -> None:
+    rows = [{"externalId": "a", "phone": phone(1)}, {"externalId": "a", "phone": phone(2)}]
+    result = await imported(api, rows, "?matchBy=externalId")
+    assert counts(result) == {"created": 1, "failed": 1}
+    assert [(error["row"], error["code"]) for error in result["errors"]] == [(2, "PHONE_IMMUTABLE")]
+    assert list(await contacts(api)) == [phone(1)]
+
+
 async def test_the_later_row_wins_across_blocks_too(api: Any) -> None:
     rows = [{"phone": phone(n % 1_500), "name": f"row {n}"} for n in range(2_000)]
     assert counts(await imported(api, rows)) == {"created": 1_500, "updated": 500}

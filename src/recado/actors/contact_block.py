@@ -1,7 +1,7 @@
 """Writes one block of an import: its rows in one transaction, by statements for many rows (C12.7).
 
-Rows are taken in their order. Those of the same contact are folded into one, unless two of them change its consent:
-each such change has its place in the contact's history, and so a turn of its own.
+Rows are taken in their order. Those of the same contact are folded into one, unless one of them changes its consent or
+may fail alone: each change of consent has its place in the contact's history, and so a turn of its own.
 """
 
 from collections.abc import Mapping, Sequence

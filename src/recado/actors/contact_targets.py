@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from recado.actors.contact_rows import Row, folded, row_error
 from recado.actors.contact_rules import no_such_company, taken
@@ -33,6 +33,9 @@ class Target:
     groups: Groups | None = None
 
 
+_REFUSABLE: Final = ("company_id", "external_id", "debtor_groups")
+"""What may belong to somebody else, or not exist."""
+
 TargetCheck = Callable[[Target], Problem | None] | Callable[[Target], None]
 """Answers, or raises, why the row of a target fails."""
 
@@ -56,7 +59,7 @@ def turn(rows: Sequence[Row], match_by: MatchBy) -> tuple[list[Target], list[Row
         target = targets.get(name)
         if target is None:
             targets[name] = Target(row.number, row.values)
-        elif name in held_back or ("opt_in" in target.values and "opt_in" in row.values):
+        elif name in held_back or _stand_apart(target.values, row.values):
             held_back.add(name)
             waiting.append(row)
         else:
@@ -64,6 +67,18 @@ def turn(rows: Sequence[Row], match_by: MatchBy) -> tuple[list[Target], list[Row
             target.row = row.number
             target.rows += 1
     return list(targets.values()), waiting
+
+
+def _stand_apart(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
+    """Whether two rows of one contact are written one after the other.
+
+    One changes its consent, or may fail for what the other does not say: a bad row fails alone (C12.7.4).
+    """
+    if "opt_in" in earlier or "opt_in" in later:
+        return True
+    if any(earlier.get(name) != later.get(name) for name in _REFUSABLE):
+        return True
+    return "phone" in earlier and "phone" in later and earlier["phone"] != later["phone"]
 
 
 def sifted(targets: Iterable[Target], check: TargetCheck, progress: Progress) -> list[Target]:
