@@ -240,6 +240,13 @@ async def test_periods_that_cannot_be_replayed_are_refused(
     assert (await api.post(f"{path}/replay", {})).status == 422
 
 
+async def test_a_period_at_the_end_of_time_holds_nothing(api: Any, endpoint: Endpoint) -> None:
+    path = await subscribe(api, endpoint)
+    last = {"from": "9999-12-31T00:00:00Z", "to": "9999-12-31T23:59:59.999999Z"}
+    answer = await api.post(f"{path}/replay", last)
+    assert (answer.status, answer.body) == (202, {"queued": 0})
+
+
 async def test_what_happens_to_records_is_told(api: Any, endpoint: Endpoint) -> None:
     await subscribe(api, endpoint)
     key = (await api.post("/v2/api-keys", {"name": "Shop", "scopes": ["messages:read"]})).body
