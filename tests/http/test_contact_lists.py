@@ -1,5 +1,6 @@
 """Lists of contacts through the interface: filters, search, order and pages (C5, C12.1, C12.8, C12.9)."""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -169,3 +170,20 @@ async def test_the_catalogue_names_standard_fields_and_the_attributes_in_use(api
     items = (await api.get("/contacts/fields")).body["items"]
     assert "lista" not in {item["key"] for item in items}
     assert (await api.get("/contacts/fields", env="live")).body["items"][-1]["origin"] == "standard"
+
+
+async def test_an_attribute_of_a_change_that_was_committed_while_keys_were_counted_is_found_at_the_next_count(
+    api: Api,
+) -> None:
+    contact_id = await made(api, 1)
+    counted_at = api.clock.now() + timedelta(hours=1)
+    await contact_fields.refresh(api.database, counted_at)
+    await api.database.execute(
+        "update contacts set attributes = $1, updated_at = $2 where id = $3",
+        {"late": 1},
+        counted_at - timedelta(seconds=1),
+        contact_id,
+    )
+    await contact_fields.refresh(api.database, counted_at + timedelta(hours=1))
+    items = (await api.get("/contacts/fields")).body["items"]
+    assert "late" in {item["key"] for item in items}
