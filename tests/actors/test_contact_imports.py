@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
+from recado.actors import contact_imports as actors_imports
 from recado.actors.consents import Consents
 from recado.actors.consequences import Consequences
 from recado.actors.contact_block import Raced
@@ -79,6 +80,22 @@ async def test_an_import_that_cannot_be_written_fails_and_keeps_no_other_waiting
     assert await database.fetchval("select count(*) from contact_import_blocks") == 0
 
 
+async def test_imports_take_turns(database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = await accepted(imports, 4_001), await accepted(imports, MANY, first=4_001)
+    write = imports._writer.write
+    written: list[str] = []
+
+    async def noted(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+        written.append(found.id)
+        await write(found, first_row, rows, wary=wary)
+
+    monkeypatch.setattr(imports._writer, "write", noted)
+    monkeypatch.setattr(actors_imports, "BLOCKS_IN_A_ROW", 2)
+    await imports.work()
+    assert written == [one.id] * 2 + [other.id] * 2 + [one.id] * 2 + [other.id, one.id]
+    assert {(await now(database, each)).status for each in (one, other)} == {"completed"}
+
+
 async def test_a_block_that_was_raced_is_written_again(
     database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -104,7 +121,7 @@ async def test_contacts_that_a_block_changes_are_locked_in_the_order_of_their_id
     await database.execute("analyze contacts")
     first, second = [row["id"] for row in await database.fetch("select id from contacts order by phone limit 2")]
 
-    async def it_waits() -> bool:
+    async def it_waits() -> Any:
         return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
 
     async with database.transaction() as connection:

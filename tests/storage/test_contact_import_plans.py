@@ -72,3 +72,8 @@ async def test_companies_are_listed_along_their_names(database: Database) -> Non
 async def test_open_imports_are_found_among_many_that_are_through(database: Database) -> None:
     plan = await plan_of(database, contact_imports.SQL.open, 100)
     assert list(indexes(plan)) == ["contact_imports_open"]
+
+
+async def test_the_registry_is_looked_into_along_its_key(database: Database) -> None:
+    plan = await plan_of(database, contact_imports.SQL.anyone_opted_out, "org_1", "test")
+    assert list(indexes(plan)) == ["opt_outs_pkey"]
