@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.http.conftest import ADMIN_TOKEN
-from tests.http.people import session
+from tests.http.people import person, session
 from tests.http.test_numbers import available, register
 from tests.http.test_templates import create, live_number, set_status
 
@@ -166,6 +166,29 @@ async def test_a_change_of_the_organization_whose_answer_is_lost_is_told(
         )
     assert (quiet.status, suspended.status) == (503, 503)
     assert api.changes == [OrganizationChanged(organization_id)] * 2
+
+
+async def test_a_key_that_is_revoked_counts_no_more_though_the_answer_is_lost(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (await api.post("/v2/api-keys", {"name": "Shop", "scopes": ["contacts:read"]})).body
+    assert (await api.get("/contacts", token=made["token"])).status == 200
+    async with answers_are_lost(monkeypatch):
+        assert (await api.delete(f"/v2/api-keys/{made['id']}")).status == 503
+    assert (await api.get("/contacts", token=made["token"])).code == "API_KEY_REVOKED"
+
+
+@pytest.mark.parametrize("way", ["disabled", "signed out"])
+async def test_a_session_that_is_ended_counts_no_more_though_the_answer_is_lost(
+    api: Any, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    account, owner = await person(api, "operator"), await session(api)
+    token = await session(api, account)
+    assert (await api.get("/contacts", token=token)).status == 200
+    path, by = (f"/v2/accounts/{account.id}", owner) if way == "disabled" else ("/v2/sessions/current", token)
+    async with answers_are_lost(monkeypatch):
+        assert (await api.delete(path, token=by)).status == 503
+    assert (await api.get("/contacts", token=token)).status == 401
 
 
 async def test_a_change_that_is_refused_is_not_told(api: Any) -> None:
