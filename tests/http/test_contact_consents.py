@@ -9,6 +9,7 @@ from tests.http.conftest import ADMIN_TOKEN, Api
 from tests.http.people import session
 
 from recado.domain.timestamps import format_timestamp
+from recado.storage import contacts
 
 PHONE = "+5511987654321"
 OLDER = "CONSENTIMENTO_ANTERIOR_A_RECUSA"
@@ -179,6 +180,22 @@ async def test_an_opt_out_names_exactly_one(api: Api, body: dict[str, Any]) -> N
 @pytest.mark.parametrize("body", [{"contactId": "cnt_" + "0" * 21}, {"contactId": "x"}, {"externalId": "nobody"}])
 async def test_an_opt_out_of_an_unknown_id_is_not_found(api: Api, body: dict[str, Any]) -> None:
     assert (await api.post("/contacts/opt-out", body)).status == 404
+
+
+async def test_an_opt_out_whose_contact_is_deleted_meanwhile_is_not_answered_as_one(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contact = await made(api)
+    read = contacts.get
+
+    async def deleted_after(*asked: Any) -> Any:
+        found = await read(*asked)
+        await api.database.execute("delete from contacts where id = $1", contact["id"])
+        return found
+
+    monkeypatch.setattr(contacts, "get", deleted_after)
+    answer = await api.post("/contacts/opt-out", {"contactId": contact["id"]})
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
 
 
 async def test_an_opt_out_whose_date_is_the_zero_of_a_language_can_be_taken_back(api: Api) -> None:

@@ -95,7 +95,7 @@ class Contacts:
     ) -> OptedOut:
         """Record a refusal of the contacts with these ids, or of `address` alone when there is none (C12.5.7).
 
-        Raises `Problem` 422 DATA_DO_CONSENTIMENTO_NO_FUTURO.
+        Raises `Problem` 422 DATA_DO_CONSENTIMENTO_NO_FUTURO; 404 when nobody is left whose refusal it could be.
         """
         refusal = decide(None, change, now=now)
         if not isinstance(refusal, Changed):
@@ -112,6 +112,8 @@ class Contacts:
                     after = replace(before, **consent_columns(decided.after))
                     stored = await contacts.save(connection, before, after, now)
                     changes.append(ConsentChanged(stored, decided, by))
+            if not known and not address.names():
+                raise not_found("No such contact.")  # deleted since it was found: nothing would keep the refusal
             already = bool(known) and not changes
             if address.names():
                 registered = not known and await self._is_registered(connection, address)
