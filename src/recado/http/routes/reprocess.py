@@ -77,7 +77,6 @@ def reprocess_routes(*, database: Database, acceptance: Acceptance) -> tuple[Rou
             scope="messages:send",
             rate_class="write",
             body=Reprocess,
-            body_optional=True,
             responses={201: CreatedMessage},
             errors=(402, 404, 409, 422, 502, 503),
             idempotency=Idempotency.BOUND,
