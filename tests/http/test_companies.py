@@ -334,6 +334,22 @@ async def test_a_version_that_is_no_more_is_neither_changed_nor_deleted(api: Any
     assert (await api.delete(path, headers={"If-Match": '"2"'})).status == 204
 
 
+async def test_a_company_that_changes_while_it_is_deleted_keeps_its_contacts(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    company = await create(api)
+    path, mine = f"/v2/companies/{company['id']}", await contact(api, 1, company)
+    lock = companies.get_to_delete
+
+    async def changed_before(*where: Any) -> Any:
+        await api.patch(path, {"nome": "Nova"})
+        return await lock(*where)
+
+    monkeypatch.setattr(companies, "get_to_delete", changed_before)
+    assert (await api.delete(path, headers={"If-Match": '"1"'})).code == "VERSION_MISMATCH"
+    assert (await of_contact(api, mine))["company_id"] == company["id"]
+
+
 async def test_a_deletion_lets_the_contacts_go(api: Any) -> None:
     company, other = await create(api, cnpj=CNPJ), await create(api, "Outra")
     mine, theirs = await contact(api, 1, company), await contact(api, 2, other)
