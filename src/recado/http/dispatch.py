@@ -201,7 +201,7 @@ class Dispatcher:
         return await self._once(operation, call, body, key)
 
     async def _once(self, operation: Operation, call: Call, body: JsonBody | None, key: IdempotencyKey) -> Reply:
-        kept = await self._kept_answers.begin(operation.route, call, key)
+        kept = await self._kept_answers.begin(operation.route, call, key, self._now())
         if kept is not None:
             return kept
         return await self._kept_answers.run(lambda: self._finish(operation, call, body), call, key)
