@@ -90,7 +90,23 @@ async def test_messages_of_a_deleted_contact_are_withdrawn_masked_and_emptied(ma
         assert shown["to"] == "+55*******4321"
     assert (await message(mail, others))["recipient"] == PHONE
     assert await held(mail) < before
+    mail.api.clock.shift(301)
+    await mail.people.erasure.work()
     assert await mail.api.database.fetchval("select count(*) from contact_erasures") == 0
+
+
+async def test_a_message_that_was_accepted_while_its_contact_was_deleted_does_not_leave(mail: Any) -> None:
+    contact_id = await contact(mail)
+    before = await held(mail)
+    await mail.api.delete(f"/contacts/{contact_id}")
+    await mail.people.erasure.work()
+    late = await marketing(mail)
+    await mail.api.database.execute("update messages set contact_id = $2 where id = $1", late, contact_id)
+    mail.api.clock.shift(301)
+    await mail.people.erasure.work()
+    row = await message(mail, late)
+    assert (row["status"], row["recipient"], row["payload"]) == ("archived", "+55*******4321", None)
+    assert await held(mail) == before
 
 
 async def test_a_message_on_its_way_keeps_its_recipient_until_it_is_settled(mail: Any) -> None:
