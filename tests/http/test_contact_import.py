@@ -286,6 +286,16 @@ async def test_an_update_merges_and_clears_nothing(api: Any) -> None:
     assert "birthDateCipher" in found
 
 
+async def test_a_stored_date_that_was_altered_keeps_no_file_from_being_written(api: Any) -> None:
+    rows = [{"phone": phone(n), "birthDate": "1990-01-01"} for n in range(2)]
+    await imported(api, rows)
+    altered = "update contacts set birth_date_cipher = (select birth_date_cipher from contacts where phone = $2) "
+    await api.database.execute(altered + "where phone = $1", phone(0), phone(1))
+    assert counts(await imported(api, rows)) == {"updated": 1, "unchanged": 1}
+    read = await api.get(f"/contacts/{(await contact(api, phone(0)))['id']}")
+    assert read.body["documentos"] == {"nascimento": "1990-**-**"}
+
+
 async def test_one_is_another_value_than_true(api: Any) -> None:
     await imported(api, [{"phone": phone(1), "attributes": {"a": 1, "b": "x"}}])
     assert counts(await imported(api, [{"phone": phone(1), "attributes": {"a": True}}])) == {"updated": 1}

@@ -204,10 +204,8 @@ class _Block:
             if name in given and kept is not None and kept == self._index(name, given[name]):
                 del given[name]
         if "birth_date" in given and before.birth_date_cipher is not None:
-            known = self._documents.open(
-                BIRTH_DATE, before.birth_date_cipher, organization_id=before.organization_id, contact_id=before.id
-            )
-            if known == given["birth_date"]:
+            place = {"organization_id": before.organization_id, "contact_id": before.id}
+            if self._documents.holds(BIRTH_DATE, before.birth_date_cipher, given["birth_date"], **place):
                 del given["birth_date"]
         return given
 
