@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from recado.actors.template_review import (
     SUBMIT_AGAIN,
-    change_of,
     submitted,
     with_provider_away,
     with_refusal,
