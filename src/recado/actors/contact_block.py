@@ -12,7 +12,7 @@ from typing import Any, Final
 import asyncpg
 
 from recado.actors import contact_events
-from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of
+from recado.actors.consents import ConsentChanged, Consents, Gathered, Outcome, address_of
 from recado.actors.contact_groups import with_groups, write_groups
 from recado.actors.contact_plain import PIECE, may_be_plain, parted, write_plain
 from recado.actors.contact_rows import Row
@@ -71,11 +71,13 @@ class BlockWriter:
                     targets, waiting = turn(waiting, block.options.match_by)
                     outcomes.append(await block.write(targets))
                 await block.join_list()
+                committed = await self._consents.write(connection, block.withdrawn)
                 await contact_imports.advance(connection, found.key, progress, self._clock.now())
         except (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError):
             raise Raced from None
         for outcome in outcomes:
             outcome.committed()
+        committed()
 
 
 class _Block:
@@ -91,7 +93,9 @@ class _Block:
         wary: bool,
     ) -> None:
         self.options = ImportOptions.load(found.options)
-        self._ids, self._documents, self._consents = parts._ids, parts._documents, parts._consents
+        self.withdrawn = Gathered()  # wallets are locked last, and once
+        self._ids, self._documents = parts._ids, parts._documents
+        self._consents = parts._consents.gathering(self.withdrawn)
         self._clock = parts._clock
         self._connection = connection
         self._import = found

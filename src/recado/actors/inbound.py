@@ -5,7 +5,8 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from recado.actors.inbound_contacts import CHANNEL, Gathered, Heard, InboundContacts, Known
+from recado.actors.consents import Gathered
+from recado.actors.inbound_contacts import CHANNEL, Heard, InboundContacts, Known
 from recado.channels.events import Inbound, Preference
 from recado.domain.changes import OnChange
 from recado.domain.clock import Clock
