@@ -1,4 +1,4 @@
-"""Answers that people who opted out by a keyword are owed, as rows of the commit that records what they wrote (C28.3)."""
+"""Answers that people who opted out by a keyword are owed: rows of the commit that records what they wrote (C28.3)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
