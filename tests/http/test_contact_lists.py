@@ -122,6 +122,26 @@ async def test_pages_by_cursor_show_everyone_once(api: Api, query: str) -> None:
     assert await found(api, f"{query}&limit=3&skip=5") == whole[5:]
 
 
+async def test_pages_of_a_static_list_show_its_members_once_and_nobody_else(api: Api) -> None:
+    everyone = [await made(api, n) for n in range(7)]
+    await made(api, 8)
+    static = (await api.post("/v2/lists", {"name": "one"})).body["id"]
+    await api.post(f"/v2/lists/{static}/members", {"contactIds": everyone})
+    query, whole = f"listId={static}", everyone[::-1]
+    assert await found(api, query) == whole
+    answer = (await api.get(f"/contacts?{query}&limit=3")).body
+    assert (answer["total"], [item["id"] for item in answer["items"]]) == (7, whole[:3])
+    after = f"{query}&cursor={answer['nextCursor']}"
+    assert await found(api, after) == whole[3:]
+    assert [await found(api, f"{query}&limit=2&skip={skip}") for skip in (2, 6, 7)] == [whole[2:4], whole[6:], []]
+    for stranger in ({"env": "live"}, {"organization": 1}):
+        answer = (await api.get(f"/contacts?{query}", **stranger)).body
+        assert (answer["total"], answer["items"]) == (0, [])
+    await api.delete(f"/contacts/{whole[0]}")
+    assert (await api.get(f"/contacts?{query}")).body["total"] == 6
+    assert await found(api, query) == whole[1:]
+
+
 async def test_changes_are_listed_oldest_first_from_their_moment_on(api: Api) -> None:
     first, second, third = [await made(api, n) for n in range(3)]
     at = (await api.get(f"/contacts/{second}")).body["updatedAt"]
