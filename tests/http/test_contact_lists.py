@@ -142,6 +142,18 @@ async def test_pages_of_a_static_list_show_its_members_once_and_nobody_else(api:
     assert await found(api, query) == whole[1:]
 
 
+async def test_the_total_of_a_long_static_list_is_its_size_and_called_an_estimate(api: Api) -> None:
+    contact = await made(api)
+    static = (await api.post("/v2/lists", {"name": "long"})).body["id"]
+    await api.post(f"/v2/lists/{static}/members", {"contactIds": [contact]})
+    await api.database.execute("update static_lists set size = 10000 where id = $1", static)
+    answer = (await api.get(f"/contacts?listId={static}&skip=1")).body
+    assert (answer["total"], "totalEstimated" in answer) == (10_000, False)
+    await api.database.execute("update static_lists set size = 25000 where id = $1", static)
+    answer = (await api.get(f"/contacts?listId={static}&skip=1")).body
+    assert (answer["total"], answer["totalEstimated"]) == (25_000, True)
+
+
 async def test_changes_are_listed_oldest_first_from_their_moment_on(api: Api) -> None:
     first, second, third = [await made(api, n) for n in range(3)]
     at = (await api.get(f"/contacts/{second}")).body["updatedAt"]
