@@ -78,7 +78,7 @@ class ContactOperations:
         contact: Contact = call.resource
         reply = _reply(call, contact, await self._groups(contact), 200)
         ciphers = {CPF: contact.cpf_cipher, CNPJ: contact.cnpj_cipher, BIRTH_DATE: contact.birth_date_cipher}
-        async with tampering_recorded(self._database, self._ids, call, contact.id):
+        async with tampering_recorded(self._database, self._ids, call):
             documents = self._documents.masked(ciphers, organization_id=contact.organization_id, contact_id=contact.id)
         if documents:
             reply.body["documentos"] = documents

@@ -63,7 +63,7 @@ def document_reveal_routes(*, database: Database, ids: IdSource, documents: Docu
             details={"fields": wanted, "reason": call.body.motivo},
         )
         body: dict[str, Any] = {"auditId": entry.id}
-        async with tampering_recorded(database, ids, call, contact_id), database.transaction() as connection:
+        async with tampering_recorded(database, ids, call), database.transaction() as connection:
             contact = await stored(connection, call)
             call.check_revision(contact.revision)
             await reveals.count(connection, principal.organization_id, principal.actor_id, entry.id, call.now)

@@ -1,6 +1,7 @@
 """What is done with webhook subscriptions: made, changed, rotated, tested, revoked (C23.1)."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from recado.actors.webhook_desk import error_of, headers_of
@@ -27,6 +28,7 @@ from recado.http.routes.webhook_edits import (
 )
 from recado.http.routes.webhook_models import Retry
 from recado.http.routes.webhook_views import webhook_view
+from recado.http.tampering import tampering_recorded
 from recado.storage import webhooks
 from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
@@ -75,10 +77,12 @@ class WebhookOperations:
             limit=query.limit,
             skip=query.skip,
         )
-        return listed(page, self._view)
+        async with self._tampering_recorded(call):
+            return listed(page, self._view)
 
     async def read(self, call: Call) -> Reply:
-        return self._reply(call.resource)
+        async with self._tampering_recorded(call):
+            return self._reply(call.resource)
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
@@ -114,7 +118,10 @@ class WebhookOperations:
         changes = call.body.changes()
         if "url" in changes:
             await self._check_url(changes["url"], call.principal.env)
-        async with changing(self._database, self._changed, _change_of(call.resource)) as connection:
+        async with (
+            self._tampering_recorded(call),
+            changing(self._database, self._changed, _change_of(call.resource)) as connection,
+        ):
             before = await self._changeable(connection, call)
             after = edited(before, changes, headers_of(before, self._keys), self._keys)
             # A new address for phones in the clear is as much as turning them on.
@@ -130,8 +137,12 @@ class WebhookOperations:
 
     async def rotate(self, call: Call) -> Reply:
         secret = new_secret(self._random_bytes)
-        async with changing(self._database, self._changed, _change_of(call.resource)) as connection:
+        async with (
+            self._tampering_recorded(call),
+            changing(self._database, self._changed, _change_of(call.resource)) as connection,
+        ):
             before = await self._changeable(connection, call)
+            self._view(before)  # a secret that could not be answered is not changed
             cipher = sealed_secret(secret, place_of(before.organization_id, before.id), self._keys)
             after = rotated(before, cipher, call.body.grace_hours, call)
             saved = await webhooks.save(connection, before, after, call.now)
@@ -190,6 +201,9 @@ class WebhookOperations:
     def _tell(self, subscription: Subscription) -> None:
         self._changed(_change_of(subscription))
         self._changed(DeliveriesQueued((subscription.key,)))
+
+    def _tampering_recorded(self, call: Call) -> AbstractAsyncContextManager[None]:
+        return tampering_recorded(self._database, self._ids, call)
 
     def _view(self, subscription: Subscription) -> dict[str, Any]:
         return webhook_view(subscription, headers_of(subscription, self._keys))
