@@ -7,6 +7,7 @@ from recado.domain.contact import search_mark
 from recado.domain.ids import CONTACT, lowest_id
 
 BLOCK = 100_000
+RARE_NAMES = 1_150  # surnames; of a million contacts about 870 share each
 # Everything that varies is drawn by a hash of the contact's number, each with a seed of its own.
 _CONTACTS = """
 with drawn as (
@@ -22,6 +23,7 @@ people as (
         '+55' || (11 + a % 80) || '9' || lpad(g::text, 8, '0') as phone,
         (array['Ana', 'Rui', 'Eva', 'Luís', 'Inês', 'João', 'Marta', 'Tomás'])[1 + b % 8] as first_name,
         (array['Souza', 'Lima', 'Costa', 'Alves', 'Rocha', 'Dias', 'Nunes', 'Reis', 'Melo'])[1 + c % 9] as last_name,
+        'Sobrenome' || a % $8::int as rare_name,
         case when d % 10 < 6 then 'customer' || g || '@example.com' end as email,
         case
             when e % 4 = 0 then '{}'::text[]
@@ -35,7 +37,8 @@ insert into contacts (
 )
 select
     $1::text, $2::text, $3::text || lpad(g::text, 13, '0'), phone,
-    sha256(convert_to($1::text || ':' || phone, 'UTF8')), first_name || ' ' || last_name, email, email,
+    sha256(convert_to($1::text || ':' || phone, 'UTF8')), first_name || ' ' || last_name || ' ' || rare_name,
+    email, email,
     jsonb_build_object(
         'city', 'City ' || a % 500, 'plan', (array['free', 'basic', 'plus', 'pro'])[1 + b % 4], 'age', 18 + c % 70,
         'active', d % 2 = 0, 'since', (date '2020-01-01' + (e % 2000)::int)::text,
@@ -46,9 +49,9 @@ select
     case when d % 33 = 0 then array['chatapp', 'sms', 'rcs'] else '{}' end,
     case when e % 10 < 7 then $7::timestamptz - (e % 400) * interval '1 day' end,
     array_to_tsvector(array[
-        $4::text || lower(first_name), $4 || lower(last_name), $4 || '+' || substr(phone, 2),
-        $4 || '-' || reverse(substr(phone, 2))
-    ]),
+        $4::text || translate(lower(first_name), 'áãêíô', 'aaeio'), $4 || lower(last_name), $4 || lower(rare_name),
+        $4 || '+' || substr(phone, 2), $4 || '-' || reverse(substr(phone, 2))
+    ] || case when email is null then '{}' else array[$4 || 'customer' || g, $4 || 'example', $4 || 'com'] end),
     $7::timestamptz
 from people
 order by g
@@ -62,6 +65,6 @@ async def make_contacts(database: Connection, organization_id: str, count: int, 
     shared = (organization_id, env, prefix, search_mark(organization_id, env))
     for first in range(1, count + 1, BLOCK):
         last = min(first + BLOCK - 1, count)
-        await database.execute(_CONTACTS, *shared, first, last, now, timeout=LIMIT)
+        await database.execute(_CONTACTS, *shared, first, last, now, RARE_NAMES, timeout=LIMIT)
     await database.execute("vacuum (analyze) contacts", timeout=LIMIT)
     return [f"{prefix}{number:013}" for number in range(1, count + 1)]

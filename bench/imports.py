@@ -4,6 +4,7 @@ import asyncio
 import io
 import random
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import aiohttp
@@ -18,6 +19,15 @@ POLL = 0.05  # seconds
 LIMIT = aiohttp.ClientTimeout(total=300)
 _FIRST = ("Ana", "João", "Maria", "José", "Luíza", "Pedro")
 _LAST = ("Silva", "Souza", "Oliveira", "Santos", "Lima")
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """Rows a second, and the microseconds of processor time that Recado and PostgreSQL took for each."""
+
+    pace: float
+    recado: float
+    postgres: float
 
 
 async def run(say: Say) -> list[Figure]:
@@ -48,9 +58,10 @@ def table(rows: int) -> bytes:
     return ("phone,name,email,externalId,tags,attributes.city\n" + "\n".join(lines)).encode()
 
 
-async def _import(service: Process, token: str, file: bytes, outcome: str) -> float:
-    """Rows a second, from the first byte of the request to the last commit."""
+async def _import(service: Process, token: str, file: bytes, outcome: str) -> Import:
+    """One import, from the first byte of the request to the last commit."""
     headers = {"Authorization": f"Bearer {token}"}
+    before = service.cpu()
     async with aiohttp.ClientSession(headers=headers, timeout=LIMIT) as session:
         began = time.perf_counter()
         csv = {"Content-Type": "text/csv"}
@@ -64,7 +75,9 @@ async def _import(service: Process, token: str, file: bytes, outcome: str) -> fl
         seconds = time.perf_counter() - began
     if result[outcome] != result["total"]:
         raise RuntimeError(f"the import went wrong: {result}")
-    return float(result["total"]) / seconds
+    total = int(result["total"])
+    used = [1e6 * (now - then) / total for now, then in zip(service.cpu(), before, strict=True)]
+    return Import(total / seconds, *used)
 
 
 async def _copy(service: Process) -> float:
@@ -83,7 +96,12 @@ async def _copy(service: Process) -> float:
         await database.close()
 
 
-def _figure(path: str, ours: float, bound: float) -> Figure:
+def _figure(path: str, ours: Import, bound: float) -> Figure:
     return Figure(
-        path, f"{ours:,.0f} rows/s", f"{bound:,.0f} rows/s", ours / bound, f"≥ {LEAST:,} rows/s", ours >= LEAST
+        path,
+        f"{ours.pace:,.0f} rows/s, {ours.recado:.0f} + {ours.postgres:.0f} µs each",
+        f"{bound:,.0f} rows/s",
+        ours.pace / bound,
+        f"≥ {LEAST:,} rows/s",
+        ours.pace >= LEAST,
     )

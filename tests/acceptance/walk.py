@@ -6,7 +6,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import asyncpg
-from tests.acceptance import samples_audience  # noqa: F401 - registers its samples
+from tests.acceptance import (  # noqa: F401 - register their samples
+    samples_audience,
+    samples_contacts,
+    samples_messages,
+    samples_numbers,
+    samples_people,
+    samples_wallet,
+    samples_webhooks,
+)
 from tests.acceptance.caller import Answer, Caller, Request
 from tests.acceptance.samples import SAMPLES
 from tests.acceptance.served import ADMIN_TOKEN
@@ -76,7 +84,7 @@ class Walk:
     async def fresh(self, route: Route) -> Request:
         """A request that succeeds, once."""
         make = SAMPLES.get(route.operation_id)
-        assert make is not None, f"{route.operation_id} has no sample in tests/acceptance/samples.py"
+        assert make is not None, f"{route.operation_id} has no sample in tests/acceptance/samples*.py"
         return await make(self.api, self.mine)
 
     async def some(self, route: Route) -> Request:

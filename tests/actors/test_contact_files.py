@@ -106,6 +106,35 @@ def test_a_block_holds_a_thousand_rows_or_four_mebibytes() -> None:
     assert [block.count for block in cells] == [42, 8]
 
 
+@pytest.mark.parametrize(
+    ("kind", "content", "pauses"),
+    [
+        (LineFile, b"\n" * 35_000 + b"{}\n", 3),
+        (TableFile, b"phone\n" + b"\n" * 35_000 + b"1\n", 3),
+        (DocumentFile, b"{" + b'"a":1,' * 3_500 + b'"contacts":[{}]}', 3),
+        (DocumentFile, b'{"a":[' + b"[]," * 50_000 + b'0],"contacts":[{}]}', 1),
+        (DocumentFile, b'{"contacts":[{},[' + b"[]," * 50_000 + b"0]]}", 1),
+    ],
+)
+def test_others_have_their_turn_where_a_file_holds_much_and_few_rows(kind: Any, content: bytes, pauses: int) -> None:
+    *empty, rows = kind(io.BytesIO(content))
+    assert [block.count for block in empty] == [0] * pauses
+    assert rows.count > 0
+
+
+def test_a_document_is_not_read_to_its_end_for_one_value() -> None:
+    file = io.BytesIO(b'{"a":[' + b"[]," * 1_000_000 + b'0],"contacts":[]}')
+    with pytest.raises(Unreadable, match="longer than 1 MiB"):
+        list(DocumentFile(file))
+    assert file.read(1)
+
+
+def test_the_space_of_a_document_does_not_stay_in_memory() -> None:
+    file = DocumentFile(io.BytesIO(b"{" + b" " * 3_000_000 + b'"contacts":[]}'))
+    assert list(file) == []
+    assert len(file._text) < 300_000
+
+
 @pytest.mark.parametrize("content", [b"phone\n1\n", b""])
 def test_the_file_stays_open_to_its_owner(content: bytes) -> None:
     owner = io.BytesIO(content)

@@ -8,7 +8,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
+from recado.actors import contact_imports as actors_imports
 from recado.actors.consents import Consents
 from recado.actors.consequences import Consequences
 from recado.actors.contact_block import Raced
@@ -17,11 +19,12 @@ from recado.actors.contact_rows import Row
 from recado.domain.contact_import import ImportFormat, ImportOptions
 from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import contact_imports
+from recado.storage import contact_imports, contacts, lists
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport
 from recado.storage.crypto import KeyRing
 from recado.storage.documents import Documents
+from recado.storage.lists import StaticList
 from recado.storage.postgres import Database
 
 CLOCK = SystemClock()
@@ -39,8 +42,12 @@ def imports(database: Database) -> ContactImports:
 
 async def accepted(imports: ContactImports, rows: int, *, first: int = 0) -> ContactImport:
     lines = b"\n".join(b"+55119%08d" % serial for serial in range(first, first + rows))
+    return await handed_in(imports, b"phone\n" + lines)
+
+
+async def handed_in(imports: ContactImports, table: bytes, options: ImportOptions | None = None) -> ContactImport:
     draft = Draft(ORGANIZATION + "1" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_1"))
-    return await imports.accept(draft, io.BytesIO(b"phone\n" + lines), lambda _: ImportOptions())
+    return await imports.accept(draft, io.BytesIO(table), lambda _: options or ImportOptions())
 
 
 async def now(database: Database, found: ContactImport) -> ContactImport:
@@ -73,6 +80,22 @@ async def test_an_import_that_cannot_be_written_fails_and_keeps_no_other_waiting
     assert await database.fetchval("select count(*) from contact_import_blocks") == 0
 
 
+async def test_imports_take_turns(database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, other = await accepted(imports, 4_001), await accepted(imports, MANY, first=4_001)
+    write = imports._writer.write
+    written: list[str] = []
+
+    async def noted(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+        written.append(found.id)
+        await write(found, first_row, rows, wary=wary)
+
+    monkeypatch.setattr(imports._writer, "write", noted)
+    monkeypatch.setattr(actors_imports, "BLOCKS_IN_A_ROW", 2)
+    await imports.work()
+    assert written == [one.id] * 2 + [other.id] * 2 + [one.id] * 2 + [other.id, one.id]
+    assert {(await now(database, each)).status for each in (one, other)} == {"completed"}
+
+
 async def test_a_block_that_was_raced_is_written_again(
     database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +112,51 @@ async def test_a_block_that_was_raced_is_written_again(
     found = await accepted(imports, 3)
     assert (found.status, found.created) == ("completed", 3)
     assert tries == [False, True, True]
+
+
+async def test_contacts_that_a_block_changes_are_locked_in_the_order_of_their_ids(
+    database: Database, imports: ContactImports
+) -> None:
+    await accepted(imports, MANY - 1)
+    await database.execute("analyze contacts")
+    first, second = [row["id"] for row in await database.fetch("select id from contacts order by phone limit 2")]
+
+    async def it_waits() -> Any:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await connection.execute("select from contacts where id = $1 for update", first)
+        running = asyncio.ensure_future(handed_in(imports, b"phone,name\n+5511900000001,B\n+5511900000000,A"))
+        await until(it_waits, 10, "the block waits for its first contact")
+        free = await connection.fetch("select id from contacts where id = $1 for update skip locked", second)
+        assert [row["id"] for row in free] == [second]
+    assert (await running).updated == 2
+
+
+async def test_who_is_deleted_while_a_block_is_written_is_no_member_of_its_list(
+    database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await accepted(imports, 2)
+    made = StaticList(
+        organization_id=ORGANIZATION + "1" * 21, env="test", id="lst_" + "1" * 21, name="All", updated_at=CLOCK.now()
+    )
+    async with database.transaction() as connection:
+        await lists.insert(connection, made)
+    read = contacts.by_phones
+
+    async def deleted_after(*asked: Any) -> Any:
+        monkeypatch.undo()
+        found = await read(*asked)
+        await database.execute("delete from contacts where id = $1", found[0].id)
+        return found
+
+    monkeypatch.setattr(contacts, "by_phones", deleted_after)
+    table = b"phone\n+5511900000000\n+5511900000001"
+    found = await handed_in(imports, table, ImportOptions(list_id=made.id))
+    assert (found.created, found.unchanged) == (1, 1)
+    members = await database.fetch("select contact_id from static_list_members order by 1")
+    present = await database.fetch("select id from contacts order by 1")
+    assert [row["contact_id"] for row in members] == [row["id"] for row in present]
 
 
 async def test_two_workers_write_each_row_once(database: Database, imports: ContactImports) -> None:

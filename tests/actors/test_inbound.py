@@ -8,14 +8,16 @@ from typing import Any
 import pytest
 
 from recado.actors.consequences import Consequences
-from recado.actors.inbound import InboundMessages, OptedOut
+from recado.actors.inbound import InboundMessages
 from recado.actors.receipts import Receipts
 from recado.channels.events import Inbound, Preference
 from recado.domain.contact import search_mark, search_query
 from recado.domain.ids import IdSource
 from recado.domain.phones import phone_hash
 from recado.engine.clock import SystemClock
+from recado.storage import opt_out_replies
 from recado.storage.directories import Directories
+from recado.storage.opt_out_replies import BEFORE_ALL
 from recado.storage.organizations import create_organization
 from recado.storage.postgres import Database
 
@@ -29,13 +31,12 @@ class Phone:
     def __init__(self, db: Database, number: Any) -> None:
         clock = SystemClock()
         self.db, self.number = db, number
-        self.answered: list[OptedOut] = []
         inbound = InboundMessages(
             organizations=Directories(db, clock=clock).organizations,
             clock=clock,
             ids=IdSource(clock, random.Random(7)),
             changed=lambda change: None,
-            answer=self.answered.append,
+            owing=lambda: None,
         )
         self.receipts = Receipts(db, clock=clock, consequences=Consequences(), inbound=inbound)
         self._serial = 0
@@ -94,6 +95,7 @@ async def phone(database: Database) -> Phone:
         made = await create_organization(
             connection, ids, name="Acme", now=clock.now(), random_bytes=random.Random(1).randbytes
         )
+        await connection.execute("update organizations set opt_out_reply = 'Bye.'")
     return Phone(database, made.number)
 
 
@@ -141,7 +143,11 @@ async def test_a_repeat_changes_nothing(phone: Phone) -> None:
     before = await phone.contact()
     await phone.write(stop)
     assert await phone.contact() == before
-    assert (await phone.count("messages"), len(phone.answered), len(await phone.history())) == (2, 1, 2)
+    assert (await phone.count("messages"), await phone.count("opt_out_replies"), len(await phone.history())) == (
+        2,
+        1,
+        2,
+    )
 
 
 async def test_a_repeat_does_not_bring_a_deleted_contact_back(phone: Phone) -> None:
@@ -167,8 +173,8 @@ async def test_a_keyword_opts_out_with_history_and_registry(phone: Phone) -> Non
     assert contact["opt_in_revoked_reason"] == "chatapp: pare"
     assert await phone.history() == [("unknown", "denied", "inbound_keyword", "chatapp: pare", "system")]
     assert await phone.registered() == 1
-    (answered,) = phone.answered
-    assert (answered.contact_id, answered.phone, answered.number_id) == (contact["id"], PHONE, phone.number.id)
+    (owed,) = await opt_out_replies.owed(phone.db, BEFORE_ALL, 10)
+    assert (owed.contact_id, owed.phone, owed.number_id) == (contact["id"], PHONE, phone.number.id)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +248,7 @@ async def test_whoever_tells_the_provider_to_stop_has_opted_out(phone: Phone) ->
     assert await phone.history() == [("unknown", "denied", "provider", None, "system")]
     assert await phone.contact(OTHER) is None
     assert await phone.db.fetchval("select count(*) from opt_outs where source = 'provider'") == 2
-    assert phone.answered == []
+    assert await phone.count("opt_out_replies") == 0
     await phone.write(phone.stops(stopped=False))
     assert (await phone.contact())["opt_in_status"] == "denied"
 

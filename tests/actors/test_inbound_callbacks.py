@@ -43,7 +43,7 @@ class Line:
             clock=self.clock,
             ids=self.ids,
             changed=lambda change: None,
-            answer=lambda opted_out: None,
+            owing=lambda: None,
         )
         self.callbacks = Callbacks(
             db,

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from recado.actors.template_review import (
     SUBMIT_AGAIN,
-    change_of,
     submitted,
     with_provider_away,
     with_refusal,
@@ -122,9 +121,3 @@ def test_reports_in_any_order_never_fail_and_never_undo_an_end(start: Status, ve
         assert not (start is Status.DRAFT and after != template)
         ended = ended or after.status is Status.DISABLED
         template = after
-
-
-@pytest.mark.parametrize("status", list(Status))
-def test_only_an_approved_template_that_exists_is_sendable(status: Status) -> None:
-    assert change_of(at(status)).sendable is (status is Status.APPROVED)
-    assert change_of(at(status, deleted_at=NOW)).sendable is False

@@ -1,5 +1,8 @@
 """How tags compare, and what a search for a contact looks for (C12.1, C12.2)."""
 
+import re
+import unicodedata
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,6 +44,19 @@ def test_folding_twice_is_folding_once(text: str) -> None:
 
 def test_folding_drops_case_and_accents() -> None:
     assert folded("Conceição ÀÉÎÕÜ ÑÇ") == "conceicao aeiou nc"
+
+
+@given(st.text(), st.text(st.characters(max_codepoint=0x7F)))
+def test_words_are_what_stands_between_gaps(name: str, email: str) -> None:
+    found = search_words("mark", "+1", (name, None, email))
+    words = re.findall(r"\w+", f"{folded(name)} {folded(email)}")
+    assert found == [*(f"mark{word[:60]}" for word in dict.fromkeys(words)), "mark+1", "mark-1"]
+
+
+@given(st.text(st.characters(max_codepoint=0x24F) | st.characters(min_codepoint=0x300, max_codepoint=0x36F)))
+def test_accents_are_what_combines(text: str) -> None:
+    decomposed = unicodedata.normalize("NFKD", text)
+    assert folded(text) == "".join(each for each in decomposed if not unicodedata.combining(each)).casefold()
 
 
 def test_the_entries_of_two_environments_begin_differently() -> None:

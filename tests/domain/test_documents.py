@@ -1,5 +1,7 @@
 """CPF, CNPJ and birth date in their one form (C12.2), and their masks (C30.3)."""
 
+import string
+import sys
 from datetime import date
 
 import pytest
@@ -19,6 +21,9 @@ from recado.domain.masking import mask_birth_date, mask_cnpj, mask_cpf
 TODAY = date(2026, 11, 21)
 bases = st.from_regex(r"[0-9]{9}", fullmatch=True).filter(lambda base: len(set(base)) > 1)
 cnpjs = st.from_regex(r"[0-9A-Z]{12}[0-9]{2}", fullmatch=True)
+LETTERS = frozenset(string.ascii_uppercase)
+LIKE_LETTERS = [c for c in map(chr, range(128, sys.maxunicode + 1)) if LETTERS.issuperset(c.upper())]
+"""In upper case they are letters of the alphabet, one or more."""
 
 
 @pytest.mark.parametrize(
@@ -74,6 +79,16 @@ def test_what_is_no_cnpj_is_refused(text: str) -> None:
     with pytest.raises(Problem) as caught:
         canonical_cnpj(text)
     assert (caught.value.status, caught.value.code) == (422, "CNPJ_INVALID")
+
+
+@given(cnpjs, st.sampled_from(LIKE_LETTERS), st.integers(0, 11))
+def test_what_only_turns_into_letters_is_none_of_a_cnpj(cnpj: str, odd: str, place: int) -> None:
+    place = min(place, 12 - len(odd.upper()))
+    text = cnpj[:place] + odd + cnpj[place + len(odd.upper()) :]
+    assert canonical_cnpj(text.upper()) == text.upper()
+    with pytest.raises(Problem) as caught:
+        canonical_cnpj(text)
+    assert caught.value.code == "CNPJ_INVALID"
 
 
 @pytest.mark.parametrize("text", ["1900-01-01", "1990-12-31", "2000-02-29", "2026-11-21", " 1990-12-31 "])

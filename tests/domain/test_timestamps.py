@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.timestamps import format_timestamp, parse_timestamp
+from recado.domain.timestamps import EARLIEST, LATEST, format_timestamp, parse_timestamp
 
 offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=offsets)
@@ -41,6 +41,22 @@ def test_every_offset_is_understood(at: datetime) -> None:
 )
 def test_the_forms_of_rfc_3339_are_understood(text: str, expected: datetime) -> None:
     assert parse_timestamp(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "moment", "shown"),
+    [
+        ("0001-01-01T00:00:00Z", EARLIEST, "0001-01-01T00:00:00.000Z"),
+        ("0001-01-01T01:00:00.000+01:00", EARLIEST, "0001-01-01T00:00:00.000Z"),
+        ("9999-12-31T23:59:59.9999999Z", LATEST, "9999-12-31T23:59:59.999Z"),
+    ],
+)
+def test_the_ends_of_time_are_moments_that_the_database_can_tell_from_infinity(
+    text: str, moment: datetime, shown: str
+) -> None:
+    assert datetime.min.replace(tzinfo=UTC) < moment < datetime.max.replace(tzinfo=UTC)
+    assert parse_timestamp(text) == moment
+    assert format_timestamp(moment) == shown
 
 
 @pytest.mark.parametrize(

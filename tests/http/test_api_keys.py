@@ -99,6 +99,27 @@ async def test_a_key_cannot_be_widened_or_taken_over_by_one_that_holds_less(api:
     assert await works(api, strong["token"])
 
 
+async def test_a_key_is_not_let_out_of_its_bounds_by_one_that_holds_less(api: Any) -> None:
+    now = api.clock.now()
+    until = format_timestamp(now + timedelta(hours=1))
+    bounds = {"expiresAt": until, "allowedIps": ["203.0.113.0/24", "198.51.100.0/24"]}
+    strong = await issue(api, scopes=["org:read", "pii:full"], **bounds)
+    limited = await api.key("apikeys:write", "org:read")
+    path = f"/v2/api-keys/{strong['id']}"
+    for wider in (
+        {"expiresAt": None},
+        {"expiresAt": format_timestamp(now + timedelta(hours=2))},
+        {"allowedIps": None},
+        {"allowedIps": []},
+        {"allowedIps": ["203.0.113.0/24", "127.0.0.0/8"]},
+    ):
+        refused = await api.patch(path, wider, token=limited)
+        assert (refused.status, refused.body["meta"]) == (403, {"scopes": ["pii:full"]}), wider
+    narrower = {"expiresAt": format_timestamp(now + timedelta(minutes=30)), "allowedIps": ["203.0.113.0/24"]}
+    assert (await api.patch(path, narrower, token=limited)).status == 200
+    assert (await api.patch(path, {"expiresAt": None, "allowedIps": None})).status == 200
+
+
 async def test_a_change_of_scopes_holds_at_once(api: Any) -> None:
     made = await issue(api, scopes=["org:read", "org:write"])
     assert await works(api, made["token"])
@@ -130,6 +151,12 @@ async def test_a_key_is_held_to_its_addresses(api: Any) -> None:
     assert (refused.status, refused.code) == (403, "IP_NOT_ALLOWED")
     await api.patch(f"/v2/api-keys/{made['id']}", {"allowedIps": ["127.0.0.0/8"]})
     assert await works(api, made["token"])
+
+
+async def test_a_key_may_expire_at_the_very_end_of_time(api: Any) -> None:
+    made = await issue(api, scopes=["org:read"], expiresAt="9999-12-31T23:59:59.9999999Z")
+    assert (await api.get(f"/v2/api-keys/{made['id']}")).body["expiresAt"] == "9999-12-31T23:59:59.999Z"
+    assert (await api.get("/v2/organization", token=made["token"])).status == 200
 
 
 async def test_an_expired_key_says_so_and_can_be_given_more_time(api: Any) -> None:

@@ -1,10 +1,14 @@
 """Companies over HTTP (C20): records, their contacts, and the search that knows a CNPJ from a name."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.waiting import until
+
+from recado.storage import companies
 
 CNPJ = "11222333000181"
 NOBODY = "0" * 21
@@ -201,7 +205,7 @@ async def test_references_must_be_of_this_organization(api: Any, field: str) -> 
         "contatoPrincipalId": ("cnt_", await contact(api, 7, org=1)),
     }[field]
     company = await create(api)
-    for value in (foreign, prefix + NOBODY[:-1] + "9", "nothing"):
+    for value in (foreign, prefix + NOBODY[:-1] + "9", "nothing", ""):
         for answer in (
             await api.post("/v2/companies", {"nome": "Outra", field: value}),
             await api.patch(f"/v2/companies/{company['id']}", {field: value}),
@@ -230,6 +234,44 @@ async def test_a_main_contact_that_is_gone_is_not_shown(api: Any) -> None:
     await api.database.execute("delete from contacts where id = $1", main)
     assert "contatoPrincipalId" not in (await api.get(f"/v2/companies/{company['id']}")).body
     assert "contatoPrincipalId" not in (await api.get("/v2/companies")).body["items"][0]
+
+
+Ask = Callable[[Any, str, str], Awaitable[Any]]
+
+
+async def moves_the_contact(api: Any, contact_id: str, company_id: str) -> Any:
+    return await api.patch(f"/contacts/{contact_id}", {"companyId": company_id})
+
+
+async def makes_a_company(api: Any, contact_id: str, company_id: str) -> Any:
+    return await api.post("/v2/companies", {"nome": "Nova", "contatoPrincipalId": contact_id})
+
+
+async def changes_the_company(api: Any, contact_id: str, company_id: str) -> Any:
+    return await api.patch(f"/v2/companies/{company_id}", {"contatoPrincipalId": contact_id})
+
+
+async def imports_the_contact(api: Any, contact_id: str, company_id: str) -> Any:
+    """In two turns: the first changes the contact, and only the second names the company."""
+    row = {"phone": "+5511900000001", "optIn": {"status": "granted"}}
+    return await api.post("/contacts/import", {"contacts": [row | {"name": "Ana"}, row | {"companyId": company_id}]})
+
+
+@pytest.mark.parametrize("ask", [moves_the_contact, imports_the_contact, makes_a_company, changes_the_company])
+async def test_who_waits_for_a_company_has_no_contact_that_its_deletion_wants(api: Any, ask: Ask) -> None:
+    company, contact_id = await create(api), await contact(api, 1)
+
+    async def it_waits() -> bool:
+        return bool(await api.database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with api.database.transaction() as deletion:
+        assert await companies.get_to_delete(deletion, company["organizationId"], "test", company["id"])
+        asked = asyncio.ensure_future(ask(api, contact_id, company["id"]))
+        await until(it_waits, 10, "the request waits for the deletion")
+        free = await deletion.fetch("select id from contacts where id = $1 for update skip locked", contact_id)
+        assert [row["id"] for row in free] == [contact_id]
+        await deletion.execute("update company_counts set companies = companies + 1")  # it is left undone
+    assert (await asked).status in (200, 201)
 
 
 async def test_contacts_are_counted_with_their_latest_interaction(api: Any) -> None:
@@ -290,6 +332,22 @@ async def test_a_version_that_is_no_more_is_neither_changed_nor_deleted(api: Any
         assert answer.body["meta"] == {"currentETag": '"2"'}
     assert (await api.get(path)).body["nome"] == "Nova"
     assert (await api.delete(path, headers={"If-Match": '"2"'})).status == 204
+
+
+async def test_a_company_that_changes_while_it_is_deleted_keeps_its_contacts(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    company = await create(api)
+    path, mine = f"/v2/companies/{company['id']}", await contact(api, 1, company)
+    lock = companies.get_to_delete
+
+    async def changed_before(*where: Any) -> Any:
+        await api.patch(path, {"nome": "Nova"})
+        return await lock(*where)
+
+    monkeypatch.setattr(companies, "get_to_delete", changed_before)
+    assert (await api.delete(path, headers={"If-Match": '"1"'})).code == "VERSION_MISMATCH"
+    assert (await of_contact(api, mine))["company_id"] == company["id"]
 
 
 async def test_a_deletion_lets_the_contacts_go(api: Any) -> None:

@@ -9,6 +9,7 @@ from tests.http.conftest import ADMIN_TOKEN, Api
 from tests.http.people import session
 
 from recado.domain.timestamps import format_timestamp
+from recado.storage import contacts
 
 PHONE = "+5511987654321"
 OLDER = "CONSENTIMENTO_ANTERIOR_A_RECUSA"
@@ -181,6 +182,30 @@ async def test_an_opt_out_of_an_unknown_id_is_not_found(api: Api, body: dict[str
     assert (await api.post("/contacts/opt-out", body)).status == 404
 
 
+async def test_an_opt_out_whose_contact_is_deleted_meanwhile_is_not_answered_as_one(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contact = await made(api)
+    read = contacts.get
+
+    async def deleted_after(*asked: Any) -> Any:
+        found = await read(*asked)
+        await api.database.execute("delete from contacts where id = $1", contact["id"])
+        return found
+
+    monkeypatch.setattr(contacts, "get", deleted_after)
+    answer = await api.post("/contacts/opt-out", {"contactId": contact["id"]})
+    assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+async def test_an_opt_out_whose_date_is_the_zero_of_a_language_can_be_taken_back(api: Api) -> None:
+    await api.post("/contacts/opt-out", {"phone": PHONE, "at": "0001-01-01T00:00:00Z"})
+    contact = await made(api, optIn={"status": "granted", "source": "form"})
+    await changed(api, contact, status="denied", revokedAt="0001-01-01T00:00:00Z")
+    again = await changed(api, contact, status="granted", source="form")
+    assert (again.status, again.body["optIn"]["status"]) == (200, "granted")
+
+
 async def test_an_opt_out_in_the_future_is_refused(api: Api) -> None:
     answer = await api.post("/contacts/opt-out", {"phone": PHONE, "at": at(api, minutes=-6)})
     assert (answer.status, answer.code) == (422, AHEAD)
@@ -211,6 +236,14 @@ async def test_what_a_person_records_happens_now_and_from_where_they_are(api: Ap
     assert format_timestamp(before) <= opt_in["revokedAt"] <= format_timestamp(api.clock.now())
     (latest, _) = (await api.get(f"/contacts/{contact['id']}/consents")).body["items"]
     assert latest["dataInformada"] is False
+
+
+async def test_a_program_whose_name_is_no_utf8_is_recorded_as_far_as_it_can_be_read(api: Api) -> None:
+    lines = b"Content-Type: application/json\r\nUser-Agent: caf\xe9 \xc3\xa9\r\n"
+    content = orjson.dumps({"phone": PHONE, "optIn": {"status": "granted"}})
+    made = await api.speak("POST", "/contacts", lines, content, token=await session(api))
+    assert made.status == 201, made.body
+    assert made.body["optIn"]["userAgent"] == "caf\ufffd é"
 
 
 async def test_an_opt_out_is_taken_from_a_suspended_organization_too(api: Api) -> None:

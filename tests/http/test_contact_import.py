@@ -135,6 +135,7 @@ async def test_a_bad_row_of_a_table_fails_alone(api: Any, rows: str, expected: A
         (b"phone,externalIds.other\n", "Column 2 does not name an integration."),
         (b'phone,"name\n', "The header is no row of CSV in UTF-8."),
         (b"phone," + b"," * 1000 + b"\n", "The header has more than 1000 columns."),
+        (b"phone,na\0me\n+5511900000001,Ana\n", "The header contains U+0000."),
         (b"phone" * 20_000, "The header has more than 65536 characters."),
         (b"phone,nome\n" + b"+5511900000001,Ana\n" * 3_000 + b"+5511900000002,Jo\xe3o\n", "The file is not UTF-8."),
         ("phone,name\n+5511900000001,João\n".encode("utf-16"), "The file is not UTF-8."),
@@ -285,6 +286,16 @@ async def test_an_update_merges_and_clears_nothing(api: Any) -> None:
     assert "birthDateCipher" in found
 
 
+async def test_a_stored_date_that_was_altered_keeps_no_file_from_being_written(api: Any) -> None:
+    rows = [{"phone": phone(n), "birthDate": "1990-01-01"} for n in range(2)]
+    await imported(api, rows)
+    altered = "update contacts set birth_date_cipher = (select birth_date_cipher from contacts where phone = $2) "
+    await api.database.execute(altered + "where phone = $1", phone(0), phone(1))
+    assert counts(await imported(api, rows)) == {"updated": 1, "unchanged": 1}
+    read = await api.get(f"/contacts/{(await contact(api, phone(0)))['id']}")
+    assert read.body["documentos"] == {"nascimento": "1990-**-**"}
+
+
 async def test_one_is_another_value_than_true(api: Any) -> None:
     await imported(api, [{"phone": phone(1), "attributes": {"a": 1, "b": "x"}}])
     assert counts(await imported(api, [{"phone": phone(1), "attributes": {"a": True}}])) == {"updated": 1}
@@ -297,6 +308,33 @@ async def test_both_spellings_of_a_phone_are_one_contact_and_the_later_row_wins(
     assert counts(result) == {"created": 1, "unchanged": 1}
     found = await contact(api, "+5511987654321")
     assert (found["name"], found["tags"]) == ("Last", ["a"])
+
+
+async def test_a_bad_row_fails_alone_among_others_of_its_contact(api: Any) -> None:
+    await imported(api, [{"phone": phone(9), "externalId": "taken"}])
+    nobody = {"companyId": "emp_" + "0" * 21}
+    rows = [
+        {"phone": phone(1), "name": "Ana"}, {"phone": phone(1)} | nobody, {"phone": phone(1), "tags": ["a"]},
+        {"phone": phone(2)} | nobody, {"phone": phone(2), "name": "Bia"},
+        {"phone": phone(3), "externalId": "mine"}, {"phone": phone(3), "externalId": "taken"},
+        {"phone": phone(1), "optIn": {"status": "granted", "source": "site", "at": "2999-01-01T00:00:00Z"}},
+    ]  # fmt: skip
+    result = await imported(api, rows)
+    assert counts(result) == {"created": 3, "updated": 1, "failed": 4}
+    assert [(error["row"], error["code"]) for error in result["errors"]] == [
+        (2, "REFERENCE_NOT_FOUND"), (4, "REFERENCE_NOT_FOUND"), (7, "EXTERNAL_ID_TAKEN"),
+        (8, "DATA_DO_CONSENTIMENTO_NO_FUTURO"),
+    ]  # fmt: skip
+    ana, bia, third = await contact(api), await contact(api, phone(2)), await contact(api, phone(3))
+    assert (ana["name"], ana["tags"], bia["name"], third["externalId"]) == ("Ana", ["a"], "Bia", "mine")
+
+
+async def test_a_phone_that_another_row_of_the_contact_has_not_fails_alone(api: Any) -> None:
+    rows = [{"externalId": "a", "phone": phone(1)}, {"externalId": "a", "phone": phone(2)}]
+    result = await imported(api, rows, "?matchBy=externalId")
+    assert counts(result) == {"created": 1, "failed": 1}
+    assert [(error["row"], error["code"]) for error in result["errors"]] == [(2, "PHONE_IMMUTABLE")]
+    assert list(await contacts(api)) == [phone(1)]
 
 
 async def test_the_later_row_wins_across_blocks_too(api: Any) -> None:
@@ -475,6 +513,14 @@ async def test_a_person_imports_consents_of_now_from_where_they_are(api: Any) ->
     given = (await contact(api))["optIn"]
     assert (given["ip"], given["userAgent"], given["source"]) == ("127.0.0.1", "a browser", "balcão")
     assert given["at"] >= answer.body["createdAt"]
+
+
+async def test_a_file_from_a_program_whose_name_is_no_utf8_is_taken(api: Any) -> None:
+    lines = b"Content-Type: application/x-ndjson\r\nUser-Agent: caf\xe9\r\n"
+    row = orjson.dumps(consent("granted", source="balcão"))
+    answer = await api.speak("POST", "/contacts/import", lines, row, token=await session(api))
+    assert (answer.status, counts(answer.body)) == (200, {"created": 1})
+    assert (await contact(api))["optIn"]["userAgent"] == "caf\ufffd"
 
 
 async def test_events_are_told_of_consents_always_and_of_births_when_asked_for(api: Any) -> None:

@@ -1,5 +1,6 @@
 """Lists of contacts through the interface: filters, search, order and pages (C5, C12.1, C12.8, C12.9)."""
 
+from datetime import timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -94,10 +95,11 @@ async def test_documents_are_looked_for_by_sessions_with_the_scope_only(api: Api
     assert await found(api, "documento=111.444.777-35", token=owner) == []
     assert await found(api, "documento=none", token=owner) == []
     assert await found(api, "documento=529.982.247-25", token=await session(api, env="live")) == []
-    for token in (api.token(), await session(api, "operator")):
-        answer = await api.get("/contacts?documento=529.982.247-25", token=token)
-        assert (answer.status, answer.code) == (403, "SCOPE_REQUIRED")
-        assert answer.body["meta"] == {"requiredScope": "contacts:pii"}
+    query = "/contacts?documento=529.982.247-25"
+    by_key, by_operator = await api.get(query), await api.get(query, token=await session(api, "operator"))
+    assert (by_key.status, by_key.code) == (403, "SESSION_ONLY")
+    assert (by_operator.status, by_operator.code) == (403, "SCOPE_REQUIRED")
+    assert by_operator.body["meta"] == {"requiredScope": "contacts:pii"}
 
 
 @pytest.mark.parametrize(
@@ -118,6 +120,38 @@ async def test_pages_by_cursor_show_everyone_once(api: Api, query: str) -> None:
         cursor = f"&cursor={answer['nextCursor']}"
     assert seen == whole
     assert await found(api, f"{query}&limit=3&skip=5") == whole[5:]
+
+
+async def test_pages_of_a_static_list_show_its_members_once_and_nobody_else(api: Api) -> None:
+    everyone = [await made(api, n) for n in range(7)]
+    await made(api, 8)
+    static = (await api.post("/v2/lists", {"name": "one"})).body["id"]
+    await api.post(f"/v2/lists/{static}/members", {"contactIds": everyone})
+    query, whole = f"listId={static}", everyone[::-1]
+    assert await found(api, query) == whole
+    answer = (await api.get(f"/contacts?{query}&limit=3")).body
+    assert (answer["total"], [item["id"] for item in answer["items"]]) == (7, whole[:3])
+    after = f"{query}&cursor={answer['nextCursor']}"
+    assert await found(api, after) == whole[3:]
+    assert [await found(api, f"{query}&limit=2&skip={skip}") for skip in (2, 6, 7)] == [whole[2:4], whole[6:], []]
+    for stranger in ({"env": "live"}, {"organization": 1}):
+        answer = (await api.get(f"/contacts?{query}", **stranger)).body
+        assert (answer["total"], answer["items"]) == (0, [])
+    await api.delete(f"/contacts/{whole[0]}")
+    assert (await api.get(f"/contacts?{query}")).body["total"] == 6
+    assert await found(api, query) == whole[1:]
+
+
+async def test_the_total_of_a_long_static_list_is_its_size_and_called_an_estimate(api: Api) -> None:
+    contact = await made(api)
+    static = (await api.post("/v2/lists", {"name": "long"})).body["id"]
+    await api.post(f"/v2/lists/{static}/members", {"contactIds": [contact]})
+    await api.database.execute("update static_lists set size = 10000 where id = $1", static)
+    answer = (await api.get(f"/contacts?listId={static}&skip=1")).body
+    assert (answer["total"], "totalEstimated" in answer) == (10_000, False)
+    await api.database.execute("update static_lists set size = 25000 where id = $1", static)
+    answer = (await api.get(f"/contacts?listId={static}&skip=1")).body
+    assert (answer["total"], answer["totalEstimated"]) == (25_000, True)
 
 
 async def test_changes_are_listed_oldest_first_from_their_moment_on(api: Api) -> None:
@@ -168,3 +202,20 @@ async def test_the_catalogue_names_standard_fields_and_the_attributes_in_use(api
     items = (await api.get("/contacts/fields")).body["items"]
     assert "lista" not in {item["key"] for item in items}
     assert (await api.get("/contacts/fields", env="live")).body["items"][-1]["origin"] == "standard"
+
+
+async def test_an_attribute_of_a_change_that_was_committed_while_keys_were_counted_is_found_at_the_next_count(
+    api: Api,
+) -> None:
+    contact_id = await made(api, 1)
+    counted_at = api.clock.now() + timedelta(hours=1)
+    await contact_fields.refresh(api.database, counted_at)
+    await api.database.execute(
+        "update contacts set attributes = $1, updated_at = $2 where id = $3",
+        {"late": 1},
+        counted_at - timedelta(seconds=1),
+        contact_id,
+    )
+    await contact_fields.refresh(api.database, counted_at + timedelta(hours=1))
+    items = (await api.get("/contacts/fields")).body["items"]
+    assert "late" in {item["key"] for item in items}

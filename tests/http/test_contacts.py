@@ -263,3 +263,9 @@ async def test_a_contact_that_is_deleted_while_it_changes_is_changed_first_or_go
     assert changed.status in {200, 404}
     assert sorted([deleted.status, again.status]) == [204, 404]
     assert await api.database.fetchval("select count(*) from contacts") == 0
+
+
+async def test_a_change_of_nothing_needs_no_body(api: Any) -> None:
+    made = (await api.post("/contacts", {"phone": "+5511987650001"})).body
+    answer = await api.patch(f"/contacts/{made['id']}")
+    assert (answer.status, answer.body, answer.etag) == (200, made, '"1"')

@@ -62,6 +62,15 @@ async def test_a_key_never_sees_a_document_whatever_it_holds(api: Any) -> None:
     assert (refused.status, refused.code) == (403, "SESSION_ONLY")
 
 
+async def test_nothing_is_shown_of_another_version_than_the_caller_means(api: Any) -> None:
+    contact_id, token = await contact(api), await session(api)
+    path = f"/v2/contacts/{contact_id}/documentos/revelar"
+    other = await api.post(path, WHY, token=token, headers={"If-Match": '"7"'})
+    assert (other.status, other.code, other.body["meta"]) == (412, "VERSION_MISMATCH", {"currentETag": '"1"'})
+    assert (await api.get("/v2/audit?action=contact.reveal")).body["items"] == []
+    assert (await api.post(path, WHY, token=token, headers={"If-Match": '"1"'})).status == 200
+
+
 @pytest.mark.parametrize("role", ["operator", "analyst"])
 async def test_a_person_without_the_scope_sees_none(api: Any, role: str) -> None:
     contact_id = await contact(api)

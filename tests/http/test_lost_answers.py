@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 from tests.http.conftest import ADMIN_TOKEN
+from tests.http.people import person, session
 from tests.http.test_numbers import available, register
+from tests.http.test_templates import create, live_number, set_status
 
-from recado.domain.changes import NumberChanged, OrganizationChanged
+from recado.channels.provider import ProviderTemplate
+from recado.domain.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
 from recado.domain.errors import Unavailable
 from recado.storage.postgres import Database
 
@@ -67,6 +70,91 @@ async def test_a_verification_whose_answer_is_lost_is_told(api: Any, monkeypatch
     assert (await api.get(f"/numbers/{number['id']}")).body["status"] == "available"
 
 
+async def edits_template(api: Any, path: str, token: str) -> Any:
+    return await api.patch(path, {"components": [{"type": "BODY", "payload": {"text": "Hi."}}]})
+
+
+async def submits_template(api: Any, path: str, token: str) -> Any:
+    return await api.post(f"{path}/submit", token=token)
+
+
+async def deletes_template(api: Any, path: str, token: str) -> Any:
+    return await api.delete(path)
+
+
+async def decides_template(api: Any, path: str, token: str) -> Any:
+    return await api.post(path.replace("/v2/", "/v2/sandbox/"), {"status": "approved"})
+
+
+def changed(template: Any, env: str = "test") -> TemplateChanged:
+    return TemplateChanged(template["organizationId"], env, template["numberId"], template["id"])
+
+
+@pytest.mark.parametrize("change", [edits_template, submits_template, deletes_template, decides_template])
+async def test_a_change_of_a_template_whose_answer_is_lost_is_told(
+    api: Any, monkeypatch: pytest.MonkeyPatch, change: Callable[[Any, str, str], Awaitable[Any]]
+) -> None:
+    template, token = await create(api), await session(api)
+    api.changes.clear()
+    async with answers_are_lost(monkeypatch):
+        assert (await change(api, f"/v2/templates/{template['id']}", token)).status == 503
+    assert api.changes == [changed(template)]
+
+
+async def test_a_step_of_a_review_whose_answer_is_lost_is_told(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    template = await create(api)
+    await set_status(api, template, "submitted")
+    api.changes.clear()
+    async with answers_are_lost(monkeypatch):
+        await api.review.run("test")
+    assert api.changes == [changed(template)]
+    assert (await api.get(f"/v2/templates/{template['id']}")).body["status"] == "pending"
+
+
+async def test_templates_that_are_brought_over_are_told_when_the_answer_is_lost(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number_id = await live_number(api)
+    theirs = ProviderTemplate(
+        provider_template_id="p1", name="hi", language="pt-BR", category="utility", status="approved",
+        components=[{"type": "BODY", "payload": {"text": "Hi."}}],
+    )  # fmt: skip
+    api.providers["live"].templates = [theirs]
+    api.changes.clear()
+    async with answers_are_lost(monkeypatch):
+        assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).status == 503
+    (template,) = (await api.get("/v2/templates", env="live")).body["items"]
+    assert api.changes == [changed(template, "live")]
+
+
+async def makes_webhook(api: Any, path: str) -> Any:
+    return await api.post("/webhooks", {"url": "http://127.0.0.1:1/", "events": ["*"]})
+
+
+async def edits_webhook(api: Any, path: str) -> Any:
+    return await api.patch(path, {"status": "paused"})
+
+
+async def rotates_webhook(api: Any, path: str) -> Any:
+    return await api.post(f"{path}/rotate")
+
+
+async def deletes_webhook(api: Any, path: str) -> Any:
+    return await api.delete(path)
+
+
+@pytest.mark.parametrize("change", [makes_webhook, edits_webhook, rotates_webhook, deletes_webhook])
+async def test_a_change_of_a_subscription_whose_answer_is_lost_is_told(
+    api: Any, monkeypatch: pytest.MonkeyPatch, change: Change
+) -> None:
+    made = (await makes_webhook(api, "")).body
+    api.changes.clear()
+    async with answers_are_lost(monkeypatch):
+        assert (await change(api, f"/webhooks/{made['id']}")).status == 503
+    newest = max(item["id"] for item in (await api.get("/webhooks")).body["items"])
+    assert api.changes == [SubscriptionChanged(made["organizationId"], "test", newest)]
+
+
 async def test_a_change_of_the_organization_whose_answer_is_lost_is_told(
     api: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -78,6 +166,29 @@ async def test_a_change_of_the_organization_whose_answer_is_lost_is_told(
         )
     assert (quiet.status, suspended.status) == (503, 503)
     assert api.changes == [OrganizationChanged(organization_id)] * 2
+
+
+async def test_a_key_that_is_revoked_counts_no_more_though_the_answer_is_lost(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (await api.post("/v2/api-keys", {"name": "Shop", "scopes": ["contacts:read"]})).body
+    assert (await api.get("/contacts", token=made["token"])).status == 200
+    async with answers_are_lost(monkeypatch):
+        assert (await api.delete(f"/v2/api-keys/{made['id']}")).status == 503
+    assert (await api.get("/contacts", token=made["token"])).code == "API_KEY_REVOKED"
+
+
+@pytest.mark.parametrize("way", ["disabled", "signed out"])
+async def test_a_session_that_is_ended_counts_no_more_though_the_answer_is_lost(
+    api: Any, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    account, owner = await person(api, "operator"), await session(api)
+    token = await session(api, account)
+    assert (await api.get("/contacts", token=token)).status == 200
+    path, by = (f"/v2/accounts/{account.id}", owner) if way == "disabled" else ("/v2/sessions/current", token)
+    async with answers_are_lost(monkeypatch):
+        assert (await api.delete(path, token=by)).status == 503
+    assert (await api.get("/contacts", token=token)).status == 401
 
 
 async def test_a_change_that_is_refused_is_not_told(api: Any) -> None:

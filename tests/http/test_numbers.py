@@ -310,6 +310,21 @@ async def test_a_number_with_waiting_messages_is_not_deleted(api: Any) -> None:
     assert (await api.delete(f"/numbers/{number.id}")).status == 204
 
 
+async def test_a_number_of_a_batch_that_is_not_made_yet_is_not_deleted(api: Any) -> None:
+    number = api.organizations[0].number
+    for status, is_open, blocks_left in (("completed", False, 1), ("running", True, 0), ("paused", True, 1)):
+        await api.database.execute(
+            "insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, "
+            "skipped, skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at) "
+            "values ($1, 'test', $2, 'chatapp', $3, 'text', 2, $4, 1, 0, '{}', '[]', 1, 0, $5, $6, $7)",
+            number.organization_id, api.ids.new("btc_"), number.id, status, blocks_left, is_open, api.clock.now(),
+        )  # fmt: skip
+    refused = await api.delete(f"/numbers/{number.id}")
+    assert (refused.status, refused.code) == (409, "RESOURCE_IN_USE")
+    await api.database.execute("update batches set blocks_left = 0 where status = 'paused'")
+    assert (await api.delete(f"/numbers/{number.id}")).status == 204
+
+
 async def test_simulation_sets_what_a_provider_would_report(api: Any) -> None:
     number = api.organizations[0].number
     simulate = f"/v2/sandbox/numbers/{number.id}"

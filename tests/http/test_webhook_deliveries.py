@@ -171,6 +171,15 @@ async def test_a_delivery_is_replayed_as_a_new_one_of_the_same_event(api: Any, e
     assert endpoint.received[0] == endpoint.received[1]
 
 
+async def test_a_replay_of_one_that_is_meant_for_another_version_is_refused(api: Any, endpoint: Endpoint) -> None:
+    path = await subscribe(api, endpoint)
+    replay = f"{path}/deliveries/{(await api.post(f'{path}/test')).body['deliveryId']}/replay"
+    other = await api.post(replay, headers={"If-Match": '"7"'})
+    assert (other.status, other.code, other.body["meta"]) == (412, "VERSION_MISMATCH", {"currentETag": '"1"'})
+    assert len((await api.get(f"{path}/deliveries")).body["items"]) == 1
+    assert (await api.post(replay, headers={"If-Match": '"1"'})).status == 202
+
+
 async def test_a_pending_delivery_and_a_revoked_subscription_are_not_replayed(api: Any, endpoint: Endpoint) -> None:
     path = await subscribe(api, endpoint)
     endpoint.status = 500
@@ -229,6 +238,13 @@ async def test_periods_that_cannot_be_replayed_are_refused(
     refused = await api.post(f"{path}/replay", period(api, start, end))
     assert (refused.status, refused.code) == (422, code)
     assert (await api.post(f"{path}/replay", {})).status == 422
+
+
+async def test_a_period_at_the_end_of_time_holds_nothing(api: Any, endpoint: Endpoint) -> None:
+    path = await subscribe(api, endpoint)
+    last = {"from": "9999-12-31T00:00:00Z", "to": "9999-12-31T23:59:59.999999Z"}
+    answer = await api.post(f"{path}/replay", last)
+    assert (answer.status, answer.body) == (202, {"queued": 0})
 
 
 async def test_what_happens_to_records_is_told(api: Any, endpoint: Endpoint) -> None:

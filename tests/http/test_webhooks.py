@@ -241,3 +241,28 @@ async def test_every_change_is_in_the_audit_without_the_address(api: Any) -> Non
     assert [entry["action"] for entry in entries] == actions
     assert entries[2]["details"] == {"fields": ["description", "url"]}
     assert "example.com" not in str(entries)
+
+
+async def test_headers_that_were_altered_are_never_answered_and_are_in_the_audit(api: Any) -> None:
+    header = [{"key": "Authorization", "value": "hush"}]
+    mine, other = [(await api.post("/webhooks", NEW | {"headers": header})).body["id"] for _ in range(2)]
+    await api.database.execute(
+        "update webhook_subscriptions w set headers_cipher = o.headers_cipher from webhook_subscriptions o "
+        "where w.id = $1 and o.id = $2",
+        mine,
+        other,
+    )
+    one = "select * from webhook_subscriptions where id = $1"
+    stored = await api.database.fetchrow(one, mine)
+
+    answers = [
+        await api.get(f"/webhooks/{mine}"),
+        await api.get("/webhooks"),
+        await api.patch(f"/webhooks/{mine}", {"description": "x"}),
+        await api.post(f"/webhooks/{mine}/rotate", {}),
+    ]
+
+    assert [(answer.status, answer.code) for answer in answers] == [(500, "INTERNAL_ERROR")] * 4
+    assert await api.database.fetchrow(one, mine) == stored
+    rows = await api.database.fetch("select target_id from audit where action = 'record.tampered'")
+    assert [row["target_id"] for row in rows] == [mine] * 4

@@ -81,7 +81,7 @@ async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database
         (segments.SQL.note_size, (*ONE, "seg_7", 1, 1, NOW, NOW)),
         (audiences.SQL.of_batch, (*ONE, "btc_7")),
         (audiences.SQL.rolled, (*ONE, "btc_7", NOW, 1, True, "running", "failed", 7)),
-        (audiences.SQL.refusals, (*ONE, ids, None)),
+        (audiences.SQL.refusals, (*ONE, ids, [None] * len(ids))),
     ]
     for change in ("add", "replace", "remove"):
         asked.append(("\n".join((SQL.resolved, getattr(SQL, change), SQL.outcome)), named))
@@ -89,23 +89,6 @@ async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database
         batched = arguments is named or sql in (audiences.SQL.of_batch, audiences.SQL.rolled, audiences.SQL.refusals)
         found = await plan_of(filled.hot if batched else filled, sql, arguments)
         assert whole_tables(found) in ([], ["organizations"], ["templates"]), sql  # those two are empty here
-
-
-async def test_a_membership_call_probes_its_indexes_by_the_whole_key(filled: Database) -> None:
-    sql = "\n".join((SQL.resolved, SQL.remove, SQL.outcome))
-    found = await plan_of(filled.hot, sql, (*ONE, "", "", ["x10"], "lst_7", NOW, 100))
-    conditions = {
-        (node["Index Name"], column)
-        for node in found
-        for column in ("contact_id", "phone", "external_id", "(id")
-        if column in node.get("Index Cond", "")
-    }
-    assert {
-        ("contacts_pkey", "(id"),
-        ("contacts_phone", "phone"),
-        ("contacts_external_id", "external_id"),
-        ("static_list_members_pkey", "contact_id"),
-    } <= conditions
 
 
 async def test_a_page_of_a_list_begins_in_the_middle_of_its_index(filled: Database) -> None:

@@ -98,6 +98,16 @@ async def test_a_batch_with_more_to_come_keeps_it_running(database: Database, st
     assert await campaigns.through(database, START, 10) == ([] if waits else [KEY])
 
 
+async def test_a_batch_that_comes_between_the_look_and_the_completion_keeps_it_running(database: Database) -> None:
+    await commit(database, moves(1, None, "sent"))
+    at = START + QUARTER
+    assert await campaigns.through(database, START, 10) == [KEY]
+    await batch(database, "building")
+    assert await complete(database, at) is None
+    await database.execute("update batches set status = 'completed', open = false")
+    assert await complete(database, at) is not None
+
+
 async def test_it_completes_once_and_a_later_message_opens_it_again(database: Database) -> None:
     at = START + QUARTER
     await commit(database, moves(1, None, "queued"))

@@ -128,13 +128,16 @@ async def test_a_refusal_is_that_of_its_own_row_whatever_the_order_of_the_batch(
     assert await dispatch.claim(database, batch, epoch, NOW) == [OPTED_OUT, *[CLAIMED] * 4]
 
 
-async def test_a_process_that_lost_its_numbers_takes_nobody_for_opted_out(database: Database) -> None:
-    """That verdict would end the message, which is another's now."""
+async def test_a_process_that_lost_its_numbers_says_of_no_message_why_it_should_end(database: Database) -> None:
+    """Such a verdict would end the message, which is another's now."""
     before = await dispatch.take_epoch(database, NOW)
-    message_id = await stored(database)
-    await dispatch.take_epoch(database, LATER)
+    await refuse(database, "+5511987654321", by="registry")
+    refused, closed, free = [await stored(database, kind) for kind in ("template", "text", "template")]
+    batch = [asking(refused), of(closed, free_form=True), asking(free, "+5511987654322")]
+    after = await dispatch.take_epoch(database, LATER)
 
-    assert await dispatch.claim(database, [asking(message_id)], before, LATER) == [LOST]
+    assert await dispatch.claim(database, batch, before, LATER) == [LOST] * 3
+    assert await dispatch.claim(database, batch, after, LATER) == [OPTED_OUT, WINDOW_CLOSED, CLAIMED]
 
 
 async def test_of_a_row_that_is_held_or_claimed_a_refusal_says_nothing(database: Database) -> None:

@@ -8,6 +8,8 @@ import pytest
 from recado.storage import companies, contact_imports, contacts
 from recado.storage.postgres import Database
 
+HOLDERS = {"contacts_phone": "phone", "contacts_external_id": "external_id"}
+
 
 async def plan_of(database: Database, sql: str, *arguments: Any) -> Any:
     """The plan that serves every value, on the pool of the batchers."""
@@ -53,6 +55,15 @@ async def test_contacts_are_looked_up_one_by_one_without_statistics(
     assert column in found[index]
 
 
+async def test_who_has_what_new_contacts_were_left_out_for_is_looked_up_one_by_one_without_statistics(
+    database: Database,
+) -> None:
+    plan = await plan_of(database, contacts.SQL.holders, ["org_1"], ["test"], ["cnt_1"], ["a"], ["b"])
+    found = indexes(plan)
+    assert found.keys() == HOLDERS.keys()
+    assert [index for index, column in HOLDERS.items() if column not in found[index]] == []
+
+
 async def test_companies_are_listed_along_their_names(database: Database) -> None:
     plan = await plan_of(database, companies.SQL.page, "org_1", "test", None, None, None, 25, 0)
     assert "companies_name" in indexes(plan)
@@ -61,3 +72,8 @@ async def test_companies_are_listed_along_their_names(database: Database) -> Non
 async def test_open_imports_are_found_among_many_that_are_through(database: Database) -> None:
     plan = await plan_of(database, contact_imports.SQL.open, 100)
     assert list(indexes(plan)) == ["contact_imports_open"]
+
+
+async def test_the_registry_is_looked_into_along_its_key(database: Database) -> None:
+    plan = await plan_of(database, contact_imports.SQL.anyone_opted_out, "org_1", "test")
+    assert list(indexes(plan)) == ["opt_outs_pkey"]

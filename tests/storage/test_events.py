@@ -111,6 +111,31 @@ async def test_deliveries_are_found_by_their_ids_when_they_are_due(
     assert await deliveries.due_of(database.hot, (ORGANIZATION, "wbh_other"), now, ids) == []
 
 
+async def test_a_failure_is_told_as_it_was_though_the_message_was_sent_again_since(
+    database: Database, directory: SubscriptionDirectory
+) -> None:
+    subscription = await subscribe(database, "message.failed")
+    message_id = IDS.new(MESSAGE)
+    await database.execute(
+        "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, "
+        "recipient_hash, class, force, last_error, updated_at) "
+        "values ($1, 'test', 'chatapp', $2, 'outbound', 'failed', 'text', 'num_1', '+1', 1, 1, false, $3, now())",
+        ORGANIZATION, message_id, "expired: too late",
+    )  # fmt: skip
+    failed = emission_of(await directory.get((ORGANIZATION, "test")), "message.failed", message_id)
+    await events.emit_batch(database, [failed])
+
+    async def error() -> str | None:
+        ((due,), _) = await deliveries.due(database, (ORGANIZATION, subscription), SystemClock().now(), set(), 1)
+        return due.told.message_error
+
+    assert await error() == "expired: too late"
+    await database.execute(
+        "update messages set original_error = last_error, last_error = 'replaced by msg_1' where id = $1", message_id
+    )
+    assert await error() == "expired: too late"
+
+
 async def test_results_are_written_once_however_often_the_batch_runs(
     database: Database, directory: SubscriptionDirectory
 ) -> None:

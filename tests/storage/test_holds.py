@@ -8,7 +8,7 @@ import pytest
 
 from recado.domain.ids import BATCH, MESSAGE, NUMBER, TEMPLATE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages
+from recado.storage import dispatch, messages, overtaken
 from recado.storage.messages import NewMessage
 from recado.storage.postgres import Database
 
@@ -45,6 +45,11 @@ async def held(
     return message_id
 
 
+async def let_go(db: Database) -> int:
+    """How many rows of all that is held go on."""
+    return sum([(await overtaken.release(db, group, limit=10)).released for group in await overtaken.groups(db)])
+
+
 async def ready(db: Database, message_id: str) -> bool:
     row = await db.fetchrow("select not_before, reason from dispatch where id = $1", message_id)
     return (row["not_before"], row["reason"]) == (None, None)
@@ -61,9 +66,7 @@ async def test_what_waits_for_a_number_goes_on_when_it_is_back(
     await database.execute(ADD_NUMBER, ORGANIZATION, number, status)
     message = await held(database, "number_state", number=number, klass=klass)
 
-    released = await dispatch.release_overtaken(database)
-
-    assert released == ([(ORGANIZATION, ENV, number)] if goes_on else [])
+    assert await let_go(database) == goes_on
     assert await ready(database, message) is goes_on
 
 
@@ -79,8 +82,7 @@ async def test_what_waits_for_a_template_goes_on_when_it_can_be_sent_or_never_wi
         await database.execute(ADD_TEMPLATE, ORGANIZATION, template, IDS.new(NUMBER), status)
     message = await held(database, "template_state", template=template)
 
-    await dispatch.release_overtaken(database)
-
+    assert await let_go(database) == goes_on
     assert await ready(database, message) is goes_on
 
 
@@ -88,8 +90,7 @@ async def test_what_waits_for_a_batch_that_is_not_paused_goes_on(database: Datab
     message = await held(database, "owner_paused")
     await database.execute("update dispatch set owner = $2 where id = $1", message, IDS.new(BATCH))
 
-    await dispatch.release_overtaken(database)
-
+    assert await let_go(database) == 1
     assert await ready(database, message)
 
 
@@ -97,24 +98,43 @@ async def test_what_is_uncertain_stays_so(database: Database) -> None:
     message = await held(database, "uncertain")
     await database.execute("update dispatch set claimed_epoch = 1, claimed_at = $2 where id = $1", message, NOW)
 
-    assert await dispatch.release_overtaken(database) == []
+    assert await let_go(database) == 0
     assert not await ready(database, message)
 
 
 async def test_a_block_is_chosen_once_however_the_statement_is_joined(database: Database) -> None:
     """Chosen from inside a join, it would be chosen anew for each row of the table."""
-    for name in ("release", "release_due", "hold_template", "release_overtaken"):
-        types = {
-            "release": "(text, text, text, text, integer, text)", "release_due": "(timestamptz, integer)",
-            "hold_template": "(text, text, text, integer)", "release_overtaken": "(text[], integer)",
-        }[name]  # fmt: skip
+    statements = [
+        (dispatch.SQL.release, "(text, text, text, text, integer, text)"),
+        (dispatch.SQL.release_due, "(timestamptz, integer)"),
+        (dispatch.SQL.hold_template, "(text, text, text, integer)"),
+        (overtaken.SQL.release, "(text, text, text, text, text[], integer)"),
+    ]
+    for statement, types in statements:
         nulls = ", ".join(["null"] * (types.count(",") + 1))
         async with database.acquire() as connection:
-            await connection.execute(f"prepare one{types} as {getattr(dispatch.SQL, name)}")
+            await connection.execute(f"prepare one{types} as {statement}")
             for way in ("enable_hashjoin", "enable_mergejoin", "enable_material"):
                 await connection.execute(f"set {way} = off")
             await connection.execute("set plan_cache_mode = force_generic_plan")
             plan = "\n".join(row[0] for row in await connection.fetch(f"explain execute one({nulls})"))
             await connection.execute("deallocate one")
             await connection.execute("reset all")
-        assert "InitPlan" in plan or "CTE Scan" in plan, f"{name}:\n{plan}"
+        assert "InitPlan" in plan or "CTE Scan" in plan, f"{statement}:\n{plan}"
+
+
+async def test_what_is_held_is_walked_along_its_index(database: Database) -> None:
+    statements = [
+        (overtaken.SQL.groups, "(text, text, text, text[], text[])"),
+        (overtaken.SQL.release, "(text, text, text, text, text[], integer)"),
+    ]
+    for statement, types in statements:
+        nulls = ", ".join(["null"] * (types.count(",") + 1))
+        async with database.acquire() as connection:
+            await connection.execute("set plan_cache_mode = force_generic_plan")
+            await connection.execute(f"prepare walk{types} as {statement}")
+            plan = "\n".join(row[0] for row in await connection.fetch(f"explain execute walk({nulls})"))
+            await connection.execute("deallocate walk")
+            await connection.execute("reset all")
+        assert "dispatch_held" in plan, plan
+        assert "Seq Scan on dispatch" not in plan, plan

@@ -8,7 +8,7 @@ import pytest
 from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
-from recado.storage import dispatch, receipts, settlements
+from recado.storage import dispatch, receipts, settlements, withdrawals
 from recado.storage.dispatch import CLAIMED, Held
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
@@ -77,3 +77,28 @@ async def test_who_waits_for_the_first_of_its_rows_has_none_of_the_others(
         free = await connection.fetch("select id from dispatch where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     await running
+
+
+@pytest.mark.parametrize("first_hash", [1, 2])
+async def test_a_refusal_takes_the_messages_of_many_in_the_order_of_their_ids(
+    database: Database, first_hash: int
+) -> None:
+    first, second = sorted([await stored(database), await stored(database)])
+    for message_id, consent_hash in ((first, first_hash), (second, 3 - first_hash)):
+        await database.execute("update dispatch set consent_hash = $1 where id = $2", consent_hash, message_id)
+
+    async def refuse() -> int:
+        async with database.transaction() as connection:
+            recipients = [(ORGANIZATION, "test", consent_hash) for consent_hash in (1, 2)]
+            return len(await withdrawals.opted_out(connection, recipients, NOW))
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await connection.execute("select from dispatch where id = $1 for update", first)
+        running = asyncio.ensure_future(refuse())
+        await until(it_waits, 10, "the refusal waits for its first message")
+        free = await connection.fetch("select id from dispatch where id = $1 for update skip locked", second)
+        assert [row["id"] for row in free] == [second]
+    assert await running == 2

@@ -46,6 +46,18 @@ async def test_an_evaluation_that_takes_too_long_is_given_up(
     assert await evaluation.count(*KEY, EVERYBODY, NOW) == 0  # its connection and its place are free again
 
 
+async def test_a_preview_counts_all_and_names_the_newest_wherever_they_are(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tags = [["old", "each"]] * 25 + [["each"]] * 25 + [["each", "new"]] * 5
+    ids = await insert_people(database, *KEY, [{"tags": each} for each in tags])
+    monkeypatch.setattr(segment_evaluation, "NEWEST", 30)  # none of the old ones is among them
+    expected = {"each": (55, ids[:-21:-1]), "old": (25, ids[24:4:-1]), "new": (5, ids[:-6:-1]), "none": (0, [])}
+    for tag, found in expected.items():
+        matches = await Evaluation(database).preview(*KEY, Leaf(Field.TAG, Operator.IS, tag), NOW)
+        assert (matches.count, matches.sample) == found, tag
+
+
 async def test_only_a_few_evaluations_run_at_a_time(database: Database) -> None:
     await insert_people(database, *KEY, [{}] * 3)
     evaluation = Evaluation(database)

@@ -1,5 +1,6 @@
 """A filter means in the database what the rules say, and no value ever becomes part of the query (C13.2, C13.3)."""
 
+from operator import ge, gt, le, lt
 from typing import Any
 
 import pytest
@@ -27,7 +28,7 @@ HOSTILE = [
 
 
 async def found(db: Database, tree: Node, organization_id: str = "org_1", env: str = "test") -> set[str]:
-    sql, arguments = query(SQL.newest, organization_id, env, tree, NOW, limit=1_000)
+    sql, arguments = query(SQL.newest, organization_id, env, tree, NOW, newest=1_000, limit=1_000)
     return {row["id"] for row in await db.fetch(sql, *arguments)}
 
 
@@ -95,6 +96,27 @@ async def test_hostile_texts_are_values(database: Database, text: str) -> None:
         Leaf(Field.ATTRIBUTE, Operator.EXISTS, None, text),
     ):
         assert len(await found(database, And((leaf,)))) == 1
+
+
+@pytest.mark.parametrize("part", ["[", "]", ",", ", ", "a, b", "n", "\\", '"', '", "', "u", "é"])
+async def test_a_part_is_looked_for_within_elements_and_not_in_what_joins_them(database: Database, part: str) -> None:
+    plain, escaped = ["A", "b"], ["one\ntwo", "\x01"]
+    ids = await insert_people(
+        database, "org_1", "test", [{"attributes": {"a": each}} for each in (plain, escaped, [part])]
+    )
+    leaf = Leaf(Field.ATTRIBUTE, Operator.CONTAINS, part, "a")
+    expected = {ids[2], *({ids[1]} if part == "n" else ())}  # the n of "one"
+    assert await found(database, leaf) == expected
+
+
+@pytest.mark.parametrize("number", [-3, 0, 2.5, -1e-7, 1e300, 10**17])
+@pytest.mark.parametrize("operator", [Operator.GT, Operator.GTE, Operator.LT, Operator.LTE])
+async def test_numbers_compare_with_nothing_but_numbers(database: Database, operator: Operator, number: float) -> None:
+    values = [number, number - 1, number + 1, -(10**15), str(number), True, None, [str(number)], [number + 1]]
+    ids = await insert_people(database, "org_1", "test", [{"attributes": {"a.b": each}} for each in values])
+    comparison = {"gt": gt, "gte": ge, "lt": lt, "lte": le}[operator.value]
+    expected = {person for person, value in zip(ids[:4], values, strict=False) if comparison(value, number)}
+    assert await found(database, Leaf(Field.ATTRIBUTE, operator, number, "a.b")) == expected
 
 
 async def test_contacts_of_others_never_match(database: Database) -> None:

@@ -105,27 +105,35 @@ class Audiences:
         recipients = pending.recipients
         if recipients.contact_ids is None:
             return pending, {}
-        named = [contact_id for contact_id in recipients.contact_ids if contact_id is not None]
-        refused: dict[str, str] = await audiences.refusals(
-            self._db.hot, pending.organization_id, pending.env, named, pending.template_id
-        )
-        if pending.type != TEMPLATE:
-            since = self._clock.now() - WINDOW
-            number_id = pending.number_id or ""
-            inside = await batches.with_open_window(
-                self._db.hot, pending.organization_id, number_id, recipients.hashes, since
-            )
-            for contact_id, recipient in zip(recipients.contact_ids, recipients.hashes, strict=True):
-                if contact_id is not None and recipient not in inside:
-                    refused.setdefault(contact_id, _WINDOW_CLOSED)
+        named = {place: each for place, each in enumerate(recipients.contact_ids) if each is not None}
+        refused = await self._refused(pending, named)
         if not refused:
             return pending, {}
-        places = [
-            place
-            for place, contact_id in enumerate(recipients.contact_ids)
-            if contact_id is None or contact_id not in refused
-        ]
+        places = [place for place in range(len(recipients)) if place not in refused]
         return replace(pending, recipients=recipients.only(places)), dict(Counter(refused.values()))
+
+    async def _refused(self, pending: PendingBlock, named: Mapping[int, str]) -> dict[int, str]:
+        """Those of the contacts that must not be sent to, by place; in a resend each may have content of its own."""
+        recipients, count = pending.recipients, len(pending.recipients)
+        templates = recipients.template_ids or [pending.template_id] * count
+        asked = [(contact_id, templates[place]) for place, contact_id in named.items()]
+        found = await audiences.refusals(self._db.hot, pending.organization_id, pending.env, asked)
+        places = list(named)
+        refused = {places[index]: reason for index, reason in found.items()}
+        types = recipients.types or [pending.type] * count
+        numbers = recipients.number_ids or [pending.number_id or ""] * count
+        free_form: dict[str, list[int]] = {}
+        for place in named:
+            if types[place] != TEMPLATE:
+                free_form.setdefault(numbers[place], []).append(place)
+        since = self._clock.now() - WINDOW
+        for number_id, those in free_form.items():
+            hashes = [recipients.hashes[place] for place in those]
+            inside = await batches.with_open_window(self._db.hot, pending.organization_id, number_id, hashes, since)
+            for place in those:
+                if recipients.hashes[place] not in inside:
+                    refused.setdefault(place, _WINDOW_CLOSED)
+        return refused
 
 
 class _MovedMeanwhile(Exception):

@@ -15,7 +15,7 @@ from recado.storage import contact_consents, opt_outs, withdrawals
 from recado.storage.audit import Actor
 from recado.storage.contacts import Contact
 from recado.storage.events import RecordEvent, emit_records
-from recado.storage.moves import AfterCommit, Effects
+from recado.storage.moves import AfterCommit, Effects, Moved
 from recado.storage.opt_outs import Address
 from recado.storage.rows import Executor
 
@@ -45,6 +45,19 @@ class Outcome:
             each()
 
 
+@dataclass(slots=True)
+class Gathered:
+    """Moves of withdrawn messages, of which the caller writes what follows; and what is to be done after the commit."""
+
+    moved: list[Moved] = field(default_factory=list)
+    after: list[AfterCommit] = field(default_factory=list)
+
+    async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit:
+        """Take what `Consents` would have written."""
+        self.moved += moved
+        return _nothing
+
+
 class Consents:
     """Writes what follows. `effects`: of the messages that are withdrawn; `changed` hears of queued deliveries."""
 
@@ -52,6 +65,14 @@ class Consents:
         self._ids = ids
         self._effects = effects
         self._changed = changed
+
+    def gathering(self, gathered: Gathered) -> "Consents":
+        """The same, but of what is withdrawn the consequences are left to the caller: `write` them."""
+        return Consents(self._ids, gathered, self._changed)
+
+    async def write(self, connection: Executor, gathered: Gathered) -> AfterCommit:
+        """Write what follows from all that was withdrawn: after everything else that the transaction locks."""
+        return await self._effects.write(connection, gathered.moved)
 
     async def record(
         self,
@@ -110,3 +131,7 @@ def address_of(contact: Contact) -> Address:
 
 def _hint(changed: OnChange, change: Change) -> Callable[[], None]:
     return lambda: changed(change)
+
+
+def _nothing() -> None:
+    """The caller does it."""

@@ -1,7 +1,7 @@
 """Writes one block of an import: its rows in one transaction, by statements for many rows (C12.7).
 
-Rows are taken in their order. Those of the same contact are folded into one, unless two of them change its consent:
-each such change has its place in the contact's history, and so a turn of its own.
+Rows are taken in their order. Those of the same contact are folded into one, unless one of them changes its consent or
+may fail alone: each change of consent has its place in the contact's history, and so a turn of its own.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,8 +12,9 @@ from typing import Any, Final
 import asyncpg
 
 from recado.actors import contact_events
-from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of
+from recado.actors.consents import ConsentChanged, Consents, Gathered, Outcome, address_of
 from recado.actors.contact_groups import with_groups, write_groups
+from recado.actors.contact_plain import PIECE, may_be_plain, parted, write_plain
 from recado.actors.contact_rows import Row
 from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
 from recado.actors.contact_targets import Finder, Target, sifted, turn, without_bad
@@ -24,14 +25,13 @@ from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, IdSource
-from recado.storage import contact_imports, contact_updates, lists, opt_outs
+from recado.storage import companies, contact_imports, contact_lines, contact_updates, contacts, lists, opt_outs
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, Progress
 from recado.storage.contacts import Contact, consent_columns
 from recado.storage.documents import Documents
 from recado.storage.postgres import Connection, Database
 
-PIECE: Final = 250  # contacts of one statement, and between two turns of others
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
 """A consent that does not undo a refusal: the row is written without it."""
 
@@ -64,15 +64,20 @@ class BlockWriter:
                 progress = Progress()
                 block = _Block(self, connection, found, progress, self._clock.now(), wary)
                 waiting = without_bad(rows, progress)
+                await block.hold_companies(waiting)
+                if not wary and may_be_plain(block.options):
+                    waiting = await block.write_plain(waiting)
                 while waiting:
                     targets, waiting = turn(waiting, block.options.match_by)
                     outcomes.append(await block.write(targets))
                 await block.join_list()
+                committed = await self._consents.write(connection, block.withdrawn)
                 await contact_imports.advance(connection, found.key, progress, self._clock.now())
         except (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError):
             raise Raced from None
         for outcome in outcomes:
             outcome.committed()
+        committed()
 
 
 class _Block:
@@ -88,7 +93,9 @@ class _Block:
         wary: bool,
     ) -> None:
         self.options = ImportOptions.load(found.options)
-        self._ids, self._documents, self._consents = parts._ids, parts._documents, parts._consents
+        self.withdrawn = Gathered()  # wallets are locked last, and once
+        self._ids, self._documents = parts._ids, parts._documents
+        self._consents = parts._consents.gathering(self.withdrawn)
         self._clock = parts._clock
         self._connection = connection
         self._import = found
@@ -97,12 +104,31 @@ class _Block:
         self._wary = wary
         self._environment = (found.organization_id, found.env)
         self._members: list[str] = []
+        self._known: dict[str, Contact] | None = None  # by phone, as they were before this block
         self._by = Actor(found.actor_type, found.actor_id, ip=found.actor_ip)
+
+    async def hold_companies(self, rows: Sequence[Row]) -> None:
+        """The companies of all turns, before any contact: whoever deletes one locks it, and then its contacts."""
+        named = sorted({row.values["company_id"] for row in rows if row.values.get("company_id") is not None})
+        if named:
+            await companies.existing(self._connection, *self._environment, named)
+
+    async def write_plain(self, rows: Sequence[Row]) -> list[Row]:
+        """Write what needs no closer look; answers the other rows."""
+        phones = [row.values["phone"] for row in rows]
+        known = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        plain, others = parted(rows, known)
+        members, registered = await write_plain(self._connection, self._environment, plain, self._ids, self._clock)
+        self._members += members
+        self._progress.created += len(members)
+        self._known = known
+        return others if not registered else sorted([*others, *registered], key=lambda row: row.number)
 
     async def write(self, targets: Sequence[Target]) -> Outcome:
         """Write one turn: no two of the targets are the same contact."""
         finder = Finder(self._connection, self._import, self.options, self._progress)
-        targets = await finder.found(await finder.with_companies(targets), wary=self._wary)
+        by_phone, self._known = self._known, None
+        targets = await finder.found(await finder.with_companies(targets), wary=self._wary, known=by_phone)
         targets = await self._made(targets)
         targets = await with_groups(self._connection, self._environment, targets, self._progress)
         targets = await self._decided(targets)
@@ -182,10 +208,8 @@ class _Block:
             if name in given and kept is not None and kept == self._index(name, given[name]):
                 del given[name]
         if "birth_date" in given and before.birth_date_cipher is not None:
-            known = self._documents.open(
-                BIRTH_DATE, before.birth_date_cipher, organization_id=before.organization_id, contact_id=before.id
-            )
-            if known == given["birth_date"]:
+            place = {"organization_id": before.organization_id, "contact_id": before.id}
+            if self._documents.holds(BIRTH_DATE, before.birth_date_cipher, given["birth_date"], **place):
                 del given["birth_date"]
         return given
 
@@ -224,11 +248,12 @@ class _Block:
         for start in range(0, len(new), PIECE):
             piece = new[start : start + PIECE]
             await self._deny_opted_out([each for each in piece if each.consent is None])
-            await contact_updates.copy_new(self._connection, [each.contact for each in piece])
+            await contact_lines.copy_new(self._connection, [each.contact for each in piece])
         self._progress.created += len(new)
 
     async def _deny_opted_out(self, new: Sequence[Target]) -> None:
-        places = await contact_updates.opted_out(self._connection, *self._environment, [each.contact for each in new])
+        people = [(each.contact.phone, each.contact.email) for each in new]
+        places = await contact_updates.opted_out(self._connection, *self._environment, people)
         known = [new[place] for place in places]
         entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in known])
         for each, entry in zip(known, entries, strict=True):
@@ -236,14 +261,22 @@ class _Block:
             _take(each, decide(None, None, now=self._now, registered=entry))
 
     async def _save(self, known: Sequence[Target]) -> None:
-        """Write those that differ; whoever was changed since they were read makes the block run again."""
+        """Write those that differ; whoever was changed since they were read makes the block run again.
+
+        So does whoever was deleted of those that join a list: its members are contacts.
+        """
         differing = [each for each in known if each.contact is not each.before or each.groups is not None]
+        differing.sort(key=lambda each: each.contact.id)  # as everybody locks contacts, who changes several
         for start in range(0, len(differing), PIECE):
             piece = differing[start : start + PIECE]
             written = await contact_updates.save_many(
                 self._connection, *self._environment, [each.contact for each in piece], self._now
             )
             if len(written) < len(piece):
+                raise Raced
+        if self.options.list_id is not None:
+            same = [each.contact.id for each in known if each.contact is each.before and each.groups is None]
+            if not await contact_updates.hold(self._connection, *self._environment, same):
                 raise Raced
         for each in differing:
             each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)

@@ -4,14 +4,18 @@ The standard library's scanner finds where a value ends; what a row says is pars
 """
 
 import codecs
+import itertools
 import json
+import re
 from collections.abc import Iterator
 from typing import IO, Any, Final
 
-from recado.actors.contact_files import LONGEST_ROW, Block, Lines, Unreadable
+from recado.actors.contact_files import LONGEST_ROW, NO_ROWS, Block, Lines, Unreadable
 
 _PIECE: Final = 256 * 1024  # bytes read at once
-_SPACE: Final = " \t\n\r"
+_NO_SPACE: Final = re.compile(r"[^ \t\n\r]").search
+_MOST_MEMBERS: Final = 1_000  # beside the contacts, read before others have their turn
+_LONG: Final = 64 * 1024  # characters of a value, after which they have it, too
 
 
 class DocumentFile:
@@ -47,7 +51,9 @@ class DocumentFile:
         """Nothing is held."""
 
     def _members(self) -> Iterator[Block]:
-        while True:
+        for number in itertools.count(1):
+            if number % _MOST_MEMBERS == 0:
+                yield NO_ROWS
             if self._next() != '"':
                 raise self._malformed()
             name = self._value(self._parse)
@@ -60,9 +66,12 @@ class DocumentFile:
                     raise Unreadable("The document names contacts twice.")
                 yield from self._contacts()
             else:
+                start = self._at
                 value = self._value(self._parse)
                 if name == "options":
                     self.options = value
+                if self._at - start > _LONG:
+                    yield NO_ROWS
             if not self._goes_on("}"):
                 return
 
@@ -79,10 +88,12 @@ class DocumentFile:
             self._next()
             start = self._at
             # A slice of the text as it is: whatever is wrong inside is the row's own fault.
-            self._value(self._scan, most=LONGEST_ROW)
+            self._value(self._scan)
             row = self._text[start : self._at].replace("\n", " ").replace("\r", " ")
             if block.add(row.encode()):
                 yield block.taken()
+            elif len(row) > _LONG:
+                yield NO_ROWS
             if not self._goes_on("]"):
                 break
         if block.count:
@@ -99,19 +110,22 @@ class DocumentFile:
     def _next(self) -> str:
         """The next character that is no space, which stays to be read; empty at the end."""
         while True:
-            text, at = self._text, self._at
-            while at < len(text) and text[at] in _SPACE:
-                at += 1
-            self._at = at
-            if at < len(text):
-                if at > _PIECE:  # what was read is dropped, now and then
-                    self._text, self._at = text[at:], 0
-                return text[at]
+            text = self._text
+            found = _NO_SPACE(text, self._at)
+            if found is not None:
+                self._at = found.start()
+                if self._at > _PIECE:  # what was read is dropped, now and then
+                    self._text, self._at = text[self._at :], 0
+                return found.group()
+            self._text, self._at = "", 0
             if not self._more():
                 return ""
 
-    def _value(self, scan: Any, most: int | None = None) -> Any:
-        """Read one value; what is cut off by the end of the piece is tried again with more of the text."""
+    def _value(self, scan: Any) -> Any:
+        """Read one value; what is cut off by the end of the piece is tried again with more of the text.
+
+        Not with any amount of it, because a value is read in one go: nobody else has a turn meanwhile.
+        """
         while True:
             try:
                 value, end = scan(self._text, self._at)
@@ -119,7 +133,9 @@ class DocumentFile:
                 raise Unreadable("The document is nested too deeply.") from None
             except ValueError:
                 left = len(self._text) - self._at
-                if (most is not None and left > most + _PIECE) or not self._more():
+                if left > LONGEST_ROW + _PIECE:
+                    raise Unreadable("The body is not valid JSON, or a value in it is longer than 1 MiB.") from None
+                if not self._more():
                     raise self._malformed() from None
                 continue
             # A number at the end of the piece may go on: 1 as 12, as 1.5, or as 1e-5.

@@ -1,12 +1,18 @@
-"""Takes recipient and content out of messages of deleted contacts (C12.6), soon after that and whatever crashes."""
+"""Takes recipient and content out of messages of deleted contacts (C12.6), soon after that and whatever crashes.
+
+It looks twice, minutes apart, and withdraws what is queued: a message may have been accepted while its contact was
+deleted, or have come back from its provider after that.
+"""
 
 import asyncio
+from datetime import datetime
 
 from recado.domain.clock import Clock
 from recado.domain.masking import mask_email, mask_phone, mask_social_id
 from recado.engine.periodic import Periodic
-from recado.storage import contact_erasures
+from recado.storage import contact_erasures, withdrawals
 from recado.storage.contact_erasures import Erasure
+from recado.storage.moves import Effects
 from recado.storage.postgres import Database
 
 SECONDS = 60.0
@@ -18,8 +24,10 @@ _MASKS = {"email": mask_email, "social": mask_social_id}
 class ContactErasure:
     """A service (`start`, `stop`); `hint` begins a round."""
 
-    def __init__(self, db: Database, *, clock: Clock) -> None:
+    def __init__(self, db: Database, *, effects: Effects, clock: Clock) -> None:
+        """`effects`: of messages that are withdrawn."""
         self._db = db
+        self._effects = effects
         self._clock = clock
         self._round = asyncio.Lock()
         self._worker = Periodic("contact erasure", SECONDS, self.work, clock, at_once=True)
@@ -40,9 +48,16 @@ class ContactErasure:
             now = self._clock.now()
             while found := await contact_erasures.due(self._db, now, _AT_ONCE):
                 for each in found:
+                    await self._withdraw(each, now)
                     left: Erasure | None = each
                     while left is not None:
                         left = await contact_erasures.block(self._db, left, now, mask=masked)
+
+    async def _withdraw(self, erasure: Erasure, now: datetime) -> None:
+        async with self._db.transaction() as connection:
+            moved = await withdrawals.of_contact(connection, *erasure.key, now)
+            committed = await self._effects.write(connection, moved)
+        committed()
 
 
 def masked(channel: str, recipient: str) -> str:

@@ -19,6 +19,7 @@ BLOCK: Final = 1_000  # rows
 LARGEST_BLOCK: Final = 4 * 1024 * 1024  # bytes, when rows are long
 LONGEST_ROW: Final = 1024 * 1024  # bytes of a line
 MOST_COLUMNS: Final = 1_000
+MOST_BLANKS: Final = 10_000  # lines in a row without anything, read before others have their turn
 _LONGEST_HEADER: Final = 64 * 1024  # characters
 
 UNREADABLE: Final = "UNREADABLE"
@@ -32,10 +33,13 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Up to a thousand rows."""
+    """Up to a thousand rows; none at all after much of the file that holds no row."""
 
     count: int
     rows: bytes
+
+
+NO_ROWS: Final = Block(0, b"")
 
 
 class ContactFile(Protocol):
@@ -61,6 +65,7 @@ class LineFile:
     def __iter__(self) -> Iterator[Block]:
         block = Lines()
         first = True
+        blanks = 0
         while line := self._file.readline(LONGEST_ROW + 1):
             if first:
                 line, first = line.removeprefix(codecs.BOM_UTF8), False
@@ -68,6 +73,9 @@ class LineFile:
                 self._skip_line()
                 line = b"\n"
             elif not line.strip():
+                blanks += 1
+                if blanks % MOST_BLANKS == 0:
+                    yield NO_ROWS
                 continue
             if block.add(line.strip()):
                 yield block.taken()
@@ -105,6 +113,8 @@ class TableFile:
             raise Unreadable("The header is no row of CSV in UTF-8.") from None
         if not any(columns):
             raise Unreadable("The file has no header row.")
+        if "\0" in "".join(columns):
+            raise Unreadable("The header contains U+0000.")
         if len(columns) > MOST_COLUMNS:
             raise Unreadable(f"The header has more than {MOST_COLUMNS} columns.")
         named = [name for name in columns if name]
@@ -115,7 +125,7 @@ class TableFile:
     def __iter__(self) -> Iterator[Block]:
         width = len(self.columns or ())
         rows: list[Any] = []
-        size = 0
+        size = blanks = 0
         while True:
             try:
                 row = next(self._rows, None)
@@ -127,6 +137,9 @@ class TableFile:
                 if row is None:
                     break
                 if not row:
+                    blanks += 1
+                    if blanks % MOST_BLANKS == 0:
+                        yield NO_ROWS
                     continue
                 rows.append(row if len(row) == width else COLUMNS)
                 size += sum(map(len, row))

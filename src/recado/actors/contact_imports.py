@@ -5,6 +5,7 @@ so that a crash, a repeat or two workers change nothing about the result.
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ log = structlog.get_logger()
 LOOK_EVERY: Final = 1.0  # seconds
 READ_AT_ONCE: Final = 4  # files: each holds a connection while it is read
 BLOCKS_IN_A_ROW: Final = 20  # of one import, before the next one has its turn
-ROWS_IN_A_ROW: Final = 50  # read before others have theirs
+BLOCKS_AT_ONCE: Final = 2  # of one import: while one commits, the server has the other to write
+ROWS_IN_A_ROW: Final = 250  # read before others have theirs
 TRIES_AT_A_RACE: Final = 5
 MOST_ATTEMPTS: Final = 10  # at a block, before the import fails
 
@@ -65,6 +67,10 @@ class _Batch:
     first_row: int
     rows: Sequence[Row]
     names: frozenset[str]
+
+
+_Begun = tuple[frozenset[str], "asyncio.Task[None]"]
+"""A block that is being written: whom it may mean, and what writes it."""
 
 
 class ContactImports:
@@ -117,6 +123,9 @@ class ContactImports:
                 raise Unreadable(fault)
         total = 0
         for block in contacts:
+            if not block.count:
+                await self._clock.sleep(0)
+                continue
             await contact_imports.insert_block(connection, draft.key, total + 1, block.rows)
             total += block.count
             if total > MOST_ROWS:
@@ -154,7 +163,7 @@ class ContactImports:
     async def _go_on(self, key: ImportKey) -> bool:
         """Whether blocks of the import were written; one that cannot be written must not keep the others waiting."""
         try:
-            await self._write(key, BLOCKS_IN_A_ROW)
+            await self._write(key, in_turns=True)
         except Unavailable:
             raise
         except Exception as error:  # noqa: BLE001 - whatever is wrong with it, the others are not
@@ -165,36 +174,36 @@ class ContactImports:
             return False
         return True
 
-    async def _write(self, key: ImportKey, most: int = MOST_ROWS) -> None:
-        """Write blocks of an import, one after the other, while the next one is read and begun.
+    async def _write(self, key: ImportKey, *, in_turns: bool = False) -> None:
+        """Write the blocks of an import in their order, while the next one is read.
 
-        Two blocks are under way at once unless they may mean the same contact: then the later one waits.
+        Some are under way at once, as long as no two of them may mean the same contact: then the later one waits.
+        `in_turns`: only some of the blocks when other imports wait.
         """
         self._under_way.add(key)
-        before: asyncio.Task[None] | None = None
-        names: frozenset[str] = frozenset()
+        begun: deque[_Begun] = deque()
         try:
             found = await contact_imports.get(self._db, *key)
             if found is None:
                 return
             reader = RowReader(found, self._clock.now().date())
-            for first_row in await contact_imports.next_blocks(self._db, key, most):
+            for place, first_row in enumerate(await contact_imports.next_blocks(self._db, key, MOST_ROWS)):
+                if in_turns and place and not place % BLOCKS_IN_A_ROW and await self._others_wait():
+                    break
                 batch = await self._read(reader, key, first_row)
                 if batch is None:
                     continue
-                if before is not None and names & batch.names:
-                    await before
-                    before = None
-                task = asyncio.ensure_future(self._write_block(found, batch))
-                earlier, before, names = before, task, batch.names
-                if earlier is not None:
-                    await earlier
-            if before is not None:
-                await before
+                while begun and (len(begun) == BLOCKS_AT_ONCE or any(names & batch.names for names, _ in begun)):
+                    await begun.popleft()[1]
+                begun.append((batch.names, asyncio.ensure_future(self._write_block(found, batch))))
+            while begun:
+                await begun.popleft()[1]
         finally:
             self._under_way.discard(key)
-            if before is not None and not before.done():
-                await asyncio.wait([before])
+            await asyncio.gather(*(task for _, task in begun), return_exceptions=True)
+
+    async def _others_wait(self) -> bool:
+        return any(key not in self._under_way for key in await contact_imports.unfinished(self._db))
 
     async def _read(self, reader: RowReader, key: ImportKey, first_row: int) -> _Batch | None:
         """The rows of a block; None when it is written already."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 
+from recado.actors.contact_cells import Column, PlainCells
 from recado.actors.contact_files import COLUMNS, lines_of
 from recado.domain.consent import ConsentChange, with_request
 from recado.domain.contact import tags_united
@@ -35,6 +36,8 @@ _PLAIN: Final = frozenset(
     {"phone", "name", "email", "avatarUrl", "cpf", "cnpj", "birthDate", "externalId", "companyId", "papelNaEmpresa"}
 )
 _CONSENT: Final = frozenset({"status", "source", "at", "ip", "userAgent", "revokedAt", "revokedReason"})
+
+_NUL: Final = b"\\u0000"  # in JSON
 
 Error = dict[str, Any]
 
@@ -65,12 +68,15 @@ class RowReader:
         self._import = found
         self._by_external_id = self.options.match_by is MatchBy.EXTERNAL_ID
         self._put = _columns(found.columns or ())
+        self._plain = PlainCells(self._put, self.options)
 
     def rows(self, block: bytes, first_row: int) -> Iterator[Row]:
         """The rows of a block, read one by one as they are asked for."""
         if self._import.format == ImportFormat.CSV:
+            plain = self._plain.values if _NUL not in block else _closely
             for number, cells in enumerate(orjson.loads(block), start=first_row):
-                yield self._of_cells(cells, number)
+                values = plain(cells) if type(cells) is list else None
+                yield self._of_cells(cells, number) if values is None else Row(number, values)
         else:
             for number, line in enumerate(lines_of(block), start=first_row):
                 yield self._of_line(line, number)
@@ -138,8 +144,12 @@ class RowReader:
         return with_request(change, ip=self._import.actor_ip or "", user_agent=self._import.actor_agent)
 
 
-def _columns(columns: Sequence[str]) -> list[tuple[int, str, str]]:
-    """Of each column that is known: its place, the object that its cells belong to (or none), and their name there."""
+def _closely(_: Sequence[str]) -> dict[str, Any] | None:
+    """Takes no row for a plain one."""
+    return None
+
+
+def _columns(columns: Sequence[str]) -> list[Column]:
     found = []
     for place, name in enumerate(columns):
         for prefix in (ATTRIBUTE, CONSENT, INTEGRATION):

@@ -32,7 +32,7 @@ class ContactSystem:
         self.documents = documents
         self.consents = Consents(ids, effects, changed)
         self.creation = ContactCreation(db, subscriptions=subscriptions, consents=self.consents, clock=clock)
-        self.erasure = ContactErasure(db, clock=clock)
+        self.erasure = ContactErasure(db, effects=effects, clock=clock)
         self.changes = Contacts(
             db,
             ids=ids,

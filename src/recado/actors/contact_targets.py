@@ -1,8 +1,8 @@
 """Whose rows they are: the contacts that the rows of a block mean, and the rows that fail (C12.7)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Final
 
 from recado.actors.contact_rows import Row, folded, row_error
 from recado.actors.contact_rules import no_such_company, taken
@@ -33,6 +33,9 @@ class Target:
     groups: Groups | None = None
 
 
+_REFUSABLE: Final = ("company_id", "external_id", "debtor_groups")
+"""What may belong to somebody else, or not exist."""
+
 TargetCheck = Callable[[Target], Problem | None] | Callable[[Target], None]
 """Answers, or raises, why the row of a target fails."""
 
@@ -56,7 +59,7 @@ def turn(rows: Sequence[Row], match_by: MatchBy) -> tuple[list[Target], list[Row
         target = targets.get(name)
         if target is None:
             targets[name] = Target(row.number, row.values)
-        elif name in held_back or ("opt_in" in target.values and "opt_in" in row.values):
+        elif name in held_back or _stand_apart(target.values, row.values):
             held_back.add(name)
             waiting.append(row)
         else:
@@ -64,6 +67,18 @@ def turn(rows: Sequence[Row], match_by: MatchBy) -> tuple[list[Target], list[Row
             target.row = row.number
             target.rows += 1
     return list(targets.values()), waiting
+
+
+def _stand_apart(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
+    """Whether two rows of one contact are written one after the other.
+
+    One changes its consent, or may fail for what the other does not say: a bad row fails alone (C12.7.4).
+    """
+    if "opt_in" in earlier or "opt_in" in later:
+        return True
+    if any(earlier.get(name) != later.get(name) for name in _REFUSABLE):
+        return True
+    return "phone" in earlier and "phone" in later and earlier["phone"] != later["phone"]
 
 
 def sifted(targets: Iterable[Target], check: TargetCheck, progress: Progress) -> list[Target]:
@@ -114,14 +129,16 @@ class Finder:
 
         return sifted(targets, check, self._progress)
 
-    async def found(self, targets: Sequence[Target], *, wary: bool) -> list[Target]:
+    async def found(
+        self, targets: Sequence[Target], *, wary: bool, known: Mapping[str, Contact] | None = None
+    ) -> list[Target]:
         """The targets with the contacts that they name; without those that the mode or another's id forbids.
 
-        `wary`: also look who has the external ids when contacts are matched by phone.
+        `wary`: also look who has the external ids when contacts are matched by phone. `known`: who has their phones,
+        when that was looked up already.
         """
-        phones = [each.values["phone"] for each in targets if "phone" in each.values]
         external_ids = [each.values["external_id"] for each in targets if "external_id" in each.values]
-        by_phone = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        by_phone = await self._by_phones(targets) if known is None else known
         by_external_id: dict[str, Contact] = {}
         if external_ids and (wary or self._options.match_by is MatchBy.EXTERNAL_ID):
             found = await contacts.by_external_ids(self._connection, *self._environment, external_ids)
@@ -146,6 +163,10 @@ class Finder:
             return None
 
         return sifted(targets, check, self._progress)
+
+    async def _by_phones(self, targets: Sequence[Target]) -> Mapping[str, Contact]:
+        phones = [each.values["phone"] for each in targets if "phone" in each.values]
+        return {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
 
     def _refused_by_mode(self, before: Contact | None, phone: str | None) -> Problem | None:
         mode = self._options.mode

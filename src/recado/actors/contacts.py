@@ -75,40 +75,27 @@ class Contacts:
         refusals of C12.5.
         """
         async with self._db.transaction() as connection:
+            known = await _hold_company(connection, key, given)
             before = await self._locked(connection, key, check)
-            stored, groups, changes = await self.apply(connection, before, given, change, by=by, now=now)
+            after = changed_contact(before, given, self._documents)
+            if after.company_id != before.company_id and not known:
+                raise no_such_company()
+            decided, registered = await self._decide(connection, before, change, now)
+            if decided is not None:
+                after = replace(after, **consent_columns(decided.after))
+            groups = await self._groups(connection, before, given)
+            stored = await _save(connection, before, _touched(before, after, given), now)
+            changes = [] if decided is None else [ConsentChanged(stored, decided, by, registered=registered)]
             outcome = await self._consents.record(connection, changes, now)
         outcome.committed()
         return stored, groups
-
-    async def apply(
-        self,
-        connection: Connection,
-        before: Contact,
-        given: Values,
-        change: ConsentChange | None,
-        *,
-        by: audit.Actor,
-        now: datetime,
-    ) -> tuple[Contact, Groups, list[ConsentChanged]]:
-        """Change a contact that this transaction has locked; what follows of its consent is the caller's to record."""
-        after = changed_contact(before, given, self._documents)
-        if after.company_id is not None and after.company_id != before.company_id:
-            await _require_company(connection, after)
-        decided, registered = await self._decide(connection, before, change, now)
-        if decided is not None:
-            after = replace(after, **consent_columns(decided.after))
-        groups = await self._groups(connection, before, given)
-        stored = await _save(connection, before, _touched(before, after, given), now)
-        changes = [] if decided is None else [ConsentChanged(stored, decided, by, registered=registered)]
-        return stored, groups, changes
 
     async def opt_out(
         self, found: Sequence[str], address: Address, change: ConsentChange, *, by: audit.Actor, now: datetime
     ) -> OptedOut:
         """Record a refusal of the contacts with these ids, or of `address` alone when there is none (C12.5.7).
 
-        Raises `Problem` 422 DATA_DO_CONSENTIMENTO_NO_FUTURO.
+        Raises `Problem` 422 DATA_DO_CONSENTIMENTO_NO_FUTURO; 404 when nobody is left whose refusal it could be.
         """
         refusal = decide(None, change, now=now)
         if not isinstance(refusal, Changed):
@@ -125,6 +112,8 @@ class Contacts:
                     after = replace(before, **consent_columns(decided.after))
                     stored = await contacts.save(connection, before, after, now)
                     changes.append(ConsentChanged(stored, decided, by))
+            if not known and not address.names():
+                raise not_found("No such contact.")  # deleted since it was found: nothing would keep the refusal
             already = bool(known) and not changes
             if address.names():
                 registered = not known and await self._is_registered(connection, address)
@@ -213,10 +202,13 @@ class Contacts:
         await self._consents.withdraw(connection, address.recipients(), now, outcome)
 
 
-async def _require_company(connection: Connection, contact: Contact) -> None:
-    wanted = [str(contact.company_id)]
-    if not await companies.existing(connection, contact.organization_id, contact.env, wanted):
-        raise no_such_company()
+async def _hold_company(connection: Connection, key: Key, given: Values) -> bool:
+    """Whether the company that the contact shall have is there; none always is.
+
+    Before the contact is locked: whoever deletes a company locks it, and then its contacts.
+    """
+    company_id = given.get("company_id")
+    return company_id is None or bool(await companies.existing(connection, key[0], key[1], [company_id]))
 
 
 def _touched(before: Contact, after: Contact, given: Values) -> Contact:

@@ -1,12 +1,12 @@
 """Inbound messages: each once, of the contact that wrote it, and what they say of consent, in one transaction (C28)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import orjson
 
-from recado.actors.inbound_contacts import CHANNEL, Gathered, Heard, InboundContacts, Known
+from recado.actors.consents import Gathered
+from recado.actors.inbound_contacts import CHANNEL, Heard, InboundContacts, Known
 from recado.channels.events import Inbound, Preference
 from recado.domain.changes import OnChange
 from recado.domain.clock import Clock
@@ -15,9 +15,10 @@ from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.keywords import Keyword, keyword_of, written
 from recado.domain.message import MessageStatus
 from recado.domain.phones import canonical_phone, recipient_hash
-from recado.storage import receipts
+from recado.storage import opt_out_replies, receipts
 from recado.storage.inbound_contacts import Person
-from recado.storage.moves import Moved
+from recado.storage.moves import AfterCommit, Moved
+from recado.storage.opt_out_replies import Owed
 from recado.storage.organizations import OrganizationDirectory
 from recado.storage.receipts import InboundRow
 from recado.storage.rows import Executor
@@ -37,30 +38,22 @@ class Came:
         return (self.row.organization_id, self.row.env, self.row.sender)
 
 
-@dataclass(frozen=True, slots=True)
-class OptedOut:
-    """A person asked a number for nothing more: the moment for `optOutReply`."""
-
-    organization_id: str
-    env: str
-    number_id: str
-    contact_id: str
-    phone: str = field(repr=False)
-
-
-Answer = Callable[[OptedOut], None]
-
-
 class InboundMessages:
-    """Takes them in. `changed` hears of queued deliveries, `answer` of people who opt out, both after the commit."""
+    """Takes them in. After the commit `changed` hears of queued deliveries, `owing` that answers are owed (C28.3)."""
 
     def __init__(
-        self, *, organizations: OrganizationDirectory, clock: Clock, ids: IdSource, changed: OnChange, answer: Answer
+        self,
+        *,
+        organizations: OrganizationDirectory,
+        clock: Clock,
+        ids: IdSource,
+        changed: OnChange,
+        owing: AfterCommit,
     ) -> None:
         self._organizations = organizations
         self._clock = clock
         self._ids = ids
-        self._answer = answer
+        self._owing = owing
         self._contacts = InboundContacts(ids=ids, changed=changed)
 
     def read(self, organization_id: str, env: str, number_id: str, event: Inbound) -> Came | None:
@@ -99,11 +92,14 @@ class InboundMessages:
         await receipts.store_inbound(connection, rows, now)
         gathered.moved += await self._received(connection, fresh, known)
         await self._contacts.obey(connection, heard, known, now, gathered)
-        for each, said in zip(fresh, heard, strict=True):
-            if said.keyword is not None and said.keyword.opts_out:
-                row, contact = each.row, known[each.person].contact
-                opted_out = OptedOut(row.organization_id, row.env, row.number_id, contact.id, row.sender)
-                gathered.after.append(partial(self._answer, opted_out))
+        owed = [
+            Owed(row.organization_id, row.env, row.contact_id or "", row.number_id, now)
+            for row, said in zip(rows, heard, strict=True)
+            if said.keyword is not None and said.keyword.opts_out and await self._answers(row.organization_id)
+        ]
+        if owed:
+            await opt_out_replies.owe(connection, owed)
+            gathered.after.append(self._owing)
         return gathered
 
     async def refuse(
@@ -128,6 +124,11 @@ class InboundMessages:
         if organization is None:
             return keyword_of(came.written)
         return keyword_of(came.written, organization.opt_out_keywords, organization.opt_in_keywords)
+
+    async def _answers(self, organization_id: str) -> bool:
+        """Whether the organization has words for people who opt out."""
+        organization = await self._organizations.get(organization_id)
+        return organization is not None and organization.opt_out_reply is not None
 
     async def _received(self, connection: Executor, fresh: Sequence[Came], known: dict[Person, Known]) -> list[Moved]:
         """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""

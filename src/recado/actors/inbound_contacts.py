@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from recado.actors import contact_events
-from recado.actors.consents import ConsentChanged, Consents, address_of
+from recado.actors.consents import ConsentChanged, Consents, Gathered, address_of
 from recado.domain.changes import OnChange
 from recado.domain.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, decide
 from recado.domain.contact import MOST_NAME, ContactSource
@@ -21,7 +21,6 @@ from recado.storage import contacts, inbound_contacts, opt_outs
 from recado.storage.audit import SYSTEM
 from recado.storage.contacts import Contact, consent_columns
 from recado.storage.inbound_contacts import Person, person_of
-from recado.storage.moves import AfterCommit, Moved
 from recado.storage.opt_outs import Address
 from recado.storage.rows import Executor
 
@@ -47,19 +46,6 @@ class Known:
 
     contact: Contact
     created: bool = False
-
-
-@dataclass(slots=True)
-class Gathered:
-    """Moves of withdrawn messages, of which the caller writes what follows; and what is to be done after the commit."""
-
-    moved: list[Moved] = field(default_factory=list)
-    after: list[AfterCommit] = field(default_factory=list)
-
-    async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit:
-        """Take what `Consents` would have written."""
-        self.moved += moved
-        return _nothing
 
 
 class InboundContacts:
@@ -223,7 +209,3 @@ def _turns(heard: Sequence[Heard]) -> list[list[Heard]]:
             turns.append([])
         turns[turn].append(each)
     return turns
-
-
-def _nothing() -> None:
-    """The caller does it."""

@@ -1,7 +1,7 @@
 """Answers people who opt out with the organization's own words, once for each contact and day (C28.3).
 
-The answer is a free-form message like any other: it has a price, and waits for its number's turn. It is given after the
-commit of the refusal; one that cannot be sent is left out.
+That an answer is owed is a row of the commit of the refusal: it is given after that, whatever crashes in between. It is
+a free-form message like any other: it has a price, and waits for its number's turn. One that is refused is left out.
 """
 
 import asyncio
@@ -12,15 +12,20 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from recado.actors.acceptance_rules import CHATAPP, MessageDraft
-from recado.actors.inbound import OptedOut
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
 from recado.domain.message import Priority
+from recado.engine.periodic import Periodic
+from recado.storage import opt_out_replies
+from recado.storage.chat_windows import WINDOW
+from recado.storage.opt_out_replies import BEFORE_ALL, Owed
 from recado.storage.organizations import OrganizationDirectory
+from recado.storage.postgres import Database
 
 log = structlog.get_logger()
 
-MOST_AT_ONCE = 1_000
+SECONDS = 10.0
+AT_ONCE = 200
 
 
 class Accepts(Protocol):
@@ -31,56 +36,64 @@ class Accepts(Protocol):
 
 
 class OptOutReplies:
-    """A service (`start`, `stop`)."""
+    """A service (`start`, `stop`); `hint` says that answers are owed."""
 
-    def __init__(self, acceptance: Accepts, *, organizations: OrganizationDirectory, clock: Clock) -> None:
+    def __init__(
+        self, db: Database, acceptance: Accepts, *, organizations: OrganizationDirectory, clock: Clock
+    ) -> None:
+        self._db = db
         self._acceptance = acceptance
         self._organizations = organizations
         self._clock = clock
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._round = asyncio.Lock()
+        self._worker = Periodic("opt-out replies", SECONDS, self.work, clock, at_once=True)
 
     async def start(self) -> None:
-        """Answers as soon as it is asked."""
+        await self._worker.start()
 
     async def stop(self) -> None:
-        """Finishes the answers under way."""
-        while self._tasks:
-            await asyncio.wait(self._tasks)
+        await self._worker.stop()
 
-    def send(self, opted_out: OptedOut) -> None:
-        """Answer beside the caller. Beyond a thousand at once nobody is answered."""
-        if len(self._tasks) >= MOST_AT_ONCE:
-            log.warning("opt_out_reply_left_out", number_id=opted_out.number_id, code="overload")
+    def hint(self) -> None:
+        """Somebody opted out, and it is committed."""
+        self._worker.hint()
+
+    async def work(self) -> None:
+        """Give every answer that is owed; what cannot be given now is owed still."""
+        async with self._round:
+            after = BEFORE_ALL
+            while rows := await opt_out_replies.owed(self._db, after, AT_ONCE):
+                outcomes = await asyncio.gather(*map(self._answer, rows), return_exceptions=True)
+                done = [each for each, outcome in zip(rows, outcomes, strict=True) if self._is_done(each, outcome)]
+                await opt_out_replies.settle(self._db, done)
+                after = rows[-1].key
+
+    def _is_done(self, owed: Owed, outcome: BaseException | None) -> bool:
+        """Whether the answer was given or never will be: beyond its window nothing free-form leaves."""
+        if outcome is None:
+            return True
+        if isinstance(outcome, Problem) and not isinstance(outcome, Unavailable):
+            log.info("opt_out_reply_left_out", number_id=owed.number_id, code=outcome.code)
+            return True
+        given_up = self._clock.now() - owed.asked_at > WINDOW
+        log.warning("opt_out_reply_not_given", number_id=owed.number_id, code=type(outcome).__name__, given_up=given_up)
+        return given_up
+
+    async def _answer(self, owed: Owed) -> None:
+        organization = await self._organizations.get(owed.organization_id)
+        if organization is None or organization.opt_out_reply is None or organization.suspended or owed.phone is None:
             return
-        task = asyncio.get_running_loop().create_task(self._send(opted_out))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _send(self, opted_out: OptedOut) -> None:
-        try:
-            await self._answer(opted_out)
-        except Problem as refused:
-            log.info("opt_out_reply_left_out", number_id=opted_out.number_id, code=refused.code)
-        except Unavailable:
-            log.warning("opt_out_reply_left_out", number_id=opted_out.number_id, code="unavailable")
-        except Exception as error:  # noqa: BLE001 - nobody waits for it; what it says may be private
-            log.error("opt_out_reply_left_out", number_id=opted_out.number_id, code=type(error).__name__)
-
-    async def _answer(self, opted_out: OptedOut) -> None:
-        organization = await self._organizations.get(opted_out.organization_id)
-        if organization is None or organization.opt_out_reply is None or organization.suspended:
-            return
-        day = self._clock.now().astimezone(ZoneInfo(organization.time_zone)).date()
-        # One key for a contact's day: whatever comes twice, at once or from another process, is one message.
-        key = sha256(f"opt-out reply\0{opted_out.contact_id}\0{day.isoformat()}".encode()).digest()
+        day = owed.asked_at.astimezone(ZoneInfo(organization.time_zone)).date()
+        # One key for a contact's day: whatever comes twice, after a crash or from another process, is one message.
+        key = sha256(f"opt-out reply\0{owed.contact_id}\0{day.isoformat()}".encode()).digest()
         await self._acceptance.accept(
             MessageDraft(
-                organization_id=opted_out.organization_id,
-                env=opted_out.env,
+                organization_id=owed.organization_id,
+                env=owed.env,
                 channel=CHATAPP,
-                number_id=opted_out.number_id,
-                to=opted_out.phone,
-                contact_id=opted_out.contact_id,
+                number_id=owed.number_id,
+                to=owed.phone,
+                contact_id=owed.contact_id,
                 type="text",
                 priority=Priority.NORMAL,
                 payload={"text": {"body": organization.opt_out_reply}},

@@ -12,9 +12,9 @@ from datetime import datetime, timedelta
 import orjson
 import structlog
 
+from recado.actors.consents import Gathered
 from recado.actors.consequences import Consequences
 from recado.actors.inbound import Came, InboundMessages
-from recado.actors.inbound_contacts import Gathered
 from recado.channels.events import Inbound, Preference, Status, event_from_json, event_to_json
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem

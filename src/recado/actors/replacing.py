@@ -17,8 +17,13 @@ from recado.storage.audit import entry_of
 from recado.storage.replacements import REPLACEABLE, Replacement
 
 
-def draft_again(again: Again, *, key_hash: bytes | None, fingerprint: bytes | None) -> MessageDraft:
-    """The draft of a message like the old one, to leave at once: without its schedule and without force."""
+def draft_again(
+    again: Again, *, sent_by: tuple[str, str] | None = None, key_hash: bytes | None, fingerprint: bytes | None
+) -> MessageDraft:
+    """The draft of a message like the old one, to leave at once: without its schedule and without force.
+
+    `sent_by`: account and name of the person who sends it now.
+    """
     old = again.old
     return MessageDraft(
         organization_id=old.organization_id,
@@ -37,6 +42,7 @@ def draft_again(again: Again, *, key_hash: bytes | None, fingerprint: bytes | No
         key_hash=key_hash,
         fingerprint=fingerprint,
         again=again,
+        sent_by=sent_by,
     )
 
 

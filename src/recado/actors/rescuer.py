@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from recado.actors.number_view import Records, standing_of
+from recado.actors.overtaken import OvertakenHolds
 from recado.actors.sending import Sending
 from recado.domain.gates import Standing, expires_at
 from recado.domain.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
@@ -28,7 +29,7 @@ log = structlog.get_logger()
 ENVIRONMENTS = ("live", "test")
 LOOK_EVERY = 2.0  # seconds
 SETTLE_EVERY = 60.0  # seconds (C32)
-OVERTAKEN_EVERY = 600.0  # seconds: reads whatever is held without end
+OVERTAKEN_EVERY = 60.0  # seconds
 LAST_CLAIMS = 90.0
 """Seconds after a takeover in which a claim of the process before may still commit: longer than any statement takes."""
 ABANDONED_AFTER = timedelta(seconds=120)
@@ -54,6 +55,7 @@ class Rescuer:
         self._overtaken = Periodic(
             "overtaken holds", OVERTAKEN_EVERY, self.release_overtaken, records.clock, at_once=True
         )
+        self._holds = OvertakenHolds(records.db)
         self._taken_over_at = 0.0
 
     async def start(self) -> None:
@@ -96,10 +98,8 @@ class Rescuer:
         await self._expire()
 
     async def release_overtaken(self) -> None:
-        """Make ready what waits for a change that has come; the poller finds it."""
-        count = 0
-        while released := len(await dispatch.release_overtaken(self._records.db)):
-            count += released
+        """Make ready what waits for a change that has come."""
+        count = await self._holds.look()
         if count:
             log.info("holds_overtaken", count=count)
 

@@ -205,13 +205,21 @@ class Resends:
     async def _refused(
         self, resend: Resend, organization: Organization, olds: Sequence[Old], around: Surroundings
     ) -> dict[str, str]:
-        """Whose recipient must not be sent what is subject to consent by now, and the code that says why (C15.4)."""
-        asking = [old for old in olds if subject_to_consent(around.template_of(old))]
-        asked = [Asked(resend.organization_id, resend.env, phone=old.recipient) for old in asking]
-        known = await recipients.find(self._db.hot, asked)
-        granted_only = organization.require_granted_for_marketing
-        codes = [refusal_to_send(each.status, registered=each.registered, granted_only=granted_only) for each in known]
-        return {old.id: code for old, code in zip(asking, codes, strict=True) if code is not None}
+        """Whose contact is gone, or must not be sent what is subject to consent by now, and the code for it (C15.4)."""
+        asks = {old.id: subject_to_consent(around.template_of(old)) for old in olds}
+        asking = [old for old in olds if asks[old.id] or old.contact_id is not None]
+        where, granted_only = (resend.organization_id, resend.env), organization.require_granted_for_marketing
+        asked = [Asked(*where, contact_id=old.contact_id, phone=old.recipient) for old in asking]
+        refused = {}
+        for old, known in zip(asking, await recipients.find(self._db.hot, asked), strict=True):
+            code = None
+            if old.contact_id is not None and known.contact_id is None:
+                code = "RECIPIENT_MISSING"
+            elif asks[old.id]:
+                code = refusal_to_send(known.status, registered=known.registered, granted_only=granted_only)
+            if code is not None:
+                refused[old.id] = code
+        return refused
 
     def _batch(
         self,
@@ -258,6 +266,7 @@ class Resends:
                 number_ids,
                 campaign_ids,
                 None if number_ids is None else [held[number.id] for number in senders],
+                [old.contact_id for old in chosen] if any(old.contact_id for old in chosen) else None,
             ),
             **left_out.columns(),
             created_by_id=resend.by.id,

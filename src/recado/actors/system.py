@@ -18,7 +18,7 @@ from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.desk import Desk
 from recado.actors.due_poller import DuePoller
-from recado.actors.inbound import Answer, InboundMessages
+from recado.actors.inbound import InboundMessages
 from recado.actors.ledger_check import LedgerCheck
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
@@ -26,6 +26,7 @@ from recado.actors.number_refresh import NumberRefresh
 from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
 from recado.actors.payments import Payments
+from recado.actors.reachability import Reachability
 from recado.actors.receipts import Receipts
 from recado.actors.rescuer import Rescuer
 from recado.actors.retention import Retention
@@ -57,6 +58,7 @@ from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.storage.moves import AfterCommit
 from recado.storage.numbers import NumberKey
 from recado.storage.prices import PriceDirectory
 from recado.storage.segment_evaluation import Evaluation
@@ -94,11 +96,11 @@ class ActorSystem:
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
         changed: OnChange,
-        answer: Answer,
+        owing: AfterCommit,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
     ) -> None:
-        """`changed` hears of changes made here; `answer`, of people who opt out (C28.3).
+        """`changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
 
         `prices` None: nothing is billed (C25.2.4).
         """
@@ -108,9 +110,10 @@ class ActorSystem:
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
         wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
-        self.consequences = Consequences(outbox, *wallets, totals, Campaigns())
+        reachability = Reachability(db, clock=clock)
+        self.consequences = Consequences(outbox, *wallets, totals, Campaigns(), reachability)
         inbound = InboundMessages(
-            organizations=records.organizations, clock=clock, ids=ids, changed=changed, answer=answer
+            organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
         )
         self.receipts = Receipts(db, clock=clock, consequences=self.consequences, inbound=inbound)
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
@@ -157,6 +160,7 @@ class ActorSystem:
         self.root = Supervisor("recado", runtime=runtime)
         self._numbers = Supervisor("numbers", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[NumberKey] = Registry(self._numbers, idle_after=IDLE_AFTER)
+        self.root.add_service("reachability", reachability)
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
         self.root.add_service("ownership", self)

@@ -33,6 +33,7 @@ from recado.domain.template import (
     reported_events,
 )
 from recado.storage import numbers, templates
+from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.postgres import Database
 from recado.storage.templates import Template
@@ -142,7 +143,7 @@ class TemplateReview:
 
     async def _store(self, template: Template, change: Callable[[Template, datetime], Template]) -> None:
         now = self._clock.now()
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, change_of(template)) as connection:
             before = await templates.get_locked(connection, template.organization_id, template.env, template.id)
             if before is None:  # deleted meanwhile
                 return
@@ -155,8 +156,7 @@ class TemplateReview:
 
 def change_of(template: Template) -> TemplateChanged:
     """What to tell those who hold a copy of the template."""
-    sendable = template.status is TemplateStatus.APPROVED and template.deleted_at is None
-    return TemplateChanged(template.organization_id, template.env, template.number_id, template.id, sendable)
+    return TemplateChanged(template.organization_id, template.env, template.number_id, template.id)
 
 
 def without_step(template: Template) -> Template:

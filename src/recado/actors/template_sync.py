@@ -1,6 +1,6 @@
 """Bringing over the templates that a provider holds: new ones are imported, known ones refreshed (C11.1)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from recado.actors.accounts import account_of, required
@@ -9,7 +9,7 @@ from recado.actors.template_review import change_of, without_step
 from recado.channels.provider import ChatAppProvider, ProviderTemplate
 from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.clock import Clock
-from recado.domain.errors import Problem
+from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import TEMPLATE, IdSource
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.storage import templates
@@ -53,18 +53,25 @@ class TemplateSync:
         """
         provider = required(self._provider_for(number.env))
         listed = await provider.list_templates(account_of(number, self._keys))
-        touched = []
+        touched: list[Template] = []
         queued: list[DeliveriesQueued] = []
-        async with self._database.transaction() as connection:
-            for theirs in listed:
-                template = await self._take(connection, number, theirs, queued) if _usable(theirs) else None
-                if template is not None:
-                    touched.append(template)
-        for template in touched:
-            self._changed(change_of(template))
+        try:
+            async with self._database.transaction() as connection:
+                for theirs in listed:
+                    template = await self._take(connection, number, theirs, queued) if _usable(theirs) else None
+                    if template is not None:
+                        touched.append(template)
+        except Unavailable:  # it may be committed all the same
+            self._tell(touched)
+            raise
+        self._tell(touched)
         for deliveries in queued:
             announce(self._changed, deliveries)
         return len(touched)
+
+    def _tell(self, touched: Sequence[Template]) -> None:
+        for template in touched:
+            self._changed(change_of(template))
 
     async def _take(
         self, connection: Connection, number: Number, theirs: ProviderTemplate, queued: list[DeliveriesQueued]

@@ -25,13 +25,12 @@ class NumberChanged:
 
 @dataclass(frozen=True, slots=True)
 class TemplateChanged:
-    """A template was changed or deleted. `sendable`: its waiting messages may leave now (C14.5)."""
+    """A template was changed or deleted: its waiting messages may leave now, or none may any more (C14.5)."""
 
     organization_id: str
     env: str
     number_id: str
     template_id: str
-    sendable: bool
 
 
 @dataclass(frozen=True, slots=True)

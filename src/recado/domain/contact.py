@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
 from hashlib import sha256
+from itertools import islice
 from typing import Final
 
 from recado.domain.ids import base62
@@ -99,8 +100,23 @@ def folded(text: str) -> str:
     """`text` without case and accents."""
     if text.isascii():
         return text.lower()
+    try:
+        latin = text.encode("latin-1")
+    except UnicodeEncodeError:
+        return _folded(text)
+    return _folded(text) if latin.translate(None, _LATIN_LETTERS) else latin.translate(_LATIN_FOLDED).decode("ascii")
+
+
+def _folded(text: str) -> str:
     decomposed = unicodedata.normalize("NFKD", text)
     return "".join(character for character in decomposed if not unicodedata.combining(character)).casefold()
+
+
+# Names of the many who write with Latin letters are folded byte by byte. What becomes more than one letter is not.
+_LATIN: Final = {code: each for code in range(256) if len(each := _folded(chr(code))) == 1 and each.isascii()}
+_LATIN_LETTERS: Final = bytes(_LATIN)
+_LATIN_FOLDED: Final = bytes(ord(_LATIN.get(code, "?")) for code in range(256))
+_GAPS: Final = bytes(code if _WORD.fullmatch(chr(code)) else ord(" ") for code in range(128)).ljust(256)
 
 
 @lru_cache(maxsize=1_000)
@@ -112,11 +128,8 @@ def search_mark(organization_id: str, env: str) -> str:
 def search_words(mark: str, phone: str, texts: Sequence[str | None]) -> list[str]:
     """What finds a contact: the words of name, profile name and e-mail, and its phone's digits in both directions."""
     digits = phone.removeprefix("+")
-    words: dict[str, None] = {}
-    for text in texts:
-        if text:
-            words.update(dict.fromkeys(_words(text)))
-    found = [mark + word for word in list(words)[:_MOST_WORDS]]
+    words = dict.fromkeys(_words_in(" ".join([folded(text) for text in texts if text])))
+    found = [mark + word for word in islice(words, _MOST_WORDS)]
     return [*found, f"{mark}{_BEGINNING}{digits}", f"{mark}{_END}{digits[::-1]}"]
 
 
@@ -141,7 +154,14 @@ def _term(mark: str, term: str) -> str | None:
 
 
 def _words(text: str) -> list[str]:
-    return [word[:_MOST_WORD] for word in _WORD.findall(folded(text))]
+    return _words_in(folded(text))
+
+
+def _words_in(text: str) -> list[str]:
+    """The words of a folded text, in order."""
+    found: list[str]
+    found = text.encode().translate(_GAPS).decode().split() if text.isascii() else _WORD.findall(text)
+    return found if len(text) <= _MOST_WORD else [word[:_MOST_WORD] for word in found]
 
 
 def _prefix(word: str) -> str:

@@ -20,7 +20,7 @@ EARLIEST_BIRTH: Final = date(1900, 1, 1)
 
 _SEPARATORS = str.maketrans("", "", "./-")
 _CPF = re.compile(r"[0-9]{11}").fullmatch
-_CNPJ = re.compile(r"[0-9A-Z]{12}[0-9]{2}").fullmatch
+_CNPJ = re.compile(r"[0-9A-Za-z]{12}[0-9]{2}").fullmatch
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 
 
@@ -45,10 +45,10 @@ def canonical_cnpj(text: str) -> str:
 
     Its check digits are not verified, and its first twelve characters may be letters.
     """
-    number = text.strip().translate(_SEPARATORS).upper()
-    if _CNPJ(number) is None:
+    number = text.strip().translate(_SEPARATORS)
+    if _CNPJ(number) is None:  # before the case is changed, which makes letters of what is none: "ı", "ß"
         raise Problem("CNPJ_INVALID", "The CNPJ must have 12 digits or letters and two digits.")
-    return number
+    return number.upper()
 
 
 def canonical_birth_date(text: str, today: date) -> str:

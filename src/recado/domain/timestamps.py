@@ -10,6 +10,11 @@ _RFC3339 = re.compile(
 
 _USUAL = len("2026-03-10T12:00:00Z")  # this form needs no taking apart
 
+# The database takes the first and the last microsecond that there are for infinite ones, which belong to no time zone.
+# Callers do write them: as "never", and as the zero of their language.
+EARLIEST = datetime.min.replace(microsecond=1, tzinfo=UTC)
+LATEST = datetime.max.replace(microsecond=999_998, tzinfo=UTC)
+
 # Every answer renders several times; put together from these, one takes a third of what isoformat does.
 _SECONDS = [f":{minute:02}:{second:02}" for minute in range(60) for second in range(60)]
 _MILLISECONDS = [f".{millisecond:03}Z" for millisecond in range(1000)]
@@ -31,14 +36,15 @@ def _hour_text(year: int, month: int, day: int, hour: int) -> str:
 def parse_timestamp(text: str) -> datetime:
     """The UTC time of an RFC 3339 date-time; digits finer than a microsecond are cut.
 
-    ValueError when the text has another form, names no offset, or no such moment exists.
+    The first and the last moment of all are taken for a microsecond nearer. ValueError when the text has another form,
+    names no offset, or no such moment exists.
     """
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError("not an RFC 3339 date-time with an offset")
     if len(text) == _USUAL and text[-1] == "Z" and text[17:19] != "60":
         try:
-            return datetime.fromisoformat(text)
+            return max(datetime.fromisoformat(text), EARLIEST)
         except ValueError:
             raise ValueError("no such moment exists") from None
     day, minute, second, fraction, offset = match.groups()
@@ -48,6 +54,6 @@ def parse_timestamp(text: str) -> datetime:
     digits = (fraction or ".0")[1:7]
     try:
         at = datetime.fromisoformat(f"{day}T{minute}:{second}.{digits:0<6}{offset.upper().replace('Z', '+00:00')}")
-        return at.astimezone(UTC) + leap
+        return min(max(at.astimezone(UTC) + leap, EARLIEST), LATEST)
     except (ValueError, OverflowError):
         raise ValueError("no such moment exists") from None

@@ -81,6 +81,12 @@ class Call:
         """The caller's address; through trusted proxies, the one they saw."""
         return self._addresses.resolve(self.peer, self.headers)
 
+    @property
+    def user_agent(self) -> str | None:
+        """The caller's program, as it says; bytes that are no UTF-8, which no text can hold, are replaced."""
+        agent = self.headers.get("User-Agent")
+        return None if agent is None else agent.encode(errors="surrogateescape").decode(errors="replace")
+
     def can(self, scope: str) -> bool:
         """Whether the credential holds `scope`."""
         return scope in self.principal.scopes

@@ -17,7 +17,7 @@ from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import _PAYLOAD_ACCESS_ERROR as _TOO_LATE
-from aiohttp.web_protocol import ERROR, RequestHandler, _ErrInfo
+from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 from aiohttp.web_request import BaseRequest
 
 HEAD_SECONDS = 10.0
@@ -131,7 +131,7 @@ class Connection(RequestHandler):
         """
         if self._lingering_time and not self._close and not self._force_close:
             self.rest = payload
-            with contextlib.suppress(TimeoutError, ConnectionError):
+            with contextlib.suppress(TimeoutError, ConnectionError, RequestPayloadError):
                 async with asyncio.timeout(self._lingering_time):
                     while not payload.is_eof():
                         await payload.readany()

@@ -23,7 +23,7 @@ from recado.http.middleware.client_ip import ClientAddresses, within
 from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
 from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
 from recado.http.middleware.rate_limits import FAILED, PUBLIC, RateLimiter
-from recado.http.operation import Operation, missing_scope
+from recado.http.operation import Operation, missing_scope, session_needed
 from recado.http.parsing import JsonBody, parse_json, require_json, validate_body
 from recado.http.principal import ACCOUNT, NOBODY
 from recado.http.reply import Reply, StreamReply
@@ -141,7 +141,7 @@ class Dispatcher:
         if principal.allowed_ips and not within(call.client_ip, principal.allowed_ips):
             raise Problem("IP_NOT_ALLOWED", "The API key is not allowed from this address.")
         if operation.route.session_only and principal.actor_type != ACCOUNT:
-            raise Problem("SESSION_ONLY", "This operation needs a dashboard session.")
+            raise session_needed()
         if operation.scope is not None and operation.scope not in principal.scopes:
             raise missing_scope(operation.scope)
         if principal.suspended and operation.writes and not operation.route.while_suspended:
@@ -201,7 +201,7 @@ class Dispatcher:
         return await self._once(operation, call, body, key)
 
     async def _once(self, operation: Operation, call: Call, body: JsonBody | None, key: IdempotencyKey) -> Reply:
-        kept = await self._kept_answers.begin(operation.route, call, key)
+        kept = await self._kept_answers.begin(operation.route, call, key, self._now())
         if kept is not None:
             return kept
         return await self._kept_answers.run(lambda: self._finish(operation, call, body), call, key)

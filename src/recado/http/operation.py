@@ -78,6 +78,11 @@ def statuses(route: Route) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
+def session_needed() -> Problem:
+    """Return the 403 for an API key where only a person's session is served."""
+    return Problem("SESSION_ONLY", "This operation needs a dashboard session.")
+
+
 def missing_scope(scope: str) -> Problem:
     """Return the 403 for a credential without `scope`."""
     return Problem("SCOPE_REQUIRED", f"The credential lacks the scope {scope}.", meta={"requiredScope": scope})

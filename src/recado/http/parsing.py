@@ -14,6 +14,10 @@ from pydantic import BaseModel, ValidationError
 from recado.domain.errors import CODES, KINDS, FieldError, Problem
 from recado.http.field_errors import escape, from_body, from_query
 
+_SMALL = 1024 * 1024  # bytes, of which whatever they hold is parsed in no time
+_MOST_CONTAINERS = 500_000
+_MOST_COMMAS = 4_000_000
+
 _USUAL_TYPES = frozenset({"application/json", "application/json; charset=utf-8", "application/json;charset=utf-8"})
 
 
@@ -29,6 +33,8 @@ class JsonBody:
 
 def parse_json(raw: bytes) -> JsonBody:
     """Return the body in `raw`; MALFORMED_JSON (400) when it is no JSON text that this service can hold."""
+    if len(raw) > _SMALL:
+        _refuse_swarm(raw)
     try:
         document = orjson.loads(raw)
         return JsonBody(document, orjson.dumps(document, option=orjson.OPT_SORT_KEYS))
@@ -36,6 +42,15 @@ def parse_json(raw: bytes) -> JsonBody:
         raise _malformed(f"The body is not valid JSON (line {error.lineno}, column {error.colno}).") from None
     except TypeError:  # what the parser reads, the writer can refuse for one reason: depth
         raise _malformed("The body is nested too deeply.") from None
+
+
+def _refuse_swarm(raw: bytes) -> None:
+    """Refuse a large body of tiny values: they take thirty times its size, and seconds in which nobody is answered.
+
+    No operation takes a tenth as many; what stands in texts is counted too.
+    """
+    if raw.count(b"[") + raw.count(b"{") > _MOST_CONTAINERS or raw.count(b",") > _MOST_COMMAS:
+        raise _malformed("The body holds too many values.")
 
 
 def _malformed(detail: str) -> Problem:

@@ -31,6 +31,11 @@ class Principal:
     expires_at: datetime | None = None
     name: str | None = None
 
+    @property
+    def person(self) -> tuple[str, str] | None:
+        """Account and name of whoever calls in a session."""
+        return (self.actor_id, self.name or "") if self.actor_type == ACCOUNT else None
+
     def can(self, scope: str) -> bool:
         """Whether the credential holds `scope`."""
         return scope in self.scopes

@@ -52,7 +52,6 @@ class Route:
     description: str = ""
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
-    body_optional: bool = False
     raw_body: bool = False  # the handler reads `call.raw_body` itself: any Content-Type
     # The body goes to a file, `call.spool`, and is of one of these media types; a model describes what it holds.
     spooled: Mapping[str, type[BaseModel] | None] = field(default_factory=dict)
@@ -73,3 +72,8 @@ class Route:
     path_ids: Mapping[str, str] = field(default_factory=dict)  # parameter → id prefix; another form answers 404
     # Finds the path's resource before the body is looked at (C2.6) and leaves it in `call.resource`.
     load: Callable[[Call], Awaitable[Any]] | None = None
+
+    @property
+    def body_optional(self) -> bool:
+        """Whether an empty body stands for `{}`: every field is optional (C2.3.7)."""
+        return self.body is not None and not any(field.is_required() for field in self.body.model_fields.values())

@@ -13,11 +13,11 @@ from recado.storage.postgres import Database
 
 
 @asynccontextmanager
-async def tampering_recorded(database: Database, ids: IdSource, call: Call, target_id: str) -> AsyncIterator[None]:
+async def tampering_recorded(database: Database, ids: IdSource, call: Call) -> AsyncIterator[None]:
     """Turn `Tampered` into INTERNAL_ERROR with an entry `record.tampered`; to be put around a transaction."""
     try:
         yield
-    except Tampered:
+    except Tampered as error:
         await audit.write(
             database,
             ids,
@@ -25,6 +25,6 @@ async def tampering_recorded(database: Database, ids: IdSource, call: Call, targ
             "record.tampered",
             organization_id=call.principal.organization_id,
             env=call.principal.env,
-            target_id=target_id,
+            target_id=error.record_id,
         )
         raise Problem("INTERNAL_ERROR", "A stored value is not what was stored.") from None

@@ -15,7 +15,7 @@ from recado.domain.phones import recipient_hash
 from recado.domain.segment import Node, document
 from recado.domain.segment_reading import read_tree
 from recado.storage.batch_rows import Recipients
-from recado.storage.rows import Executor, reader
+from recado.storage.rows import Executor, columns, reader
 from recado.storage.sql import load
 
 SQL = load("audiences")
@@ -122,11 +122,11 @@ async def keep(connection: Executor, key: BatchKey, unread: Unread, reached: Rea
 
 
 async def refusals(
-    executor: Executor, organization_id: str, env: str, contact_ids: Sequence[str], template_id: str | None
-) -> dict[str, str]:
-    """Which of these contacts must not be sent to by now, and the code that says why."""
-    rows = await executor.fetch(SQL.refusals, organization_id, env, list(contact_ids), template_id)
-    return {row["id"]: row["reason"] for row in rows if row["reason"] is not None}
+    executor: Executor, organization_id: str, env: str, asked: Sequence[tuple[str, str | None]]
+) -> dict[int, str]:
+    """Whom of (contact, template) must not be sent to by now: by place, the code that says why."""
+    rows = await executor.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2))
+    return {row["place"] - 1: row["reason"] for row in rows if row["reason"] is not None}
 
 
 def _block(organization_id: str, people: Sequence[tuple[str, str]], unread: Unread) -> Recipients:

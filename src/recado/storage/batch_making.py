@@ -108,6 +108,7 @@ class PendingBlock:
     held_base_ms: int
     number: int
     recipients: Recipients
+    created_by_id: str | None = None
 
     @property
     def key(self) -> BatchKey:
@@ -167,7 +168,6 @@ def _columns(batches: Sequence[NewBatch]) -> list[Any]:
 
 async def add(executor: Executor, pending: PendingBlock, block: Block, now: datetime) -> None:
     """Make the messages of one more block."""
-    none = pack([None])
     await executor.fetch(
         MAKE,
         pending.organization_id,
@@ -194,7 +194,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
         "0",
         "0",
         pack_moments([now]),
-        none,
+        pack([pending.created_by_id]),
         None,
         None,
         *_rows([pending.id], [block]),

@@ -63,7 +63,7 @@ async def through(executor: Executor, quiet_since: datetime, limit: int) -> list
 
 
 async def complete(connection: Executor, key: CampaignKey, quiet_since: datetime, now: datetime) -> Campaign | None:
-    """Complete a campaign, in a transaction; None when a message came meanwhile, or it is completed already."""
+    """Complete a campaign, in a transaction; None when a message or a batch came, or it is completed already."""
     found = await connection.fetchrow(SQL.lock, *key)
     if found is None or found["queued"] or found["last_at"] > quiet_since:
         return None

@@ -1,15 +1,17 @@
 """The transaction of a change that others hold a copy of."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import TypeVar
 
-from recado.domain.changes import Change, OnChange
 from recado.domain.errors import Unavailable
 from recado.storage.postgres import Connection, Database
 
+T = TypeVar("T")
+
 
 @asynccontextmanager
-async def changing(database: Database, changed: OnChange, change: Change) -> AsyncIterator[Connection]:
+async def changing(database: Database, changed: Callable[[T], None], change: T) -> AsyncIterator[Connection]:
     """One transaction. When its answer is lost the change may be committed all the same, and is told.
 
     Raises `Unavailable` as `Database.transaction` does. After a commit its caller tells the change, if there is one.

@@ -191,9 +191,9 @@ async def delete(connection: Executor, company: Company, now: datetime) -> None:
 # Contacts -----------------------------------------------------------------------------------------------------------
 
 
-async def contact_exists(connection: Executor, organization_id: str, env: str, contact_id: str) -> bool:
-    """Whether there is such a contact; it is not deleted until this transaction ends."""
-    return await connection.fetchval(SQL.contact_exists, organization_id, env, contact_id) is not None
+async def contact_exists(executor: Executor, organization_id: str, env: str, contact_id: str) -> bool:
+    """Whether there is such a contact. It may be gone a moment later: then the company has no main contact (C20)."""
+    return await executor.fetchval(SQL.contact_exists, organization_id, env, contact_id) is not None
 
 
 async def adopt(connection: Executor, company: Company, now: datetime) -> None:

@@ -11,7 +11,10 @@ from recado.storage.sql import load
 SQL = load("contact_erasures")
 
 BLOCK = 1_000  # messages in a commit
-AGAIN = timedelta(minutes=5)  # while one of them is being sent
+AGAIN = timedelta(minutes=5)
+"""Until the next look: longer than a request or a block takes that found the contact before it was deleted."""
+
+_SEEN = " "  # before every id: where a look begins that is not the first
 
 Key = tuple[str, str, str]
 """Organization, environment, contact."""
@@ -19,10 +22,11 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """One contact's, as far as it is done."""
+    """One contact's, as far as it is done. `seen`: an earlier look went through all of its messages."""
 
     key: Key
     after_id: str
+    seen: bool = False
 
 
 async def begin(connection: Executor, key: Key, now: datetime) -> None:
@@ -32,7 +36,10 @@ async def begin(connection: Executor, key: Key, now: datetime) -> None:
 
 async def due(executor: Executor, now: datetime, limit: int) -> list[Erasure]:
     rows = await executor.fetch(SQL.due, now, limit)
-    return [Erasure((row["organization_id"], row["env"], row["contact_id"]), row["after_id"]) for row in rows]
+    return [
+        Erasure((row["organization_id"], row["env"], row["contact_id"]), row["after_id"], row["after_id"] == _SEEN)
+        for row in rows
+    ]
 
 
 async def block(
@@ -58,12 +65,12 @@ async def block(
         )
         after_id = rows[-1]["id"]
         await connection.execute(SQL.advance, *erasure.key, after_id)
-    return Erasure(erasure.key, after_id)
+    return Erasure(erasure.key, after_id, erasure.seen)
 
 
 async def _finish(connection: Connection, erasure: Erasure, now: datetime) -> None:
-    """Done, unless a message was on its way: then from the beginning, later."""
-    if await connection.fetchval(SQL.left, *erasure.key):
-        await connection.execute(SQL.again, *erasure.key, now + AGAIN)
+    """Done after a second look, unless a message was on its way: then from the beginning, later."""
+    if not erasure.seen or await connection.fetchval(SQL.left, *erasure.key):
+        await connection.execute(SQL.again, *erasure.key, now + AGAIN, _SEEN)
     else:
         await connection.execute(SQL.end, *erasure.key)

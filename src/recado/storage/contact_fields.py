@@ -1,6 +1,6 @@
 """The keys of attributes that contacts have, counted hourly where something changed (C12.8)."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recado.domain.contact_fields import MOST_KEYS, AttributeKey
 from recado.storage.postgres import Database
@@ -8,6 +8,9 @@ from recado.storage.rows import Executor, reader
 from recado.storage.sql import load
 
 SQL = load("contact_fields")
+
+UNSEEN = timedelta(minutes=5)
+"""A change has the moment at which it began: longer ago than this, none is still to be committed."""
 
 read = reader(AttributeKey)
 
@@ -24,4 +27,4 @@ async def refresh(db: Database, now: datetime) -> None:
         async with db.transaction() as connection:
             await connection.execute(SQL.forget, *environment)
             await connection.execute(SQL.count, *environment)
-            await connection.execute(SQL.counted, *environment, now)
+            await connection.execute(SQL.counted, *environment, now - UNSEEN)

@@ -45,7 +45,10 @@ class ContactFilter:
 
 @dataclass(frozen=True, slots=True)
 class ContactPage:
-    """`estimated`: there are more than 10,000 matches, and `total` says no more (C5.1). `more`: others follow."""
+    """`estimated`: there are more than 10,000 matches (C5.1); only of a static list does `total` say how many.
+
+    `more`: others follow.
+    """
 
     items: list[Contact]
     total: int
@@ -88,8 +91,12 @@ async def list_page(
 
 def page_query(wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None) -> Query:
     """The query of one page, found along the order of the list."""
-    along = SQL.along if _searches(wanted) else SQL.walk
-    found = along if wanted.list_id is None else SQL.members
+    if _whole_list(wanted):
+        found = SQL.whole_list
+    elif wanted.list_id is not None:
+        found = SQL.members
+    else:
+        found = SQL.along if _searches(wanted) else SQL.walk
     return _composed(SQL.page.replace("{found}", found), wanted, limit, skip, after)
 
 
@@ -104,16 +111,24 @@ def _composed(text: str, wanted: ContactFilter, limit: int, skip: int, after: Po
     start = ""
     if after is not None:
         values |= {"after_at": after[0], "after_id": after[1]}
-        start = SQL.after_changed if by_change else SQL.after_newest
-        if wanted.list_id is not None and not by_change:
-            start += f"\n{SQL.after_member}"
+        start = _start(wanted)
     text = text.replace("{search}", _search(wanted)).replace("{conditions}", _conditions(wanted))
     text = text.replace("{start}", start).replace("{order}", SQL.changed if by_change else SQL.newest)
     return compose(text, values)
 
 
+def _start(wanted: ContactFilter) -> str:
+    if wanted.updated_since is not None:
+        return SQL.after_changed
+    if _whole_list(wanted):
+        return SQL.after_member
+    return SQL.after_newest if wanted.list_id is None else f"{SQL.after_newest}\n{SQL.after_member}"
+
+
 def count_query(wanted: ContactFilter) -> Query:
-    """The query that counts the whole list up to 10,001."""
+    """The query that counts the whole list up to 10,001; a static list has counted its members already."""
+    if _whole_list(wanted):
+        return compose(SQL.size, _values(wanted))
     source = SQL.count_members if wanted.list_id is not None else SQL.count
     text = source.replace("{search}", _search(wanted)).replace("{conditions}", _conditions(wanted))
     return compose(text, _values(wanted))
@@ -121,12 +136,18 @@ def count_query(wanted: ContactFilter) -> Query:
 
 async def _count(executor: Executor, wanted: ContactFilter, values: dict[str, Any]) -> int:
     text, arguments = count_query(wanted)
-    return int(await executor.fetchval(text, *arguments))
+    return int(await executor.fetchval(text, *arguments) or 0)  # none: there is no such list
 
 
 def _searches(wanted: ContactFilter) -> bool:
     """Whether the list is found through an index that knows no order."""
     return wanted.list_id is None and (wanted.q is not None or wanted.tag is not None)
+
+
+def _whole_list(wanted: ContactFilter) -> bool:
+    """Whether the list's members are all that is asked for, newest first."""
+    others = (wanted.updated_since, wanted.document, _search(wanted), _conditions(wanted))
+    return wanted.list_id is not None and not any(others)
 
 
 def _search(wanted: ContactFilter) -> str:

@@ -155,11 +155,11 @@ async def insert(executor: Executor, batch: Sequence[Contact], *, unless_opted_o
         pack([contact.cpf_cipher for contact in batch]),
         pack([contact.cnpj_cipher for contact in batch]),
         pack([contact.birth_date_cipher for contact in batch]),
-        pack([_hex(contact.cpf_index) for contact in batch]),
-        pack([_hex(contact.cnpj_index) for contact in batch]),
+        pack([hex_text(contact.cpf_index) for contact in batch]),
+        pack([hex_text(contact.cnpj_index) for contact in batch]),
         pack([orjson.dumps(contact.attributes).decode() for contact in batch]),
-        [_array_text(contact.tags) for contact in batch],
-        [_array_text(keys) for keys in tag_keys],
+        [array_text(contact.tags) for contact in batch],
+        [array_text(keys) for keys in tag_keys],
         pack([contact.source for contact in batch]),
         array([contact.external_id for contact in batch]),
         array([orjson.dumps(contact.external_ids).decode() if contact.external_ids else None for contact in batch]),
@@ -252,11 +252,12 @@ def _email_hash(contact: Contact) -> str | None:
     return None if contact.email is None else email_hash(contact.organization_id, contact.email).hex()
 
 
-def _hex(value: bytes | None) -> str | None:
+def hex_text(value: bytes | None) -> str | None:
+    """Bytes as `decode(…, 'hex')` takes them."""
     return None if value is None else value.hex()
 
 
-def _array_text(texts: Sequence[str]) -> str:
+def array_text(texts: Sequence[str]) -> str:
     """An array of texts as the server writes one: arrays of arrays would have to be of one length."""
     quoted = (text.replace("\\", "\\\\").replace('"', '\\"') for text in texts)
     return "{" + ",".join(f'"{text}"' for text in quoted) + "}"

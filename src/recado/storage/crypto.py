@@ -18,6 +18,10 @@ _FORM = re.compile(r"v1\.(?P<kid>[A-Za-z0-9_-]{1,32})\.(?P<sealed>[A-Za-z0-9_-]+
 class Tampered(Exception):
     """A stored value is not what was encrypted for this place, or its key is gone; it must never be returned."""
 
+    def __init__(self, record_id: str, message: str) -> None:
+        super().__init__(message)
+        self.record_id = record_id
+
 
 class KeyRing:
     """The installation's encryption keys by id: the first encrypts, all decrypt."""
@@ -61,15 +65,16 @@ class KeyRing:
         match = _FORM.fullmatch(stored)
         sealed = _decode(match["sealed"]) if match else None
         if match is None or sealed is None or len(sealed) < _NONCE_BYTES + _TAG_BYTES:
-            raise Tampered(f"{field} of {record_id} is not an encrypted value")
+            raise Tampered(record_id, f"{field} of {record_id} is not an encrypted value")
         cipher = self._keys.get(match["kid"])
         if cipher is None:
-            raise Tampered(f"{field} of {record_id} was encrypted with the key {match['kid']}, which is not configured")
+            missing = f"{field} of {record_id} was encrypted with the key {match['kid']}, which is not configured"
+            raise Tampered(record_id, missing)
         nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         try:
             return cipher.decrypt(nonce, ciphertext, _place(organization_id, record_id, field)).decode("utf-8")
         except InvalidTag:
-            raise Tampered(f"{field} of {record_id} fails authentication") from None
+            raise Tampered(record_id, f"{field} of {record_id} fails authentication") from None
 
 
 def _place(organization_id: str, record_id: str, field: str) -> bytes:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.domain.gates import TEMPLATE_WAITS
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
@@ -19,8 +18,6 @@ from recado.storage.sql import load
 SQL = load("dispatch")
 
 _CLAIMABLE = list(MESSAGE_MACHINE.sources(MessageEvent.CLAIM))
-
-_TEMPLATE_WAITS = [status.value for status in TEMPLATE_WAITS]
 
 BLOCK = 1_000
 
@@ -108,11 +105,6 @@ async def release(
 ) -> int:
     """Make one block of the rows that wait for this reason ready again; answers how many."""
     return len(await executor.fetch(SQL.release, organization_id, number_id, reason, template_id, BLOCK, owner))
-
-
-async def release_overtaken(executor: Executor) -> list[NumberKey]:
-    """Make one block of the rows ready that wait for what is over, though nobody released them; the number of each."""
-    return [_number(row) for row in await executor.fetch(SQL.release_overtaken, _TEMPLATE_WAITS, BLOCK)]
 
 
 async def release_due(executor: Executor, now: datetime) -> list[NumberKey]:

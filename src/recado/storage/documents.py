@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF, SHOWN_AS, searched_document
 from recado.domain.masking import mask_birth_date, mask_cnpj, mask_cpf
-from recado.storage.crypto import KeyRing
+from recado.storage.crypto import KeyRing, Tampered
 
 CIPHER_COLUMNS = {CPF: "cpf_cipher", CNPJ: "cnpj_cipher", BIRTH_DATE: "birth_date_cipher"}
 INDEX_COLUMNS = {CPF: "cpf_index", CNPJ: "cnpj_index"}
@@ -50,6 +50,13 @@ class Documents:
     def open(self, name: str, cipher: str, *, organization_id: str, contact_id: str) -> str:
         """Return what was sealed; raises `storage.crypto.Tampered` when it is not what was sealed for this place."""
         return self._keys.decrypt(cipher, organization_id=organization_id, record_id=contact_id, field=name)
+
+    def holds(self, name: str, cipher: str, value: str, *, organization_id: str, contact_id: str) -> bool:
+        """Whether `value` was sealed for this place; what fails authentication holds nothing."""
+        try:
+            return self.open(name, cipher, organization_id=organization_id, contact_id=contact_id) == value
+        except Tampered:
+            return False
 
     def masked(self, ciphers: Mapping[str, str | None], *, organization_id: str, contact_id: str) -> dict[str, str]:
         """Return `documentos` of a contact: the masked values under the names callers see (C30.3).

@@ -187,6 +187,7 @@ async def replay_period(
     `events` None: all of them. Events older than the subscription are none of its business.
     """
     start = max(start, subscription.created_at)
+    end = min(end, now + _TOGETHER)  # nothing is younger; of the last moment of all there is no minute after
     if start >= end:
         return 0
     missed = await connection.fetch(

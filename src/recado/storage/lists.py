@@ -1,6 +1,6 @@
 """Static lists (C7): their records, and changes of their members, each one transaction with exact counts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -153,15 +153,14 @@ async def change_members(
     Problem 422 `NO_MEMBER_MATCHED` when a replacement would leave nobody: the transaction must then be undone.
     """
     statement = "\n".join((SQL.resolved, getattr(SQL, change.value), SQL.outcome))
-    # In the order of the indexes, which are then read along and not across.
-    ids, phones, external_ids = (dict(sorted(zip(kind.keys, kind.given, strict=True))) for kind in named.kinds)
+    await connection.execute(SQL.in_bulk)
     row = await connection.fetchrow(
         statement,
         static_list.organization_id,
         static_list.env,
-        pack(ids),
-        pack(phones),
-        list(external_ids),
+        pack(named.contact_ids.keys),
+        pack(named.phones.keys),
+        named.external_ids.keys,
         static_list.id,
         now,
         SAMPLE,
@@ -173,9 +172,9 @@ async def change_members(
         row["added"],
         row["removed"],
         row["total"],
-        _missing(named.contact_ids, ids, row["no_ids"], row["ids"]),
-        _missing(named.phones, phones, row["no_phones"], row["phones"]),
-        _missing(named.external_ids, external_ids, row["no_external_ids"], row["external_ids"]),
+        _missing(named.contact_ids, row["ids"], row["missing_ids"]),
+        _missing(named.phones, row["phones"], row["missing_phones"]),
+        _missing(named.external_ids, row["external_ids"], row["missing_external_ids"]),
     )
 
 
@@ -184,10 +183,9 @@ def nobody_matched() -> Problem:
     return Problem("NO_MEMBER_MATCHED", "No contact matched; to empty a list, remove its members.")
 
 
-def _missing(named: Named, asked: Mapping[str, str], unmatched: int, places: Sequence[int]) -> NotFound:
-    given = list(asked.values()) if places else []
-    sample = [*named.malformed[:SAMPLE], *(given[place - 1] for place in places)][:SAMPLE]
-    return NotFound(unmatched + len(named.malformed), sample)
+def _missing(named: Named, found: int, places: Sequence[int]) -> NotFound:
+    sample = [*named.malformed[:SAMPLE], *(named.given[place - 1] for place in places)][:SAMPLE]
+    return NotFound(len(named.keys) - found + len(named.malformed), sample)
 
 
 async def join(

@@ -193,7 +193,7 @@ async def save(executor: Executor, before: Number, after: Number, now: datetime)
 async def delete(connection: Executor, number: Number, now: datetime) -> Number:
     """Take the number out of sight; its row stays for history, its provider id is free again.
 
-    Raises `Problem` RESOURCE_IN_USE while messages wait to leave through it.
+    Raises `Problem` RESOURCE_IN_USE while messages wait to leave through it, also those that a batch has still to make.
     """
     if await connection.fetchval(SQL.in_use, number.organization_id, number.env, number.id):
         raise Problem("RESOURCE_IN_USE", "Messages of this number are still queued or being sent.")

@@ -32,6 +32,7 @@ class Old:
     template_vars: str | None
     metadata: str | None
     campaign_id: str | None
+    contact_id: str | None
     last_error: str | None
     original_error: str | None
     replaced_by: str | None

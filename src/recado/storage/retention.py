@@ -21,6 +21,18 @@ BLOCK = 2_000
 DETACH_LIMIT = 600.0  # seconds that the end of older transactions is waited for; the next round goes on
 
 
+async def reaches_back(database: Pool, now: datetime) -> bool:
+    """Whether there is a month of messages that has lost its content by `now`, or is about to."""
+    before = lowest_id(MESSAGE, months_before(now, CONTENT_MONTHS))
+    return any(bounds_of(month["name"])[0] < before for month in await _months(database))
+
+
+async def witnessed(database: Pool, start: datetime, end: datetime) -> bool:
+    """Whether a number sent anything, or the audit noted anything, in [start, end)."""
+    found: bool = await database.fetchval(SQL.witnessed, start, end, lowest_id(AUDIT, start), lowest_id(AUDIT, end))
+    return found
+
+
 async def clear_contents(database: Pool, now: datetime, *, block: int = BLOCK) -> None:
     """Take `payload` and `templateVars` from messages of more than 12 months, except those still to be sent."""
     before = lowest_id(MESSAGE, months_before(now, CONTENT_MONTHS))

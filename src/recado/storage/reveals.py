@@ -1,11 +1,9 @@
-"""How often an account has documents revealed to it, and the stored documents of a contact (C12.4)."""
+"""How often an account has documents of contacts revealed to it (C12.4)."""
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from recado.domain.errors import Problem
 from recado.domain.ids import AUDIT, created_at, lowest_id
-from recado.storage.documents import CIPHER_COLUMNS
 from recado.storage.rows import Executor
 from recado.storage.sql import load
 
@@ -13,14 +11,6 @@ SQL = load("reveals")
 
 MOST = 60  # in any hour
 PERIOD = timedelta(hours=1)
-
-
-async def ciphers(
-    executor: Executor, organization_id: str, env: str, contact_id: str
-) -> Mapping[str, str | None] | None:
-    """A contact's documents as they are stored, by field; None when there is no such contact."""
-    row = await executor.fetchrow(SQL.ciphers, organization_id, env, contact_id)
-    return None if row is None else {name: row[column] for name, column in CIPHER_COLUMNS.items()}
 
 
 async def count(connection: Executor, organization_id: str, account_id: str, entry_id: str, now: datetime) -> None:

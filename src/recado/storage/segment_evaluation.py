@@ -23,6 +23,7 @@ from recado.storage.postgres import Connection, Database
 from recado.storage.segment_query import SQL, query
 
 SAMPLE: Final = 20  # contacts that a preview names
+NEWEST: Final = 20_000  # contacts among which a preview looks for them first
 EVALUATION_LIMIT: Final = 10.0  # seconds, those spent waiting for the others included
 AT_ONCE: Final = 2  # the rest of the server is for messages
 AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
@@ -49,16 +50,20 @@ class Evaluation:
     async def count(self, organization_id: str, env: str, tree: Node, now: datetime) -> int:
         """How many match."""
         async with self._connection() as connection:
+            await connection.execute(SQL.look_at_everybody)
             return await _count(connection, organization_id, env, tree, now)
 
     async def preview(self, organization_id: str, env: str, tree: Node, now: datetime) -> Matches:
         """How many match, and the newest twenty of them."""
         async with self._connection() as connection:
-            sql, arguments = query(SQL.newest, organization_id, env, tree, now, limit=SAMPLE)
+            sql, arguments = query(SQL.newest, organization_id, env, tree, now, limit=SAMPLE, newest=NEWEST)
             sample = [row["id"] for row in await connection.fetch(sql, *arguments)]
-            if len(sample) < SAMPLE:
-                return Matches(len(sample), sample)
-            return Matches(await _count(connection, organization_id, env, tree, now), sample)
+            await connection.execute(SQL.look_at_everybody)
+            if len(sample) == SAMPLE:
+                return Matches(await _count(connection, organization_id, env, tree, now), sample)
+            sql, arguments = query(SQL.everybody, organization_id, env, tree, now, limit=SAMPLE)
+            rows: Any = await connection.fetch(sql, *arguments)
+        return Matches(rows[0]["count"] if rows else 0, [row["id"] for row in rows])
 
     async def contacts(
         self, organization_id: str, env: str, tree: Node, now: datetime, *, before_id: str | None, limit: int
@@ -74,6 +79,8 @@ class Evaluation:
         """How many contacts of an audience live where, as prices see it."""
         sql, arguments = _over(audience, audiences.SQL.of_list, audiences.SQL.of_segment, organization_id, env, now)
         async with self._connection() as connection:
+            if audience.tree is not None:
+                await connection.execute(SQL.look_at_everybody)
             rows: Any = await connection.fetch(sql, *arguments)
         contacts, brazilian = rows[0]["contacts"], rows[0]["brazilian"]
         return {BR: brazilian, INTL: contacts - brazilian}

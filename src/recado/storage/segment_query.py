@@ -17,6 +17,7 @@ SQL = load("segments")
 
 _COMPARISONS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 _BY_PHONE: Final = ("chatapp", "sms", "rcs")
+_BETWEEN_ELEMENTS: Final = frozenset("[], ")  # what a list's JSON holds beside its elements and their quotes
 
 
 class Condition:
@@ -35,9 +36,9 @@ class Condition:
             case Leaf():
                 return self._leaf(node)
             case And(children):
-                return "(" + "\nand ".join(map(self._node, children)) + ")"
+                return "(" + "\nand ".join(map(self._node, sorted(children, key=_cost))) + ")"
             case Or(children):
-                return "(" + "\nor ".join(map(self._node, children)) + ")"
+                return "(" + "\nor ".join(map(self._node, sorted(children, key=_cost))) + ")"
             case Not(child):
                 return f"not ({self._node(child)})"
 
@@ -67,15 +68,20 @@ class Condition:
             case Operator.EXISTS:
                 return self._fragment(SQL.attribute_exists, key=leaf.key)
             case Operator.CONTAINS:
-                quoted = orjson.dumps(leaf.value).decode()[1:-1]  # as it stands in JSON
-                return self._fragment(SQL.attribute_contains, key=leaf.key, value=leaf.value, quoted=quoted)
+                return self._contains(leaf)
             case Operator.IS | Operator.IN:
                 return self._equal_to_one(leaf)
         comparison = _COMPARISONS[leaf.operator]
         if isinstance(leaf.value, str):
             text = SQL.attribute_date.replace("{comparison}", comparison)
             return self._fragment(text, key=leaf.key, value=leaf.value)
-        return self._fragment(SQL.attribute_number.replace("{comparison}", comparison), key=leaf.key, value=leaf.value)
+        key, number = orjson.dumps(leaf.key).decode(), orjson.dumps(leaf.value).decode()
+        return self._fragment(SQL.attribute_number, path=f"strict $.{key} ? (@ {comparison} {number})")
+
+    def _contains(self, leaf: Leaf) -> str:
+        quoted = orjson.dumps(leaf.value).decode()[1:-1]  # as it stands in JSON
+        plain = quoted == leaf.value and not _BETWEEN_ELEMENTS.issuperset(quoted)
+        return self._fragment(SQL.attribute_contains, key=leaf.key, value=leaf.value, quoted=quoted, plain=plain)
 
     def _equal_to_one(self, leaf: Leaf) -> str:
         wanted = _values(leaf)
@@ -120,6 +126,17 @@ def query(text: str, organization_id: str, env: str, node: Node, now: datetime, 
     condition = Condition(node, now)
     values = {"organization_id": organization_id, "env": env, **more}
     return compose(text.replace("{condition}", condition.text), values, condition.arguments)
+
+
+def _cost(node: Node) -> int:
+    """What it takes to look whether a contact matches, roughly: attributes are taken out of a document each time."""
+    match node:
+        case Leaf():
+            return {Field.ATTRIBUTE: 4, Field.TAG: 2}.get(node.field, 1)
+        case And(children) | Or(children):
+            return sum(map(_cost, children))
+        case Not(child):
+            return _cost(child)
 
 
 def _values(leaf: Leaf) -> list[Any]:

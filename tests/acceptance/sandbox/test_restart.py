@@ -3,9 +3,11 @@
 import asyncio
 import signal
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
+import aiohttp
 import pytest
 from tests.acceptance.sandbox.customer import Customer, ahead, moment, phone
 from tests.program import Api, Service, running
@@ -96,3 +98,29 @@ async def test_a_batch_that_was_being_made_at_a_kill_is_made_whole_and_once(own:
             6_000,
             6_000,
         )
+
+
+async def test_whoever_opted_out_before_a_kill_is_answered_after_it_and_once(own: Service) -> None:
+    async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
+        customer = await Customer.arrive(api)
+        await api.call("PATCH", "/v2/organization", {"optOutReply": "Bye."})
+        taken: set[str] = set()
+
+        async def opt_out(who: str) -> None:
+            written = {"numberId": customer.number_id, "from": who, "text": "sair"}
+            with suppress(aiohttp.ClientError, OSError):
+                await api.call("POST", "/v2/sandbox/inbound", written)
+                taken.add(who)
+
+        people = [asyncio.create_task(opt_out(phone())) for _ in range(80)]
+        await until(lambda: len(taken) >= 10, 20, "some have opted out", every=0.001)
+        own.end(signal.SIGKILL)
+        await asyncio.gather(*people)
+        await own.start()
+
+        async def answered() -> bool:
+            denied = [each["phone"] async for each in api.pages("/contacts", optInStatus="denied")]
+            answers = [each["to"] async for each in api.pages("/messages", direction="outbound")]
+            return taken <= set(denied) and sorted(answers) == sorted(denied)
+
+        await until(answered, 20, "everybody is answered once", every=0.05)

@@ -227,9 +227,9 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         database, ids=ids, documents=Documents(api.key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=consequences, changed=api.changes.append, clock=clock,
     )  # fmt: skip
-    replies = OptOutReplies(acceptance, organizations=directories.organizations, clock=clock)
+    replies = OptOutReplies(database, acceptance, organizations=directories.organizations, clock=clock)
     inbound = InboundMessages(
-        organizations=directories.organizations, clock=clock, ids=ids, changed=api.changes.append, answer=replies.send
+        organizations=directories.organizations, clock=clock, ids=ids, changed=api.changes.append, owing=replies.hint
     )
     receipts = Receipts(database, clock=clock, consequences=consequences, inbound=inbound)
     routes = (
@@ -282,12 +282,12 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
                 updated_at=clock.now(),
             ),
         )
-    for service in (sending, windows, recipients, replies, batch_acceptance, people, server):
+    for service in (sending, windows, recipients, batch_acceptance, replies, people, server):
         await service.start()
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
         yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people, replies)
     finally:
-        for service in (server, people, batch_acceptance, replies, recipients, windows, sending):
+        for service in (server, people, replies, batch_acceptance, recipients, windows, sending):
             await service.stop()

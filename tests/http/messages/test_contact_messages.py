@@ -1,11 +1,18 @@
 """What happens to messages when their contact opts out or is deleted (C12.5.3, C12.6)."""
 
+import asyncio
+import io
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
 from recado.actors.contact_erasure import masked
-from recado.storage import contact_erasures
+from recado.actors.contact_imports import Draft
+from recado.domain.contact_import import ImportFormat, ImportOptions
+from recado.storage import contact_erasures, lists
+from recado.storage.audit import Actor
+from recado.storage.lists import StaticList
 
 PHONE = "+5511987654321"
 OTHER = "+5511987654322"
@@ -90,7 +97,23 @@ async def test_messages_of_a_deleted_contact_are_withdrawn_masked_and_emptied(ma
         assert shown["to"] == "+55*******4321"
     assert (await message(mail, others))["recipient"] == PHONE
     assert await held(mail) < before
+    mail.api.clock.shift(301)
+    await mail.people.erasure.work()
     assert await mail.api.database.fetchval("select count(*) from contact_erasures") == 0
+
+
+async def test_a_message_that_was_accepted_while_its_contact_was_deleted_does_not_leave(mail: Any) -> None:
+    contact_id = await contact(mail)
+    before = await held(mail)
+    await mail.api.delete(f"/contacts/{contact_id}")
+    await mail.people.erasure.work()
+    late = await marketing(mail)
+    await mail.api.database.execute("update messages set contact_id = $2 where id = $1", late, contact_id)
+    mail.api.clock.shift(301)
+    await mail.people.erasure.work()
+    row = await message(mail, late)
+    assert (row["status"], row["recipient"], row["payload"]) == ("archived", "+55*******4321", None)
+    assert await held(mail) == before
 
 
 async def test_a_message_on_its_way_keeps_its_recipient_until_it_is_settled(mail: Any) -> None:
@@ -154,3 +177,31 @@ async def test_what_is_exempt_from_consent_still_leaves(mail: Any, name: str) ->
     sent = await mail.send()
     assert (await mail.api.post("/contacts/opt-out", {"phone": PHONE})).body["messagesWithdrawn"] == 0
     assert (await message(mail, sent["id"]))["status"] == "queued"
+
+
+async def test_an_import_locks_the_wallet_of_what_it_withdraws_after_the_list_that_people_join(mail: Any) -> None:
+    await contact(mail)
+    waiting, before = await marketing(mail), await held(mail)
+    database, where = mail.api.database, (mail.organization_id, "test")
+    made = StaticList(
+        organization_id=where[0], env="test", id="lst_" + "1" * 21, name="All", updated_at=mail.api.clock.now()
+    )
+    async with database.transaction() as connection:
+        await lists.insert(connection, made)
+    draft = Draft(*where, "imp_" + "1" * 21, ImportFormat.CSV, Actor("key", "key_1"))
+    table = io.BytesIO(f"phone,optIn.status\n{PHONE},denied".encode())
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await lists.get_locked(connection, *where, made.id)
+        running = asyncio.ensure_future(
+            mail.people.imports.accept(draft, table, lambda _: ImportOptions(list_id=made.id))
+        )
+        await until(it_waits, 10, "the import waits for its list")
+        free = "select id from wallets where organization_id = $1 and env = $2 for update skip locked"
+        assert len(await connection.fetch(free, *where)) == 1
+    assert (await running).updated == 1
+    assert (await message(mail, waiting))["status"] == "failed"
+    assert await held(mail) < before

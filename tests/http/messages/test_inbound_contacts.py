@@ -3,7 +3,11 @@
 import asyncio
 from typing import Any
 
-from recado.actors.inbound import OptedOut
+import pytest
+
+from recado.actors.acceptance import Acceptance
+from recado.domain.errors import Unavailable
+from recado.storage import opt_out_replies
 
 PHONE = "+5511987654321"
 REPLY = "Você não receberá mais mensagens."
@@ -33,9 +37,15 @@ async def answer_with(mail: Any, reply: str) -> None:
 
 
 async def replies(mail: Any) -> list[dict[str, Any]]:
-    await mail.replies.stop()
+    await mail.replies.work()
     items: list[dict[str, Any]] = (await mail.api.get("/messages?direction=outbound&type=text")).body["items"]
     return items
+
+
+async def owed(mail: Any) -> int:
+    """How many answers are still to be given."""
+    count: int = await mail.api.database.fetchval("select count(*) from opt_out_replies")
+    return count
 
 
 async def test_whoever_writes_is_a_contact_whose_messages_are_found(mail: Any) -> None:
@@ -93,13 +103,69 @@ async def test_whoever_opts_out_many_times_at_once_is_answered_once(mail: Any) -
     assert (await contact_of(mail))["optIn"]["status"] == "denied"
 
 
+async def test_an_answer_outlives_the_end_of_the_program(mail: Any) -> None:
+    await answer_with(mail, REPLY)
+    await mail.replies.stop()
+    await write(mail, "stop")  # the program ends here: nobody who was told of the commit does anything about it
+    assert (await mail.stored(), await owed(mail)) == (1, 1)
+    await mail.replies.start()
+    (sent,) = await replies(mail)
+    assert (sent["to"], await owed(mail)) == (PHONE, 0)
+
+
+async def test_an_answer_that_was_given_when_the_program_ended_is_not_given_again(
+    mail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await answer_with(mail, REPLY)
+    await mail.replies.stop()
+    await write(mail, "stop")
+
+    async def ends(*_: Any) -> None:
+        raise ConnectionResetError
+
+    with monkeypatch.context() as between_the_two_commits:
+        between_the_two_commits.setattr(opt_out_replies, "settle", ends)
+        with pytest.raises(ConnectionResetError):
+            await mail.replies.work()
+    assert (await mail.stored(), await owed(mail)) == (2, 1)
+    mail.api.clock.shift(3_600)
+    assert len(await replies(mail)) == 1
+    assert await owed(mail) == 0
+
+
+async def test_an_answer_that_cannot_be_taken_now_is_given_later(mail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    await answer_with(mail, REPLY)
+    await mail.replies.stop()
+    await write(mail, "stop")
+    await write(mail, "sair", "+5511987654322")
+
+    async def busy(*_: Any) -> None:
+        raise Unavailable
+
+    with monkeypatch.context() as overloaded:
+        overloaded.setattr(Acceptance, "accept", busy)
+        assert await replies(mail) == []
+    assert await owed(mail) == 2
+    assert len(await replies(mail)) == 2
+
+
+async def test_whoever_is_deleted_before_the_answer_gets_none(mail: Any) -> None:
+    await answer_with(mail, REPLY)
+    await mail.replies.stop()
+    await write(mail, "stop")
+    assert (await mail.api.delete(f"/contacts/{(await contact_of(mail))['id']}")).status == 204
+    assert await replies(mail) == []
+    assert await owed(mail) == 0
+
+
 async def test_a_suspended_organization_answers_nobody(mail: Any) -> None:
     await answer_with(mail, REPLY)
+    await mail.replies.stop()
+    await write(mail, "stop")
     await mail.api.database.execute("update organizations set status = 'suspended'")
     mail.api.directories.organizations.clear()
-    mail.replies.send(OptedOut(mail.organization_id, "test", mail.number_id, "cnt_000000000000000000001", PHONE))
-    await mail.replies.stop()
-    assert await mail.stored() == 0
+    assert await replies(mail) == []
+    assert await owed(mail) == 0
 
 
 async def test_nobody_is_answered_without_words_or_to_other_texts(mail: Any) -> None:

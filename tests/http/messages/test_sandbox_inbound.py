@@ -39,6 +39,13 @@ async def test_a_bad_simulation_is_refused(mail: Any, changes: dict[str, Any], c
     assert await mail.stored() == 0
 
 
+async def test_a_message_that_is_yet_to_come_has_no_version(mail: Any) -> None:
+    body = {"numberId": mail.number_id, "from": PHONE, "text": "hello"}
+    guarded = await mail.api.post("/v2/sandbox/inbound", body, headers={"If-Match": "*"})
+    assert (guarded.status, guarded.code) == (412, "VERSION_MISMATCH")
+    assert await mail.stored() == 0
+
+
 async def test_the_simulation_does_not_exist_with_a_live_key(mail: Any) -> None:
     body = {"numberId": mail.number_id, "from": PHONE, "text": "hello"}
     for sent in (body, {}):

@@ -53,11 +53,13 @@ class FakeIdempotency:
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, bytes], tuple[bytes, Stored | None]] = {}
+        self.begun: list[datetime] = []
 
     async def begin(
         self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
     ) -> Beginning:
         key = (organization_id, env, key_hash)
+        self.begun.append(now)
         if key not in self.rows:
             self.rows[key] = (fingerprint, None)
             return Started()

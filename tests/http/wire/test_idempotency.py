@@ -1,6 +1,7 @@
 """Repeats of a request under one key (C6.2)."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -105,6 +106,21 @@ async def test_a_repeat_while_the_first_still_runs_is_told_to_wait(serve: Any, t
     leave.set()
     async with await first as answer:
         assert answer.status == 200
+
+
+async def test_a_key_is_held_from_when_the_body_has_come(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", body=Thing, idempotency=Idempotency.ACCEPTED))
+    begun = api.clock.now()
+    reader, writer = await api.connect()
+    content = b"Content-Type: application/json\r\nContent-Length: 13\r\nIdempotency-Key: a\r\n\r\n"
+    writer.write(
+        b"POST /things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nExpect: 100-continue\r\n" + content
+    )
+    assert (await reader.readline()).split()[1] == b"100"
+    await api.clock.advance(20)
+    writer.write(b'{"name": "a"}')
+    assert (await reader.readuntil(b"X-Request-Id")).startswith(b"\r\nHTTP/1.1 200")
+    assert api.idempotency.begun == [begun + timedelta(seconds=20)]
 
 
 @pytest.mark.parametrize("failure", [Problem("INVALID_STATE", "No."), RuntimeError("no"), Unavailable()])

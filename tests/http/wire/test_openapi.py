@@ -55,7 +55,7 @@ def all_routes(thing: Any) -> list[Any]:
     public = {"access": Access.PUBLIC, "scope": None, "rate_class": "public"}
     callback = {"access": Access.CALLBACK, "scope": None, "rate_class": ""}
     create = {"creates": True, "versioned": True, "idempotency": Idempotency.ACCEPTED}
-    send = {"idempotency": Idempotency.REQUIRED, "body_optional": True, "session_only": True, "errors": (502,)}
+    send = {"idempotency": Idempotency.REQUIRED, "session_only": True, "errors": (502,)}
     return [
         thing(query=Filter, responses={200: ThingPage}),
         thing("POST", body=Thing, responses={201: Thing}, **create),

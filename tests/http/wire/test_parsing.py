@@ -64,6 +64,19 @@ def refusal(raw: bytes, status: int = 422) -> Problem:
     return caught.value
 
 
+@pytest.mark.parametrize("values", [b"[]," * 500_000, b"{}," * 500_000, b"1," * 4_000_001])
+def test_a_large_body_of_tiny_values_is_refused_before_it_fills_the_memory(values: bytes) -> None:
+    problem = refusal(b"[" + values + b"1]")
+    assert (problem.status, problem.code, problem.detail) == (
+        400, "MALFORMED_JSON", "The body holds too many values.",
+    )  # fmt: skip
+
+
+def test_a_large_body_of_ordinary_values_is_read() -> None:
+    raw = b"[" + b'"+5511987654321",' * 1_000_000 + b"[]]"
+    assert len(parse_json(raw).document) == 1_000_001
+
+
 @pytest.mark.parametrize(
     "raw",
     [

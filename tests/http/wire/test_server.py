@@ -184,9 +184,12 @@ async def test_a_body_that_is_not_as_its_headers_announce_is_400(serve: Any, thi
         (b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n", b"{}"),
     ):
         reader, writer = await api.connect()
-        writer.write(b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\n" + extra + body)
-        status, _, answer = await answer_of(reader)
+        with capture_logs() as logs:
+            writer.write(b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\n" + extra + body)
+            status, _, answer = await answer_of(reader)
+            assert await reader.read() == b""
         assert (status, b"application/problem+json" in answer or b'"BAD_REQUEST"' in answer) == (400, True)
+        assert logs == []  # a fault of the caller's is none of the operator's
 
 
 @pytest.mark.parametrize(

@@ -60,12 +60,13 @@ class KeptAnswers:
     def __init__(self, store: IdempotencyStore) -> None:
         self._store = store
 
-    async def begin(self, route: Route, call: Call, key: IdempotencyKey) -> Reply | None:
-        """Return the kept answer; None when this request is the first. 409 or 422 when the key is taken."""
+    async def begin(self, route: Route, call: Call, key: IdempotencyKey, now: datetime) -> Reply | None:
+        """Return the kept answer; None when this request is the first. 409 or 422 when the key is taken.
+
+        `now` is when the body has come: a large one may take longer than the lock holds.
+        """
         principal = call.principal
-        found = await self._store.begin(
-            principal.organization_id, principal.env, key.key_hash, key.fingerprint, call.now
-        )
+        found = await self._store.begin(principal.organization_id, principal.env, key.key_hash, key.fingerprint, now)
         if isinstance(found, Stored):
             return await self._replay(route, call, found)
         if isinstance(found, InProgress):

@@ -1,6 +1,7 @@
 """What is done with accounts (C24.2): invited, changed, disabled. None grants what the account that does it lacks."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from recado.http.routes.lists import listed
 from recado.storage import accounts, audit, sessions
 from recado.storage.accounts import Account
 from recado.storage.audit import Actor
+from recado.storage.changing import changing
 from recado.storage.passwords import Passwords
 from recado.storage.postgres import Connection, Database
 from recado.storage.session_directory import SessionDirectory
@@ -77,7 +79,7 @@ class AccountOperations:
 
     async def patch(self, call: Call) -> Reply:
         changes = call.body.changes()
-        async with self._database.transaction() as connection:
+        async with self._changing(call) as connection:
             before = await self._locked(connection, call)
             after = _changed(before, changes)
             added = after.scopes - before.scopes
@@ -104,7 +106,7 @@ class AccountOperations:
         return _invited(account, token, 200)
 
     async def disable(self, call: Call) -> Reply:
-        async with self._database.transaction() as connection:
+        async with self._changing(call) as connection:
             before = await self._locked(connection, call)
             if _is_active_owner(before):
                 await accounts.refuse_without_owner(connection, before)
@@ -128,6 +130,10 @@ class AccountOperations:
             actor = Actor(ACCOUNT, account.id, ip=call.client_ip, request_id=call.request_id)
             await self._record(connection, actor, account, "account.accept", {})
         return Reply(200, account_view(account))
+
+    def _changing(self, call: Call) -> AbstractAsyncContextManager[Connection]:
+        """A change of the path's account: also when its answer is lost, its sessions are looked up again."""
+        return changing(self._database, self._directory.forget_account, call.resource.id)
 
     async def _locked(self, connection: Connection, call: Call) -> Account:
         found: Account = call.resource

@@ -1,6 +1,7 @@
 """What is done with API keys (C24.4): issued, changed, rotated, revoked. None grants what its maker does not hold."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from recado.http.routes.api_key_models import key_view
 from recado.http.routes.lists import listed
 from recado.storage import api_keys
 from recado.storage.api_keys import ApiKey
+from recado.storage.changing import changing
 from recado.storage.key_directory import KeyDirectory
 from recado.storage.postgres import Connection, Database
 
@@ -86,11 +88,11 @@ class ApiKeyOperations:
     async def patch(self, call: Call) -> Reply:
         changes = call.body.changes()
         _refuse_past(call, changes.get("expires_at"))
-        async with self._database.transaction() as connection:
+        async with self._changing(call) as connection:
             before = await self._changeable(connection, call)
             after = _changed(before, changes)
             added = after.scopes - before.scopes
-            refuse_escalation(call, added)
+            refuse_escalation(call, after.scopes if _reaches_further(before, after) else added)
             if before.status(call.now) != "active" and after.status(call.now) == "active":
                 await api_keys.refuse_beyond_limit(connection, before.organization_id, before.env, call.now)
             if after != before:
@@ -107,7 +109,7 @@ class ApiKeyOperations:
 
     async def rotate(self, call: Call) -> Reply:
         grace = timedelta(seconds=call.body.grace_seconds)
-        async with self._database.transaction() as connection:
+        async with self._changing(call) as connection:
             before = await self._changeable(connection, call)
             if before.status(call.now) == "expired":
                 raise conflict("INVALID_STATE", "The key has expired.", status="expired")
@@ -128,12 +130,16 @@ class ApiKeyOperations:
 
     async def revoke(self, call: Call) -> Reply:
         key: ApiKey = call.resource
-        async with self._database.transaction() as connection:
+        async with self._changing(call) as connection:
             revoked = await api_keys.revoke(connection, key.organization_id, key.env, key.id, call.now)
             if revoked is not None:
                 await record(connection, self._ids, call, "api_key.revoke", revoked.id)
         self._keys.forget_key(key.id)
         return Reply(204)
+
+    def _changing(self, call: Call) -> AbstractAsyncContextManager[Connection]:
+        """A change of the path's key: also when its answer is lost, the key that was known counts no more."""
+        return changing(self._database, self._keys.forget_key, call.resource.id)
 
     async def _changeable(self, connection: Connection, call: Call) -> ApiKey:
         found: ApiKey = call.resource
@@ -152,6 +158,14 @@ def _changed(key: ApiKey, changes: dict[str, Any]) -> ApiKey:
     if "allowed_ips" in fields:
         fields["allowed_ips"] = tuple(fields["allowed_ips"] or ())
     return replace(key, **fields)
+
+
+def _reaches_further(before: ApiKey, after: ApiKey) -> bool:
+    """Whether the key holds for longer, or from more addresses: that, too, grants its scopes."""
+    ends = before.expires_at
+    longer = ends is not None and (after.expires_at is None or after.expires_at > ends)
+    networks = set(before.allowed_ips)
+    return longer or (bool(networks) and not (after.allowed_ips and networks.issuperset(after.allowed_ips)))
 
 
 def _refuse_past(call: Call, expires_at: Any) -> None:

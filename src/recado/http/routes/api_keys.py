@@ -99,7 +99,6 @@ def api_key_routes(
             scope="apikeys:write",
             rate_class="write",
             body=Rotation,
-            body_optional=True,
             responses={200: IssuedKey},
             errors=(403, 404, 409),
             idempotency=Idempotency.ACCEPTED,

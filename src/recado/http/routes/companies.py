@@ -149,7 +149,13 @@ class CompanyOperations:
         return Reply(204)
 
     async def _release_contacts(self, company: Company, call: Call) -> None:
-        """A company may have a million contacts: most of them are released before the row is locked, in blocks."""
+        """A company may have a million contacts: most of them are released before the row is locked, in blocks.
+
+        Those of a smaller one leave it in the commit that deletes it, or not at all.
+        """
+        counts = await companies.counts(self._database, company.organization_id, company.env, [company])
+        if counts[company.id].contacts <= companies.RELEASED_AT_ONCE:
+            return
         released = companies.RELEASED_AT_ONCE
         while released == companies.RELEASED_AT_ONCE:
             async with self._database.transaction() as connection:
@@ -166,20 +172,16 @@ class CompanyOperations:
 
     async def _check_references(self, connection: Connection, company: Company, before: Company | None = None) -> None:
         """Raise REFERENCE_NOT_FOUND (422) for an account or a contact, named now, that is not there."""
-        organization_id, responsible_id, contact_id = (
-            company.organization_id,
-            company.responsible_id,
-            company.main_contact_id,
-        )
-        named = before is None or responsible_id != before.responsible_id
-        if named and responsible_id and await self._find_account(connection, organization_id, responsible_id) is None:
+        environment = (company.organization_id, company.env)
+        account_id = company.responsible_id
+        if before is not None and account_id == before.responsible_id:
+            account_id = None
+        if account_id is not None and await self._find_account(connection, environment[0], account_id) is None:
             raise reference_not_found("responsavelId")
-        named = before is None or contact_id != before.main_contact_id
-        if (
-            named
-            and contact_id
-            and not await companies.contact_exists(connection, organization_id, company.env, contact_id)
-        ):
+        contact_id = company.main_contact_id
+        if before is not None and contact_id == before.main_contact_id:
+            contact_id = None
+        if contact_id is not None and not await companies.contact_exists(connection, *environment, contact_id):
             raise reference_not_found("contatoPrincipalId")
 
     async def _reply(self, company: Company, status: int = 200) -> Reply:

@@ -125,7 +125,7 @@ class ImportOperations:
     async def create(self, call: Call) -> Reply:
         spool = call.spool
         assert spool is not None  # noqa: S101 - the route is spooled
-        agent = call.headers.get("User-Agent")
+        agent = call.user_agent
         draft = Draft(
             call.principal.organization_id,
             call.principal.env,

@@ -12,7 +12,7 @@ from recado.domain.errors import not_found
 from recado.domain.ids import CONTACT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
-from recado.http.operation import missing_scope
+from recado.http.operation import missing_scope, session_needed
 from recado.http.paging import Cursors, envelope
 from recado.http.parsing import invalid_body
 from recado.http.principal import ACCOUNT
@@ -78,7 +78,7 @@ class ContactOperations:
         contact: Contact = call.resource
         reply = _reply(call, contact, await self._groups(contact), 200)
         ciphers = {CPF: contact.cpf_cipher, CNPJ: contact.cnpj_cipher, BIRTH_DATE: contact.birth_date_cipher}
-        async with tampering_recorded(self._database, self._ids, call, contact.id):
+        async with tampering_recorded(self._database, self._ids, call):
             documents = self._documents.masked(ciphers, organization_id=contact.organization_id, contact_id=contact.id)
         if documents:
             reply.body["documentos"] = documents
@@ -124,6 +124,8 @@ class ContactOperations:
         after = self._cursors.read(call, LIST)
         document = None
         if query.documento is not None:
+            if principal.actor_type != ACCOUNT:
+                raise session_needed()
             if not call.can(DOCUMENTS):
                 raise missing_scope(DOCUMENTS)
             document = self._documents.searched(
@@ -171,7 +173,7 @@ def for_caller(call: Call, change: ConsentChange) -> ConsentChange:
     """A change as this caller may ask for it."""
     if call.principal.actor_type != ACCOUNT:
         return change
-    return with_request(change, ip=call.client_ip, user_agent=call.headers.get("User-Agent"))
+    return with_request(change, ip=call.client_ip, user_agent=call.user_agent)
 
 
 def _accepted(given: Given, call: Call) -> Given:

@@ -1,6 +1,5 @@
 """The one way to a contact's documents in the clear: a person says why, and the audit keeps it (C12.4)."""
 
-from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -14,8 +13,9 @@ from recado.http.models import ApiModel
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.tampering import tampering_recorded
-from recado.storage import audit, reveals
-from recado.storage.documents import Documents
+from recado.storage import audit, contacts, reveals
+from recado.storage.contacts import Contact
+from recado.storage.documents import CIPHER_COLUMNS, Documents
 from recado.storage.postgres import Connection, Database
 
 ShownField = Literal["cpf", "cnpj", "nascimento"]
@@ -40,14 +40,14 @@ class RevealedDocuments(ApiModel):
 def document_reveal_routes(*, database: Database, ids: IdSource, documents: Documents) -> tuple[Route, ...]:
     """For sessions only. The call takes no idempotency key, because no document is to be kept with an answer."""
 
-    async def stored(connection: Database | Connection, call: Call) -> Mapping[str, str | None]:
+    async def stored(connection: Database | Connection, call: Call) -> Contact:
         principal = call.principal
-        found = await reveals.ciphers(connection, principal.organization_id, principal.env, call.path["id"])
-        if found is None:
+        contact = await contacts.get(connection, principal.organization_id, principal.env, call.path["id"])
+        if contact is None:
             raise not_found()
-        return found
+        return contact
 
-    async def find(call: Call) -> Mapping[str, str | None]:
+    async def find(call: Call) -> Contact:
         return await stored(database, call)
 
     async def reveal(call: Call) -> Reply:
@@ -63,9 +63,12 @@ def document_reveal_routes(*, database: Database, ids: IdSource, documents: Docu
             details={"fields": wanted, "reason": call.body.motivo},
         )
         body: dict[str, Any] = {"auditId": entry.id}
-        async with tampering_recorded(database, ids, call, contact_id), database.transaction() as connection:
+        async with tampering_recorded(database, ids, call), database.transaction() as connection:
+            contact = await stored(connection, call)
+            call.check_revision(contact.revision)
             await reveals.count(connection, principal.organization_id, principal.actor_id, entry.id, call.now)
-            for name, cipher in (await stored(connection, call)).items():
+            for name, column in CIPHER_COLUMNS.items():
+                cipher = getattr(contact, column)
                 if cipher is not None and SHOWN_AS[name] in wanted:
                     body[SHOWN_AS[name]] = documents.open(
                         name, cipher, organization_id=principal.organization_id, contact_id=contact_id
@@ -89,6 +92,7 @@ def document_reveal_routes(*, database: Database, ids: IdSource, documents: Docu
             responses={200: RevealedDocuments},
             errors=(404,),
             path_ids={"id": CONTACT},
+            matches=True,
             load=find,
         ),
     )

@@ -8,7 +8,6 @@ from recado.domain.metadata import metadata_errors
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.operation import missing_scope
-from recado.http.principal import ACCOUNT
 from recado.http.routes.bulk_models import CreateBatch
 from recado.http.routes.message_models import CreateMessage
 from recado.http.routes.phones import phone_at
@@ -44,7 +43,7 @@ def draft_of(call: Call) -> MessageDraft:
         forced_by=actor_of(call) if body.force else None,
         key_hash=None if key is None else key.key_hash,
         fingerprint=None if key is None else key.fingerprint,
-        sent_by=(principal.actor_id, principal.name or "") if principal.actor_type == ACCOUNT else None,
+        sent_by=principal.person,
     )
 
 

@@ -35,6 +35,7 @@ class ReprocessOperation:
         key = call.idempotency
         draft = draft_again(
             Again(call.resource, actor_of(call), call.body.include_uncertain),
+            sent_by=call.principal.person,
             key_hash=None if key is None else key.key_hash,
             fingerprint=None if key is None else key.fingerprint,
         )
@@ -76,7 +77,6 @@ def reprocess_routes(*, database: Database, acceptance: Acceptance) -> tuple[Rou
             scope="messages:send",
             rate_class="write",
             body=Reprocess,
-            body_optional=True,
             responses={201: CreatedMessage},
             errors=(402, 404, 409, 422, 502, 503),
             idempotency=Idempotency.BOUND,

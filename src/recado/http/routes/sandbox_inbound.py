@@ -113,6 +113,7 @@ def sandbox_inbound_routes(*, database: Database, numbers: NumberDirectory, rece
             responses={202: SandboxInboundOut},
             errors=(404, 422),
             idempotency=Idempotency.ACCEPTED,
+            creates=True,
             load=operations.hide_from_live,
         ),
     )

@@ -88,7 +88,7 @@ class SandboxOperations:
     async def template(self, call: Call) -> Reply:
         found: Template = call.resource
         wanted: TemplateSimulation = call.body
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, change_of(found)) as connection:
             before = await templates.get_locked(connection, found.organization_id, found.env, found.id)
             if before is None:
                 raise not_found()

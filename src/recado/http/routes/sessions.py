@@ -15,6 +15,7 @@ from recado.http.routes.account_models import SessionOut, SignIn, account_view
 from recado.storage import accounts, audit, sessions
 from recado.storage.accounts import Account
 from recado.storage.audit import Actor
+from recado.storage.changing import changing
 from recado.storage.passwords import Passwords
 from recado.storage.postgres import Database
 from recado.storage.session_directory import SessionDirectory
@@ -62,7 +63,7 @@ class SessionOperations:
     async def sign_out(self, call: Call) -> Reply:
         principal = call.principal
         token = bearer_token(call.headers.get("Authorization"))
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._directory.forget_account, principal.actor_id) as connection:
             await sessions.end(connection, token, call.now)
             await audit.write(
                 connection,

@@ -30,6 +30,7 @@ from recado.http.routes.template_models import (
     template_view,
 )
 from recado.storage import numbers, templates
+from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.postgres import Connection, Database
 from recado.storage.templates import Template
@@ -106,7 +107,7 @@ class TemplateOperations:
 
     async def patch(self, call: Call) -> Reply:
         changes = call.body.changes()
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, change_of(call.resource)) as connection:
             before = await self.locked(connection, call)
             after = await templates.save(connection, before, edited(before, changes), call.now)
         if after is not before:
@@ -114,7 +115,7 @@ class TemplateOperations:
         return template_reply(after)
 
     async def submit(self, call: Call) -> Reply:
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, change_of(call.resource)) as connection:
             before = await self.locked(connection, call)
             after = await submit(connection, before, call, self._ids)
         self._changed(change_of(after))
@@ -124,7 +125,7 @@ class TemplateOperations:
         found: Template = call.resource
         call.check_revision(found.revision)
         await self._delete_at_provider(found)
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, change_of(found)) as connection:
             before = await self.locked(connection, call)
             after = await templates.save(
                 connection, before, replace(without_step(before), deleted_at=call.now), call.now

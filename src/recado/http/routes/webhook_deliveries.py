@@ -27,6 +27,7 @@ from recado.http.routes.webhook_views import (
     attempt_views,
     delivery_view,
 )
+from recado.http.tampering import tampering_recorded
 from recado.storage import deliveries, events, webhooks
 from recado.storage.crypto import KeyRing
 from recado.storage.deliveries import PENDING, Delivery
@@ -92,7 +93,8 @@ class DeliveryOperations:
             raise not_found()
         unmasked = subscription.include_pii and call.can(PII)
         payload = envelope(told, subscription.organization_id, unmasked=unmasked)
-        attempts = attempt_views(subscription, delivery, self._keys)
+        async with tampering_recorded(self._database, self._ids, call):
+            attempts = attempt_views(subscription, delivery, self._keys)
         if subscription.include_pii and not unmasked:
             for attempt in attempts:
                 attempt.pop("answer", None)  # an endpoint may say what it was told
@@ -203,6 +205,7 @@ def webhook_delivery_routes(
             responses={202: DeliveryOut},
             errors=(404, 409),
             idempotency=Idempotency.ACCEPTED,
+            matches=True,
             **one,
         ),
         Route(

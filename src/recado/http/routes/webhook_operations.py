@@ -1,6 +1,7 @@
 """What is done with webhook subscriptions: made, changed, rotated, tested, revoked (C23.1)."""
 
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 from recado.actors.webhook_desk import error_of, headers_of
@@ -27,7 +28,9 @@ from recado.http.routes.webhook_edits import (
 )
 from recado.http.routes.webhook_models import Retry
 from recado.http.routes.webhook_views import webhook_view
+from recado.http.tampering import tampering_recorded
 from recado.storage import webhooks
+from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.postgres import Connection, Database
 from recado.storage.webhooks import Subscription
@@ -74,10 +77,12 @@ class WebhookOperations:
             limit=query.limit,
             skip=query.skip,
         )
-        return listed(page, self._view)
+        async with self._tampering_recorded(call):
+            return listed(page, self._view)
 
     async def read(self, call: Call) -> Reply:
-        return self._reply(call.resource)
+        async with self._tampering_recorded(call):
+            return self._reply(call.resource)
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
@@ -101,7 +106,7 @@ class WebhookOperations:
             created_by_id=principal.actor_id,
             updated_at=call.now,
         )
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, _change_of(new)) as connection:
             made = await webhooks.insert(connection, new)
             await record(connection, self._ids, call, "webhook.create", made.id, {"events": list(made.events)})
             if made.include_pii:
@@ -113,7 +118,10 @@ class WebhookOperations:
         changes = call.body.changes()
         if "url" in changes:
             await self._check_url(changes["url"], call.principal.env)
-        async with self._database.transaction() as connection:
+        async with (
+            self._tampering_recorded(call),
+            changing(self._database, self._changed, _change_of(call.resource)) as connection,
+        ):
             before = await self._changeable(connection, call)
             after = edited(before, changes, headers_of(before, self._keys), self._keys)
             # A new address for phones in the clear is as much as turning them on.
@@ -129,8 +137,12 @@ class WebhookOperations:
 
     async def rotate(self, call: Call) -> Reply:
         secret = new_secret(self._random_bytes)
-        async with self._database.transaction() as connection:
+        async with (
+            self._tampering_recorded(call),
+            changing(self._database, self._changed, _change_of(call.resource)) as connection,
+        ):
             before = await self._changeable(connection, call)
+            self._view(before)  # a secret that could not be answered is not changed
             cipher = sealed_secret(secret, place_of(before.organization_id, before.id), self._keys)
             after = rotated(before, cipher, call.body.grace_hours, call)
             saved = await webhooks.save(connection, before, after, call.now)
@@ -139,7 +151,7 @@ class WebhookOperations:
         return self._reply(saved, 200, secret)
 
     async def delete(self, call: Call) -> Reply:
-        async with self._database.transaction() as connection:
+        async with changing(self._database, self._changed, _change_of(call.resource)) as connection:
             before = await self._locked(connection, call)
             if before.deleted_at is not None:
                 return Reply(204)
@@ -187,8 +199,11 @@ class WebhookOperations:
         return subscription
 
     def _tell(self, subscription: Subscription) -> None:
-        self._changed(SubscriptionChanged(subscription.organization_id, subscription.env, subscription.id))
+        self._changed(_change_of(subscription))
         self._changed(DeliveriesQueued((subscription.key,)))
+
+    def _tampering_recorded(self, call: Call) -> AbstractAsyncContextManager[None]:
+        return tampering_recorded(self._database, self._ids, call)
 
     def _view(self, subscription: Subscription) -> dict[str, Any]:
         return webhook_view(subscription, headers_of(subscription, self._keys))
@@ -197,3 +212,7 @@ class WebhookOperations:
         view = self._view(subscription)
         shown = view if secret is None else {**view, "secret": secret}
         return Reply(status, shown, revision=subscription.revision, stored=view)
+
+
+def _change_of(subscription: Subscription) -> SubscriptionChanged:
+    return SubscriptionChanged(subscription.organization_id, subscription.env, subscription.id)

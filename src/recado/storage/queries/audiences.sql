@@ -78,12 +78,15 @@ select $1, $2, g.number, g.recipients::json
 from unnest($3::integer[], $4::text[]) as g (number, recipients);
 
 -- name: refusals
--- Which of these contacts must not be sent to by a batch of this template, and why (C12.5.4 to C12.5.6).
+-- Which of these contacts must not be sent to, each by a message of its template, and why (C12.5.4 to C12.5.6). `place`: from 1.
+with marketing as materialized (
+    select id from templates where organization_id = $1 and env = $2 and id = any($4::text[]) and category = 'marketing'
+)
 select
-    g.id,
+    g.place,
     case
         when c.id is null then 'REFERENCE_NOT_FOUND'
-        when not s.marketing then null
+        when (g.template_id in (select id from marketing)) is not true then null
         when
             c.opt_in_status = 'denied'
             or exists (
@@ -91,13 +94,8 @@ select
                 where o.organization_id = $1 and o.env = $2 and o.kind = 'phone' and o.hash = c.phone_hash
             )
             then 'CONTACT_OPTED_OUT'
-        when s.granted_only and c.opt_in_status <> 'granted' then 'CONSENT_REQUIRED'
+        when o.require_granted_for_marketing and c.opt_in_status <> 'granted' then 'CONSENT_REQUIRED'
     end as reason
-from unnest($3::text[]) as g (id)
+from unnest($3::text[], $4::text[]) with ordinality as g (id, template_id, place)
 left join contacts c on c.organization_id = $1 and c.env = $2 and c.id = g.id
-cross join (
-    select coalesce(t.category = 'marketing', false) as marketing, o.require_granted_for_marketing as granted_only
-    from organizations o
-    left join templates t on t.organization_id = o.id and t.id = $4
-    where o.id = $1
-) s;
+cross join (select require_granted_for_marketing from organizations where id = $1) o;

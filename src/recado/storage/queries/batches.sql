@@ -10,7 +10,8 @@ with heads as materialized (
         organization_id, env, id, fresh = 1 as fresh, name, channel, number_id, type, template_id, payload, class, campaign_id,
         status, requested, accepted, skipped, skipped_reasons, errors, moment(scheduled_us) as scheduled_at, ttl_ms,
         held_base_ms, blocks_left, held_coins, moment(made_us) as made_at, moment(coalesce(scheduled_us, made_us)) as due_at,
-        created_by_id, key_hash, fingerprint
+        created_by_id, key_hash, fingerprint,
+        (select a.name from accounts a where a.id = g.created_by_id and a.organization_id = g.organization_id) as sent_by_name
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4)::smallint[], $5::text[], unpack($6), unpack($7), unpack($8), unpack($9),
         unpack($10), unpack($11)::smallint[], $12::text[], unpack($13), unpack($14)::integer[], unpack($15)::integer[],
@@ -86,14 +87,14 @@ stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, batch_id, contact_id, scheduled_at, price_coins,
-        price_kind, updated_at
+        price_kind, sent_by_account_id, sent_by_name, updated_at
     )
     select
         h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type),
         coalesce(r.number_id, h.number_id), r.recipient, r.recipient_hash, h.class, false,
         coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json, r.template_vars::json,
         r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, r.contact_id, h.scheduled_at, r.coins, r.price_kind,
-        h.made_at
+        case when h.sent_by_name is not null then h.created_by_id end, h.sent_by_name, h.made_at -- C15.2.5
     from heads h
     join rows r on r.batch_id = h.id
     where (h.id in (select id from live)) is true

@@ -52,9 +52,17 @@ where organization_id = $1 and env = $2 and kind = 'campaign' and key = $3
 for update;
 
 -- name: complete
+-- A batch may have come since the campaign seemed to be through.
 update campaigns
 set status = $4, completed_at = $5, completions = completions + 1
-where organization_id = $1 and env = $2 and campaign_id = $3 and status = any($6::text[])
+where
+    organization_id = $1 and env = $2 and campaign_id = $3 and status = any($6::text[])
+    and not exists (
+        select from batches
+        where
+            organization_id = $1 and env = $2 and campaign_id = $3 and open
+            and status in ('building', 'running', 'paused')
+    )
 returning completions;
 
 -- name: campaign

@@ -73,8 +73,8 @@ update contacts set company_id = $4, revision = revision + 1, updated_at = $5
 where organization_id = $1 and env = $2 and id = $3 and company_id is null
 
 -- name: contact_exists
--- Held, so that it is not deleted before the reference to it is written.
-select true from contacts where organization_id = $1 and env = $2 and id = $3 for key share
+-- Not held: contacts are locked after companies, and those after the count.
+select true from contacts where organization_id = $1 and env = $2 and id = $3
 
 -- name: release_contacts
 with held as materialized (

@@ -6,10 +6,10 @@ on conflict do nothing;
 select organization_id, env, contact_id, after_id from contact_erasures where due_at <= $1 order by due_at limit $2;
 
 -- name: block
--- The next messages of a contact, by id. `settled`: nothing reads its recipient any more.
+-- The next messages of a contact that have their recipient, by id. `settled`: nothing reads it any more.
 select channel, id, recipient, status not in ('queued', 'sending') as settled
 from messages
-where organization_id = $1 and env = $2 and contact_id = $3 and id > $4
+where organization_id = $1 and env = $2 and contact_id = $3 and id > $4 and recipient_hash <> 0
 order by id
 limit $5;
 
@@ -32,7 +32,7 @@ select exists (
 );
 
 -- name: again
-update contact_erasures set after_id = '', due_at = $4 where organization_id = $1 and env = $2 and contact_id = $3;
+update contact_erasures set after_id = $5, due_at = $4 where organization_id = $1 and env = $2 and contact_id = $3;
 
 -- name: end
 delete from contact_erasures where organization_id = $1 and env = $2 and contact_id = $3;

@@ -5,7 +5,8 @@ order by uses desc, key
 limit $3;
 
 -- name: stale
--- Environments in which a contact changed after its keys were counted. What a deletion takes away is noticed with the next
+-- Environments in which a contact changed after its keys were counted, or so shortly before that it may not have been committed
+-- then: `counted_at` is that much earlier. What a deletion takes away is noticed with the next
 -- change.
 with recursive environments as (
     (select organization_id, env from contacts order by organization_id, env limit 1)

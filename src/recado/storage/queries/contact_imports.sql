@@ -57,21 +57,21 @@ with old as materialized (
 delete from contact_imports i using old o
 where i.organization_id = o.organization_id and i.env = o.env and i.id = o.id
 
+-- name: anyone_opted_out
+select exists (select from opt_outs where organization_id = $1 and env = $2)
+
 -- name: opted_out
--- The places of new contacts whose phone or address is in the registry. Most environments know few: one look tells.
+-- The places of new contacts whose phone or address is in the registry.
 select g.place::integer
 from unnest(unpack($3), unpack($4)) with ordinality as g (phone_hash, email_hash, place)
 where
-    exists (select from opt_outs where organization_id = $1 and env = $2)
-    and (
-        exists (
-            select from opt_outs
-            where organization_id = $1 and env = $2 and kind = 'phone' and hash = decode(g.phone_hash, 'hex')
-        )
-        or exists (
-            select from opt_outs
-            where organization_id = $1 and env = $2 and kind = 'email' and hash = decode(g.email_hash, 'hex')
-        )
+    exists (
+        select from opt_outs
+        where organization_id = $1 and env = $2 and kind = 'phone' and hash = decode(g.phone_hash, 'hex')
+    )
+    or exists (
+        select from opt_outs
+        where organization_id = $1 and env = $2 and kind = 'email' and hash = decode(g.email_hash, 'hex')
     )
 
 -- name: save_contacts
@@ -97,6 +97,10 @@ from unnest(
 )
 where c.organization_id = $1 and c.env = $2 and c.id = g.id and c.revision = g.revision
 returning c.id
+
+-- name: hold
+-- Those of these contacts that are there; none of them goes away meanwhile.
+select id from contacts where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
 
 -- name: groups_held
 -- Whose the debt groups of these ids are.

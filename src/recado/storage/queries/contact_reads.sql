@@ -72,6 +72,19 @@ where
     {start}
 {order}
 
+-- name: whole_list
+-- By the list and nothing else: its index alone says whom to skip. A member is a contact of the list's environment.
+select m.contact_id as id
+from static_list_members m
+where
+    m.organization_id = :organization_id and m.list_id = :list_id
+    and exists (select from static_lists where organization_id = :organization_id and env = :env and id = :list_id)
+    {start}
+order by m.contact_id desc
+
+-- name: size
+select size from static_lists where organization_id = :organization_id and env = :env and id = :list_id
+
 -- name: count
 select count(*)
 from (

@@ -6,13 +6,16 @@ select * from contacts where organization_id = $1 and env = $2 and id = $3 for u
 
 -- name: by_phones
 -- One look into the index for each. Without statistics every index that begins with organization and environment seems as
--- good as this one; only this one has the order that is asked for.
+-- good as this one; only this one has the order that is asked for. Between itself and itself: whoever is not there is known
+-- from the index alone.
 select c.*
 from unnest($3::text[]) as g (phone)
 cross join lateral (
-    select * from contacts where organization_id = $1 and env = $2 and phone >= g.phone order by phone limit 1
+    select * from contacts
+    where organization_id = $1 and env = $2 and phone >= g.phone and phone <= g.phone
+    order by phone
+    limit 1
 ) c
-where c.phone = g.phone
 order by c.id
 
 -- name: by_external_ids
@@ -20,10 +23,10 @@ select c.*
 from unnest($3::text[]) as g (external_id)
 cross join lateral (
     select * from contacts
-    where organization_id = $1 and env = $2 and external_id >= g.external_id
-    order by external_id limit 1
+    where organization_id = $1 and env = $2 and external_id >= g.external_id and external_id <= g.external_id
+    order by external_id
+    limit 1
 ) c
-where c.external_id = g.external_id
 order by c.id
 
 -- name: by_email
@@ -83,19 +86,23 @@ on conflict do nothing
 returning id
 
 -- name: holders
--- Who has the phones and external ids that new contacts were left out for.
+-- Who has the phones and external ids that new contacts were left out for; each looked up as above.
 select g.id, c.id as holder, c.phone = g.phone as by_phone
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as g (organization_id, env, id, phone, external_id)
 cross join lateral (
     (
         select id, phone from contacts
-        where organization_id = g.organization_id and env = g.env and phone = g.phone
+        where organization_id = g.organization_id and env = g.env and phone >= g.phone and phone <= g.phone
+        order by phone
         limit 1
     )
     union all
     (
         select id, phone from contacts
-        where organization_id = g.organization_id and env = g.env and external_id = g.external_id
+        where
+            organization_id = g.organization_id and env = g.env
+            and external_id >= g.external_id and external_id <= g.external_id
+        order by external_id
         limit 1
     )
 ) c

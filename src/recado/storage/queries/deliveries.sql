@@ -2,7 +2,8 @@
 -- empty: see dispatch.sql. `attempts >= 0` is true of every row: only queries that name it may use the index by due time.
 
 -- name: telling
--- Deliveries of `found`, in its order, with what they tell.
+-- Deliveries of `found`, in its order, with what they tell. The error is that of the failure: of a message that was sent again
+-- since, `last_error` names the one in its place.
 select
     d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
     m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,

@@ -208,6 +208,7 @@ select
     g.id,
     case
         when d.id is null or d.claimed_epoch is not null or d.not_before is not null then 'lost'
+        when not exists (select from owner) then 'lost'
         when g.free_form then 'window_closed'
         when (g.id in (select id from refused)) is true then 'opted_out'
         else 'lost'
@@ -477,42 +478,6 @@ where
         for update skip locked
     ))
 returning d.id;
-
--- name: release_overtaken
--- Rows without a moment whose reason is gone: the process died, or the database was away, between the change and the
--- release. $1: the states in which a template is waited for.
-with overtaken as materialized (
-    select d.organization_id, d.id
-    from dispatch d
-    where
-        d.not_before = 'infinity' and d.claimed_epoch is null
-        and case d.reason
-            when 'number_state' then exists (
-                select from numbers n
-                where
-                    n.organization_id = d.organization_id and n.id = d.number_id
-                    and (n.status = 'connected' or (n.status = 'flagged' and d.class = 0))
-            )
-            when 'template_state' then not exists (
-                select from templates t
-                where
-                    t.organization_id = d.organization_id and t.id = d.template_id and t.deleted_at is null
-                    and t.status = any($1::text[])
-            )
-            when 'owner_paused' then not exists (
-                select from batches b
-                where b.organization_id = d.organization_id and b.env = d.env and b.id = d.owner and b.status = 'paused'
-            )
-            else false
-        end
-    limit $2
-    for update of d skip locked
-)
-update dispatch d
-set not_before = null, reason = null, detail = null
-from overtaken o
-where d.organization_id = o.organization_id and d.id = o.id
-returning d.organization_id, d.env, d.number_id;
 
 -- name: release_due
 -- Rows whose moment has come.

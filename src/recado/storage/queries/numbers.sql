@@ -56,13 +56,17 @@ where organization_id = $1 and env = $2 and id = $3 and revision = $4 and delete
 returning *
 
 -- name: in_use
--- Ready and held rows, each through its own index.
+-- Ready and held rows, each through its own index; and recipients of batches whose messages are not made yet.
 select
     exists (
         select from dispatch where organization_id = $1 and env = $2 and number_id = $3 and not_before is null
     )
     or exists (
         select from dispatch where organization_id = $1 and env = $2 and number_id = $3 and not_before is not null
+    )
+    or exists (
+        select from batches
+        where open and blocks_left > 0 and organization_id = $1 and env = $2 and number_id = $3
     )
 
 -- name: claim_due

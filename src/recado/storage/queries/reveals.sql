@@ -1,6 +1,3 @@
--- name: ciphers
-select cpf_cipher, cnpj_cipher, birth_date_cipher from contacts where organization_id = $1 and env = $2 and id = $3
-
 -- name: lock_account
 -- The account's row is the lock: of calls at once, each counts those before it.
 select from accounts where organization_id = $1 and id = $2 for no key update

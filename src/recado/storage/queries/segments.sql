@@ -71,8 +71,26 @@ set local plan_cache_mode = force_custom_plan;
 select count(*) from contacts c
 where c.organization_id = :organization_id and c.env = :env and {condition}
 
+-- name: look_at_everybody
+-- In the order of the table and shared among processes. Along the order of an index each contact would be fetched by itself,
+-- which the planner thinks cheap.
+set local enable_indexscan = off;
+set local parallel_tuple_cost = 0;
+
 -- name: newest
-select c.id from contacts c
+-- Who matches of the newest contacts. With those who match often found, nobody looks further; for the others see `everybody`.
+select c.id
+from (
+    select * from contacts
+    where organization_id = :organization_id and env = :env
+    order by id desc limit :newest
+) c
+where {condition}
+order by c.id desc limit :limit
+
+-- name: everybody
+-- How many match, and the newest of them, in one look at all.
+select c.id, count(*) over () as count from contacts c
 where c.organization_id = :organization_id and c.env = :env and {condition}
 order by c.id desc limit :limit
 
@@ -90,10 +108,15 @@ c.tag_keys <> '{}'
 
 -- name: attribute_texts
 -- One of the values is the text or an element of the list, without case. JSON in lower case is JSON still. There is no
--- subquery here or below: with one, the server would not share the work among processes.
-case jsonb_typeof(c.attributes -> :key::text)
-    when 'string' then lower(c.attributes ->> :key::text) = any (array[{values}])
-    when 'array' then lower(c.attributes ->> :key::text)::jsonb ?| array[{values}]
+-- subquery here or below: with one, the server would not share the work among processes. Taking a value out of the document is
+-- most of the work, so what its text cannot be is told by the text, and its type is looked at afterwards.
+case
+    when lower(c.attributes ->> :key::text) = any (array[{values}]) then jsonb_typeof(c.attributes -> :key::text) = 'string'
+    when c.attributes ->> :key::text like '[%' then
+        case jsonb_typeof(c.attributes -> :key::text)
+            when 'array' then lower(c.attributes ->> :key::text)::jsonb ?| array[{values}]
+            else false
+        end
     else false
 end
 
@@ -106,20 +129,26 @@ case
 end
 
 -- name: attribute_contains
--- A list is looked at element by element only when its JSON holds the text at all.
-case jsonb_typeof(c.attributes -> :key::text)
-    when 'string' then strpos(lower(c.attributes ->> :key::text), lower(:value::text)) > 0
-    when 'array' then
+-- A list is looked at only when its JSON holds the part at all. That is enough for a `plain` part, which no punctuation between
+-- elements can hold, unless the list has escapes; else it is looked at element by element.
+case
+    when
         strpos(lower(c.attributes ->> :key::text), lower(:quoted::text)) > 0
-        and list_contains(c.attributes -> :key::text, :value::text)
+        or (not :plain::boolean and strpos(lower(c.attributes ->> :key::text), lower(:value::text)) > 0)
+    then
+        case jsonb_typeof(c.attributes -> :key::text)
+            when 'string' then strpos(lower(c.attributes ->> :key::text), lower(:value::text)) > 0
+            when 'array' then
+                (:plain::boolean and strpos(c.attributes ->> :key::text, '\') = 0)
+                or list_contains(c.attributes -> :key::text, :value::text)
+            else false
+        end
     else false
 end
 
 -- name: attribute_number
-case jsonb_typeof(c.attributes -> :key::text)
-    when 'number' then c.attributes -> :key::text {comparison} :value::jsonb
-    else false
-end
+-- The path names the key and compares: `strict $."age" ? (@ > 80)`. Nothing else than a number is comparable to one.
+coalesce(c.attributes @? :path::text::jsonpath, false)
 
 -- name: attribute_date
 -- Dates are compared as text, and only with what begins like one.

@@ -1,12 +1,20 @@
--- As everywhere, `dispatch` is touched first: its row is what a claim in progress locks.
+-- As everywhere, `dispatch` is touched first: its row is what a claim in progress locks. Rows are locked in the order of their
+-- ids, as claims and settlements lock theirs: or a refusal and the claims of the same people's messages wait for each other.
 
 -- name: opted_out
-with withdrawn as (
+with queued as materialized (
+    select d.organization_id, d.id
+    from unnest($1::text[], $2::text[], $3::bigint[]) as g (organization_id, env, consent_hash)
+    join dispatch d
+        on d.organization_id = g.organization_id and d.env = g.env and d.consent_hash = g.consent_hash
+    where d.claimed_epoch is null
+    order by d.id
+    for update of d
+),
+withdrawn as (
     delete from dispatch d
-    using unnest($1::text[], $2::text[], $3::bigint[]) as g (organization_id, env, consent_hash)
-    where
-        d.organization_id = g.organization_id and d.env = g.env and d.consent_hash = g.consent_hash
-        and d.claimed_epoch is null
+    using queued q
+    where d.organization_id = q.organization_id and d.id = q.id and d.claimed_epoch is null
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
 )
 update messages m

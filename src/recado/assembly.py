@@ -1,0 +1,136 @@
+"""What the service is made of: every part, made from the settings and an open installation."""
+
+import os
+import random
+from collections.abc import Mapping
+
+from recado.actors.acceptance import Acceptance
+from recado.actors.batch_acceptance import BatchAcceptance
+from recado.actors.contact_system import ContactSystem
+from recado.actors.number_refresh import NumberRefresh
+from recado.actors.number_view import Records
+from recado.actors.opt_out_replies import OptOutReplies
+from recado.actors.payments import Payments
+from recado.actors.resend import Resends
+from recado.actors.segment_sizes import SegmentSizes
+from recado.actors.system import ActorSystem, Follow
+from recado.actors.template_review import TemplateReview
+from recado.actors.template_sync import TemplateSync
+from recado.actors.webhooks import Webhooks
+from recado.channels.guarded_http import GuardedHttp
+from recado.channels.outbound_guard import OutboundGuard
+from recado.channels.provider import ChatAppProvider
+from recado.config.settings import Settings
+from recado.domain.changes import Change
+from recado.domain.clock import Clock
+from recado.engine.runtime import Runtime
+from recado.engine.service import Service
+from recado.installation import Installation
+from recado.providers import CHATAPP, payments_bridge
+from recado.storage.chat_windows import ChatWindows
+from recado.storage.directories import Directories
+from recado.storage.documents import Documents
+from recado.storage.recipients import Recipients
+
+
+class Assembly:
+    """The parts, made for an open installation, and not started.
+
+    `parts`: the services, in the order of their start.
+    """
+
+    def __init__(
+        self, settings: Settings, installation: Installation, providers: Mapping[str, ChatAppProvider], clock: Clock
+    ) -> None:
+        """`providers`: the chat-app adapter of each environment that has one."""
+        self.settings = settings
+        self.installation = installation
+        self.providers = providers
+        self.clock = clock
+        db, ids, keys = installation.database, installation.ids, installation.key_ring
+        directories = self.directories = Directories(db, clock=clock)
+        replies: OptOutReplies
+
+        self.refresh = NumberRefresh(
+            db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=self.changed
+        )
+        review = TemplateReview(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=self.changed)
+        self.sync = TemplateSync(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=self.changed)
+        records = Records(
+            db, directories.numbers, directories.organizations, directories.templates, keys, providers.get, clock
+        )
+        self.callback_providers = {
+            (CHATAPP, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
+        }
+        self.bank = payments_bridge(settings)
+        payments = Payments(db, clock=clock, ids=ids, changed=self.changed) if self.bank else None
+        runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
+        self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs)
+        self.webhooks = Webhooks(
+            db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(self.guard, clock=clock), runtime=runtime
+        )
+        prices = directories.prices if settings.billing_enabled else None
+        system = self.system = ActorSystem(
+            records,
+            runtime=runtime,
+            ids=ids,
+            follow=Follow(self.refresh, review),
+            callback_providers=self.callback_providers,
+            webhooks=self.webhooks,
+            subscriptions=directories.subscriptions,
+            changed=self.changed,
+            owing=lambda: replies.hint(),
+            payments=payments,
+            prices=prices,
+        )
+        windows = ChatWindows(db, clock=clock)
+        recipients = Recipients(db, clock=clock)
+        self.acceptance = Acceptance(
+            db,
+            numbers=directories.numbers,
+            organizations=directories.organizations,
+            templates=directories.templates,
+            windows=windows,
+            recipients=recipients,
+            sending=system.sending,
+            ids=ids,
+            clock=clock,
+            sends_in=providers,
+            prices=prices,
+        )
+        replies = OptOutReplies(db, self.acceptance, organizations=directories.organizations, clock=clock)
+        self.batch_acceptance = BatchAcceptance(
+            db,
+            numbers=directories.numbers,
+            organizations=directories.organizations,
+            templates=directories.templates,
+            maker=system.batch_maker,
+            audiences=system.audiences,
+            ids=ids,
+            clock=clock,
+            sends_in=providers,
+            unfinished=system.batches.hint,
+        )
+        self.resends = Resends(
+            db, numbers=directories.numbers, organizations=directories.organizations, templates=directories.templates,
+            acceptance=self.batch_acceptance, maker=system.batch_maker, ids=ids, sends_in=providers,
+        )  # fmt: skip
+        self.people = ContactSystem(
+            db, ids=ids, documents=Documents(keys, installation.keys.index), subscriptions=directories.subscriptions,
+            effects=system.consequences, changed=self.changed, clock=clock,
+        )  # fmt: skip
+        sizes = SegmentSizes(db, system.evaluation, clock=clock)
+        self.parts: tuple[Service, ...] = (
+            windows,
+            recipients,
+            system.root,
+            self.batch_acceptance,
+            replies,
+            self.people,
+            sizes,
+        )
+
+    def changed(self, change: Change) -> None:
+        """Tell whoever holds a copy of the record, or acts by it."""
+        self.directories.forget(change)
+        self.system.changed(change)

@@ -1,0 +1,93 @@
+"""Samples of the operations on numbers and templates; see samples.py."""
+
+from typing import Any
+
+from tests.acceptance.caller import Request
+from tests.acceptance.samples import fresh, new, sample
+from tests.acceptance.tenants import Tenant, template
+from tests.program import Api
+
+from recado.domain.ids import NUMBER, TEMPLATE
+
+# Numbers ------------------------------------------------------------------------------------------------------------
+
+
+def number_body() -> dict[str, Any]:
+    serial = fresh()
+    return {
+        "phoneNumberId": f"provider's {serial}",
+        "businessAccountId": "business",
+        "displayPhone": f"+1555{serial:07}",
+        "rateLimit": {"perSecond": 10},
+        "profile": {"about": "Walks"},
+    }
+
+
+async def number(api: Api, **simulated: str) -> Request:
+    made = await api.call("POST", "/numbers", number_body())
+    # The sandbox verifies a pending number in its own time: out of that state, nobody changes it but the walk.
+    await api.call("POST", f"/v2/sandbox/numbers/{made['id']}", {"status": "available", **simulated})
+    return Request({"id": made["id"]})
+
+
+@sample("createNumber")
+async def new_number(api: Api, tenant: Tenant) -> Request:
+    return Request(body=number_body())
+
+
+@sample("getNumber", "getNumberHealth", "getNumberUsage", "getNumberUsageSeries")
+async def one_number(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[NUMBER]})
+
+
+@sample("connectNumber", "deleteNumber")
+async def available_number(api: Api, tenant: Tenant) -> Request:
+    return await number(api)
+
+
+@sample("disconnectNumber")
+async def connected_number(api: Api, tenant: Tenant) -> Request:
+    return await number(api, status="connected")
+
+
+@sample("updateNumber")
+async def number_change(api: Api, tenant: Tenant) -> Request:
+    return Request((await number(api)).path, body={"rateLimit": {"perSecond": 20}, "profile": {"about": new("Runs ")}})
+
+
+@sample("simulateNumber")
+async def number_simulation(api: Api, tenant: Tenant) -> Request:
+    return Request((await number(api)).path, body={"status": "flagged", "qualityRating": "red"})
+
+
+# Templates ----------------------------------------------------------------------------------------------------------
+
+
+@sample("createTemplate")
+async def new_template(api: Api, tenant: Tenant) -> Request:
+    return Request(body=template(tenant.ids[NUMBER], new("walk")))
+
+
+@sample("syncTemplates")
+async def sync(api: Api, tenant: Tenant) -> Request:
+    return Request(body={"numberId": tenant.ids[NUMBER]})
+
+
+@sample("getTemplate")
+async def one_template(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": tenant.ids[TEMPLATE]})
+
+
+@sample("deleteTemplate", "submitTemplate")
+async def draft(api: Api, tenant: Tenant) -> Request:
+    return Request({"id": (await api.call("POST", "/v2/templates", template(tenant.ids[NUMBER], new("walk"))))["id"]})
+
+
+@sample("updateTemplate")
+async def edit(api: Api, tenant: Tenant) -> Request:
+    return Request((await draft(api, tenant)).path, body={"category": "marketing"})
+
+
+@sample("simulateTemplate")
+async def review(api: Api, tenant: Tenant) -> Request:
+    return Request((await draft(api, tenant)).path, body={"status": "approved"})

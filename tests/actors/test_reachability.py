@@ -1,0 +1,99 @@
+"""Who fails for good to be reached is marked, and who is reached is not (C13.2), on the real database."""
+
+import random
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from tests.people import insert_people, phone
+
+from recado.actors.reachability import Reachability
+from recado.domain.ids import MESSAGE, IdSource
+from recado.engine.clock import SystemClock
+from recado.storage.moves import Moved
+from recado.storage.postgres import Database
+
+ORGANIZATION, ENV = "org_1", "live"
+GONE = "recipient_unreachable: nobody is there"
+_INSERT = """
+insert into messages (
+    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    last_error, updated_at
+) values ($1, $2, $3, $4, 'outbound', $5, 'text', 'num_1', $6, 1, 1, false, $7, $8)
+"""
+
+
+class Told:
+    """Messages that move, and what is known of two contacts afterwards."""
+
+    def __init__(self, db: Database) -> None:
+        self.db = db
+        self._clock = SystemClock()
+        self._ids = IdSource(self._clock, random.Random(5))
+        self.reachability = Reachability(db, clock=self._clock)
+
+    async def message(self, to_status: str, number: int = 1, *, error: str | None = None, **fields: Any) -> Moved:
+        """A message to the contact of that number, stored as it is after its move."""
+        move = Moved(ORGANIZATION, ENV, "chatapp", self._ids.new(MESSAGE), "sending", to_status, **fields)
+        row = (ORGANIZATION, ENV, move.channel, move.id, to_status, phone(number), error, datetime.now(UTC))
+        await self.db.execute(_INSERT, *row)
+        return move
+
+    async def moves(self, *moved: Moved) -> dict[int, list[str]]:
+        """One commit with these moves; the marks once everything is written."""
+        async with self.db.transaction() as connection:
+            after = await self.reachability.write(connection, moved)
+        if after is not None:
+            after()
+        await self.reachability.stop()
+        await self.reachability.start()
+        rows = await self.db.fetch("select phone, unreachable from contacts")
+        return {number: row["unreachable"] for row in rows for number in (1, 2) if row["phone"] == phone(number)}
+
+
+@pytest.fixture
+async def told(database: Database) -> AsyncIterator[Told]:
+    await insert_people(database, ORGANIZATION, ENV, [{}, {}])
+    told = Told(database)
+    await told.reachability.start()
+    yield told
+    await told.reachability.stop()
+
+
+async def test_a_final_word_of_the_provider_marks_the_contact_and_a_delivery_clears_it(told: Told) -> None:
+    assert await told.moves(await told.message("failed", error=GONE)) == {1: ["chatapp"], 2: []}
+    assert await told.moves(await told.message("failed", error=GONE)) == {1: ["chatapp"], 2: []}
+    assert await told.moves(await told.message("sent")) == {1: ["chatapp"], 2: []}
+    assert await told.moves(await told.message("delivered", 2), await told.message("read")) == {1: [], 2: []}
+
+
+@pytest.mark.parametrize("error", ["policy_blocked: no", "outcome_unknown: no report", "expired: too late", None])
+async def test_other_failures_say_nothing_of_the_recipient(told: Told, error: str | None) -> None:
+    assert await told.moves(await told.message("failed", error=error)) == {1: [], 2: []}
+
+
+async def test_a_mark_of_another_process_is_cleared_too(told: Told) -> None:
+    await told.db.execute("update contacts set unreachable = '{sms,chatapp}' where phone = $1", phone(1))
+    assert await told.moves(await told.message("delivered")) == {1: ["sms"], 2: []}
+
+
+async def test_who_was_reached_in_the_same_moment_is_not_marked(told: Told) -> None:
+    moved = [await told.message("delivered"), await told.message("failed", error=GONE)]
+    assert await told.moves(*moved) == {1: [], 2: []}
+
+
+async def test_whoever_is_no_contact_is_nobody_to_mark(told: Told) -> None:
+    assert await told.moves(await told.message("failed", 77, error=GONE)) == {1: [], 2: []}
+
+
+async def test_deliveries_where_nobody_is_marked_cost_nothing(told: Told) -> None:
+    await told.moves(await told.message("delivered"))
+    async with told.db.transaction() as connection:
+        assert await told.reachability.write(connection, [await told.message("delivered")]) is None
+
+
+async def test_a_mark_raises_no_revision(told: Told) -> None:
+    before = await told.db.fetchrow("select revision, updated_at from contacts where phone = $1", phone(1))
+    await told.moves(await told.message("failed", error=GONE))
+    assert await told.db.fetchrow("select revision, updated_at from contacts where phone = $1", phone(1)) == before
