@@ -19,7 +19,7 @@ from tests.waiting import until
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
 
-ROWS = 120_000  # long enough to be killed twice
+ROWS = 60_000  # long enough to be killed twice
 TWICE = 500  # rows whose contact comes again at the end of the file
 BAD = 30
 
