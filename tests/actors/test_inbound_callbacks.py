@@ -7,6 +7,7 @@ from unittest.mock import Mock
 
 import orjson
 import pytest
+from tests.waiting import until
 
 from recado.actors.callbacks import Callbacks
 from recado.actors.consequences import Consequences
@@ -73,7 +74,11 @@ class Line:
 
     async def arrive(self, *events: dict[str, Any]) -> None:
         await self.callbacks.take("chatapp", "bridge", orjson.dumps({"events": events}))
-        await self.callbacks.work()
+        await until(self._processed, 10, "the callbacks are worked off", every=0.005)
+
+    async def _processed(self) -> bool:
+        """Nobody but their one worker may take them: a second one would apply them once more."""
+        return not await self.db.fetchval("select exists (select from callbacks where processed_at is null)")
 
     async def told(self) -> list[tuple[str, dict[str, Any]]]:
         rows = await self.db.fetch("select type, data::text from events order by id")
