@@ -50,6 +50,8 @@ async def run(say: Say) -> list[Figure]:
             bound.append(await load(beside.url))
             ours.append(await load(service.url))
             with_keys.append(await load(service.url, keys=True))
+        for number in range(ROUNDS):  # last: the vacuum of what they make goes on beside whatever comes after
+            say(f"contacts, round {number + 1} of {ROUNDS}")
             contacts.append(await load(service.url, people, suffix=f"{number:04}"))  # nobody comes twice
     return [
         against("accept, one message a request", ours, bound, "/s", LEAST),
