@@ -234,6 +234,7 @@ def new_message(
         None if price is None else price.kind,
         draft.sent_by,
         draft.contact_id,
+        category is TemplateCategory.MARKETING,
     )
 
 

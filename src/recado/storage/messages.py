@@ -58,6 +58,7 @@ class NewMessage:
     price_kind: str | None = None  # what it counts for when it is captured
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
     contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
+    needs_consent: bool = False  # a refusal withdraws it while it is queued (C12.5.4)
 
     @property
     def owner(self) -> str:
@@ -94,9 +95,8 @@ async def accept(
     With `hold` the prices of what is stored are held in the same statement, or HoldsRefused is raised; without it the
     caller holds them in the same transaction.
     """
-    left_out = {
-        row["id"] for row in await store(executor, ACCEPT, *_columns(batch), hold, *_senders(batch), _contacts(batch))
-    }
+    arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), _consents(batch))
+    left_out = {row["id"] for row in await store(executor, ACCEPT, *arguments)}
     if not left_out:
         return [STORED] * len(batch)
     keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]
@@ -203,6 +203,12 @@ def _contacts(batch: Sequence[NewMessage]) -> list[str | None] | None:
     """None where nobody names one."""
     named = any(new.contact_id is not None for new in batch)
     return [new.contact_id for new in batch] if named else None
+
+
+def _consents(batch: Sequence[NewMessage]) -> str | None:
+    """None where nobody's consent is needed."""
+    needed = any(new.needs_consent for new in batch)
+    return pack_numbers([int(new.needs_consent) for new in batch]) if needed else None
 
 
 def _hex(value: bytes | None) -> str | None:

@@ -37,6 +37,19 @@ rows as (
         number_id, campaign_id, held_base_ms, contact_id
     )
 ),
+marketing as materialized (
+    select t.id
+    from (
+        select organization_id, template_id from heads where template_id is not null
+        union
+        select h.organization_id, r.template_id from heads h join rows r on r.batch_id = h.id where r.template_id is not null
+    ) g
+    cross join lateral (
+        select id from templates
+        where organization_id = g.organization_id and id = g.template_id and category = 'marketing'
+        offset 0
+    ) t
+),
 bound as (
     insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, message_id)
     select organization_id, env, key_hash, fingerprint, made_at, id
@@ -111,12 +124,8 @@ queued as (
         h.ttl_ms, h.due_at + h.ttl_ms * interval '1 millisecond',
         coalesce(r.held_base_ms, h.held_base_ms), false, coalesce(r.template_id, h.template_id), coalesce(r.coins, 0),
         r.price_kind, coalesce(r.campaign_id, h.campaign_id),
-        case (
-            select category from templates t
-            where t.organization_id = h.organization_id and t.id = coalesce(r.template_id, h.template_id)
-        )
-            when 'marketing' then r.recipient_hash
-        end -- C12.5.4
+        case when (coalesce(r.template_id, h.template_id) in (select id from marketing)) is true then r.recipient_hash end
+        -- C12.5.4
     from heads h
     join rows r on r.batch_id = h.id
     where (h.id in (select id from live)) is true

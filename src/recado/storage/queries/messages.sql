@@ -9,16 +9,17 @@ with given as (
         template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
-        sent_by_account_id, sent_by_name, contact_id
+        sent_by_account_id, sent_by_name, contact_id, needs_consent = 1 as needs_consent
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
         unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], unpack($20),
-        unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[]
+        unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[],
+        unpack($28)::smallint[]
     ) as g (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, needs_consent
     )
 ),
 bound as (
@@ -56,9 +57,7 @@ queued as (
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
         g.campaign_id, coalesce(g.coins, 0), g.price_kind,
-        case (select category from templates t where t.organization_id = g.organization_id and t.id = g.template_id)
-            when 'marketing' then g.recipient_hash
-        end -- C12.5.4
+        case when g.needs_consent then g.recipient_hash end -- C12.5.4
     from given g
     where (g.id in (select id from stored)) is true -- hashed: see dispatch.sql
     on conflict do nothing
