@@ -22,7 +22,8 @@ from recado.storage.contacts import Contact, consent_columns
 from recado.storage.postgres import Connection, Database
 from recado.storage.webhooks import SubscriptionDirectory, Takers
 
-LINGER = 0.002  # seconds
+IN_A_COMMIT = 100  # so that the next ones are being read while these are written
+COMMITS_IN_FLIGHT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,9 @@ class ContactCreation:
         self._subscriptions = subscriptions
         self._consents = consents
         self._clock = clock
-        self._batcher: Batcher[NewContact, Contact] = Batcher("contacts", self._run, clock=clock, linger=LINGER)
+        self._batcher: Batcher[NewContact, Contact] = Batcher(
+            "contacts", self._run, clock=clock, max_rows=IN_A_COMMIT, concurrency=COMMITS_IN_FLIGHT
+        )
 
     async def start(self) -> None:
         await self._batcher.start()
@@ -81,7 +84,8 @@ class ContactCreation:
 
     async def _run(self, batch: Sequence[NewContact]) -> Sequence[Contact | Exception]:
         done: dict[str, Contact | Exception] = {}
-        quiet = [new for new in batch if new.plain and not (new.told and await self._is_told(new.contact))]
+        telling = await self._telling(batch)
+        quiet = [new for new in batch if new.plain and not (new.told and _environment(new) in telling)]
         if quiet:
             stored = await contacts.insert(self._db.hot, [new.contact for new in quiet], unless_opted_out=True)
             done = {new.contact.id: new.contact for new in quiet if new.contact.id in stored}
@@ -153,10 +157,18 @@ class ContactCreation:
         events = [contact_events.created(each.contact) for each in stored if each.new.told]
         return await self._consents.record(connection, changes, self._clock.now(), events=events)
 
-    async def _is_told(self, contact: Contact) -> bool:
-        key = (contact.organization_id, contact.env)
-        takers = self._subscriptions.peek(key) or await self._subscriptions.get(key) or Takers({})
-        return contact_events.CREATED in takers.by_event
+    async def _telling(self, batch: Sequence[NewContact]) -> set[tuple[str, str]]:
+        """The environments in which somebody is told of new contacts."""
+        found = set()
+        for key in {_environment(new) for new in batch}:
+            takers = self._subscriptions.peek(key) or await self._subscriptions.get(key) or Takers({})
+            if contact_events.CREATED in takers.by_event:
+                found.add(key)
+        return found
+
+
+def _environment(new: NewContact) -> tuple[str, str]:
+    return (new.contact.organization_id, new.contact.env)
 
 
 def _decide(candidate: _Candidate, now: datetime) -> None:

@@ -92,6 +92,11 @@ def pack(values: Iterable[str | None]) -> str:
     return "\x1f".join(["\x1e" if value is None else value for value in values])
 
 
+def pack_some(values: Sequence[str | None]) -> str | None:
+    """As `pack`, of a column that is usually empty: nothing at all when it is, which `unnest` reads as nulls."""
+    return pack(values) if values.count(None) < len(values) else None
+
+
 def pack_numbers(values: Iterable[int]) -> str:
     """A column of whole numbers as one text; `unpack(…)::bigint[]` in SQL."""
     return "\x1f".join(map(str, values))

@@ -1,7 +1,7 @@
 """Contacts as callers see them: what has no value is absent, phones are masked without `pii:full` (C2.3.2, C2.5)."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
 
 from recado.domain.debts import DebtGroup
 from recado.domain.masking import mask_phone
@@ -9,47 +9,49 @@ from recado.storage.contact_consents import ConsentEntry
 from recado.storage.contacts import Contact
 
 
+# What is shown only where there is something: the names of the API, and the fields of a contact.
+_OPTIONAL: Final = {
+    "name": "name",
+    "email": "email",
+    "avatarUrl": "avatar_url",
+    "chatappProfileName": "chatapp_profile_name",
+    "cpfCipher": "cpf_cipher",
+    "cnpjCipher": "cnpj_cipher",
+    "birthDateCipher": "birth_date_cipher",
+    "externalId": "external_id",
+    "companyId": "company_id",
+    "papelNaEmpresa": "company_role",
+    "lastInteractionAt": "last_interaction_at",
+}.items()
+_CONSENT: Final = {
+    "source": "opt_in_source",
+    "at": "opt_in_at",
+    "ip": "opt_in_ip",
+    "userAgent": "opt_in_user_agent",
+    "revokedAt": "opt_in_revoked_at",
+    "revokedReason": "opt_in_revoked_reason",
+}.items()
+
+
 def contact_view(contact: Contact, groups: Sequence[DebtGroup] = (), *, unmasked: bool) -> dict[str, Any]:
     """One contact."""
-    consent = contact.consent
     view: dict[str, Any] = {
         "id": contact.id,
         "organizationId": contact.organization_id,
         "phone": contact.phone if unmasked else mask_phone(contact.phone),
         "phoneHash": contact.phone_hash.hex(),
-        "attributes": dict(contact.attributes),
-        "tags": list(contact.tags),
-        "optIn": _present(
-            {
-                "status": consent.status.value,
-                "source": consent.source,
-                "at": consent.at,
-                "ip": consent.ip,
-                "userAgent": consent.user_agent,
-                "revokedAt": consent.revoked_at,
-                "revokedReason": consent.revoked_reason,
-            }
-        ),
+        "attributes": contact.attributes,
+        "tags": contact.tags,
+        "optIn": _fill({"status": contact.opt_in_status.value}, contact, _CONSENT),
         "source": contact.source,
         "createdAt": contact.created_at,
         "updatedAt": contact.updated_at,
     }
-    optional = {
-        "name": contact.name,
-        "email": contact.email,
-        "avatarUrl": contact.avatar_url,
-        "chatappProfileName": contact.chatapp_profile_name,
-        "cpfCipher": contact.cpf_cipher,
-        "cnpjCipher": contact.cnpj_cipher,
-        "birthDateCipher": contact.birth_date_cipher,
-        "debtorGroups": [group_view(group, unmasked=unmasked) for group in groups] or None,
-        "externalId": contact.external_id,
-        "externalIds": dict(contact.external_ids) or None,
-        "companyId": contact.company_id,
-        "papelNaEmpresa": contact.company_role,
-        "lastInteractionAt": contact.last_interaction_at,
-    }
-    return view | _present(optional)
+    if groups:
+        view["debtorGroups"] = [group_view(group, unmasked=unmasked) for group in groups]
+    if contact.external_ids:
+        view["externalIds"] = contact.external_ids
+    return _fill(view, contact, _OPTIONAL)
 
 
 def group_view(group: DebtGroup, *, unmasked: bool) -> dict[str, Any]:
@@ -93,6 +95,15 @@ def consent_view(entry: ConsentEntry) -> dict[str, Any]:
             "recordedAt": entry.recorded_at,
         }
     )
+
+
+def _fill(view: dict[str, Any], contact: Contact, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """`view`, with those of the fields that the contact has."""
+    for name, attribute in fields:
+        value = getattr(contact, attribute)
+        if value is not None:
+            view[name] = value
+    return view
 
 
 def _present(values: Mapping[str, Any]) -> dict[str, Any]:
