@@ -8,7 +8,6 @@ from recado.domain.masking import mask_phone
 from recado.storage.contact_consents import ConsentEntry
 from recado.storage.contacts import Contact
 
-
 # What is shown only where there is something: the names of the API, and the fields of a contact.
 _OPTIONAL: Final = {
     "name": "name",
