@@ -29,6 +29,7 @@ async def marketing(mail: Any, to: str = PHONE, contact_id: str | None = None) -
 
 async def category(mail: Any, name: str) -> None:
     await mail.api.database.execute("update templates set category = $2 where id = $1", mail.template.id, name)
+    mail.api.directories.templates.forget((mail.organization_id, "test", mail.template.id))
 
 
 async def contact(mail: Any, **fields: Any) -> str:
