@@ -19,6 +19,7 @@ from recado.storage import (
     contact_erasures,
     contacts,
     debtor_groups,
+    idempotency,
     lists,
     opt_outs,
     withdrawals,
@@ -138,6 +139,7 @@ class Contacts:
             await contacts.delete(connection, before)
             await lists.leave(connection, organization_id, env, [contact_id])
             await contact_erasures.begin(connection, key, now)
+            await idempotency.erase(connection, *key)
             await audit.write(
                 connection, self._ids, by, "contact.delete",
                 organization_id=organization_id, env=env, target_id=contact_id,

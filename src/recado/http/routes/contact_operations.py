@@ -190,4 +190,5 @@ def _position(query: ContactQuery, last: Contact) -> list[Any]:
 
 def _reply(call: Call, contact: Contact, groups: Groups, status: int) -> Reply:
     view = contact_view(contact, groups, unmasked=True)
-    return Reply(status, view if call.can(PII) else masked(view), revision=contact.revision, stored=view)
+    shown = view if call.can(PII) else masked(view)
+    return Reply(status, shown, revision=contact.revision, stored=view, subject_id=contact.id)
