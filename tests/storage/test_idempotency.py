@@ -2,13 +2,16 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import orjson
 from tests.people import insert_people
 from tests.waiting import until
 
 from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
 from recado.storage import contacts
 from recado.storage.idempotency import LOCK, IdempotencyKeys, erase, purge
+from recado.storage.migrate import migrate, read_migrations
 from recado.storage.postgres import Connection, Database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -206,6 +209,40 @@ async def test_an_answer_is_kept_while_its_contact_changes(database: Database) -
         await connection.execute("update contacts set name = 'Ana' where id = $1", stays)
         await keys.finish(hold, 201, ANSWER, stays)
     assert await begin(keys) == Stored(201, ANSWER)
+
+
+async def test_answers_that_were_kept_before_keys_knew_their_contacts_go_with_them_too(database: Database) -> None:
+    shipped = read_migrations()
+    before = next(index for index, migration in enumerate(shipped) if migration.name == "0012_kept_answers")
+    await database.execute("drop schema public cascade; create schema public")
+    await migrate(database, shipped[:before])
+    known, other = await insert_people(database, *OWNER[:2], [{}, {}])
+    gone = known[:-1] + "x"
+    metadata = {"contactId": other}
+    bodies: dict[bytes, tuple[dict[str, Any] | None, str | None]] = {
+        b"contact": ({"id": known, "phone": "+55"}, known),
+        b"message": ({"id": "msg_1", "contactId": known, "metadata": metadata}, known),
+        b"deleted": ({"id": gone, "phone": "+55"}, gone),
+        b"alone": ({"id": "msg_2", "to": "+55"}, None),
+        b"opt-out": ({"contactId": known}, None),
+        b"none": (None, None),
+    }
+    for key, (body, _) in bodies.items():
+        answer = orjson.dumps({"body": body, "revision": None})
+        await database.execute(
+            "insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, status, body) "
+            "values ('org_1', 'test', $1, 'f', $2, 201, $3)",
+            key, NOW, answer,
+        )  # fmt: skip
+    await migrate(database, shipped)
+    rows = {row["key_hash"]: row for row in await database.fetch("select * from idempotency")}
+    assert {key: row["subject_id"] for key, row in rows.items()} == {key: shown for key, (_, shown) in bodies.items()}
+    assert [key for key, row in rows.items() if row["body"] is None] == [b"deleted"]
+    assert rows[b"deleted"]["fingerprint"] == b""
+    async with database.transaction() as connection:
+        await delete(connection, known)
+    rows = {row["key_hash"]: row for row in await database.fetch("select * from idempotency where body is not null")}
+    assert set(rows) == {b"alone", b"opt-out", b"none"}
 
 
 async def somebody_waits(database: Database) -> bool:
