@@ -96,8 +96,9 @@ async def test_who_stops_waiting_leaves_his_place_in_the_queue_to_others(works: 
     await works.until_begun("a1", "b1")
     await works.cancel("a2")
     works.ask("a5")  # there is room again
-    await works.end("a1")
-    await works.until_begun("a1", "b1", "a3")
+    for name in ("a1", "a3", "a4", "a5"):
+        await works.end(name)
+    await works.until_begun("a1", "b1", "a3", "a4", "a5")
 
 
 async def test_who_is_called_and_goes_at_that_moment_hands_his_place_on() -> None:
