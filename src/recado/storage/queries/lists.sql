@@ -1,5 +1,6 @@
 -- Static lists (C7). See dispatch.sql on how batched statements find their rows. Whoever changes the members of a list has
--- locked its row before, in a statement of its own: what it reads after that includes all that others have committed.
+-- locked its row before, in a statement of its own: what it reads after that includes all that others have committed. And it
+-- writes that row, also when the size stays: pages go by it (list_pages.sql).
 
 -- name: insert
 insert into static_lists (organization_id, env, id, name, name_key, description, updated_at)
