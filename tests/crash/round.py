@@ -227,7 +227,9 @@ class Round:
                 mailings=traffic.mailings,
                 database_deaths=self._database_deaths,
             )
-            return not any((*wrong_ends(evidence), *untold(evidence), *batch_violations(evidence)))
+            # What waits for its next attempt is waited for as well, as long as there is time.
+            waits = evidence.rows.untold
+            return not any((*wrong_ends(evidence), *untold(evidence), *waits, *batch_violations(evidence)))
 
         await until(empty, DRAIN_LIMIT, "the queue is empty", every=0.2)
         self._tell("the queue is empty")
