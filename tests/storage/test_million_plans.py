@@ -4,6 +4,7 @@ The contacts are those of the benchmark, a hundredth of them; `grow` makes table
 with all.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from bench.contacts import make_contacts
 from tests.plans import Plan, grow, indexes, plan_for_any, plan_of, whole_tables
 
 from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
-from recado.storage import audiences, contact_reads, contacts, list_pages, lists, segments
+from recado.storage import audiences, contact_reads, contacts, dispatch, list_pages, lists, messages, segments
 from recado.storage.contact_reads import ContactFilter
 from recado.storage.postgres import Database
 from recado.storage.rows import pack
@@ -153,6 +154,16 @@ async def test_one_contact_is_found_by_whatever_names_it(million: Database) -> N
     for sql, arguments, index in asked:
         for found in (await plan_of(million, sql, arguments), await plan_for_any(million, sql)):
             assert (indexes(found), whole_tables(found)) == ({index}, set()), sql
+
+
+@pytest.mark.parametrize("sql", [messages.ACCEPT, dispatch.SQL.claim], ids=["accept", "claim"])
+async def test_consent_is_asked_of_one_contact_by_its_phone_and_of_no_more(million: Database, sql: str) -> None:
+    found = await plan_for_any(million.hot, sql)
+    assert whole_tables(found) == set()
+    (look,) = [node for node in found if node.get("Index Name") == "contacts_phone"]
+    assert re.search(r"organization_id\b.* = .* AND .*env = .* AND .*phone >= ", look["Index Cond"])
+    assert [node["Node Type"] for node in found if look in node.get("Plans", ())] == ["Limit"]
+    assert {name for name in indexes(found) if name.startswith("contacts")} == {"contacts_phone"}
 
 
 # Segments -----------------------------------------------------------------------------------------------------------
