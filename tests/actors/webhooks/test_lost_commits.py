@@ -10,6 +10,7 @@ from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver
 from tests.crash.rows import read_untold
 
+from recado.actors.webhook_desk import result_of
 from recado.domain.errors import Unavailable
 from recado.storage import deliveries
 from recado.storage.deliveries import Result
@@ -104,6 +105,25 @@ async def test_a_delivery_whose_result_finds_no_room_is_made_once_more(
         return put(result)
 
     monkeypatch.setattr(place.webhooks.desk.results, "put", finding_none)
+    await place.emit()
+
+    (logged,) = await place.settled(subscription)
+    assert (logged["status"], logged["attempts"]) == ("delivered", 1)
+    assert len(receiver.received) == 2
+
+
+async def test_a_delivery_whose_result_cannot_be_told_is_made_once_more(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subscription = await place.subscribe(receiver.url)
+    faults = [RuntimeError("a fault of the program")]
+
+    def faulty(*args: Any) -> Result:
+        if faults:
+            raise faults.pop()
+        return result_of(*args)
+
+    monkeypatch.setattr("recado.actors.webhook_subscription.result_of", faulty)
     await place.emit()
 
     (logged,) = await place.settled(subscription)
