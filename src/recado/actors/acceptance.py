@@ -112,6 +112,7 @@ class Acceptance:
             if draft.type != TEMPLATE:
                 await self._check_window(new)
             elif new.consent is ConsentCheck.DONE or (new.consent.asks and draft.env not in self._sends_in):
+                # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
                 await self._check_consent(new, known)
             if draft.env not in self._sends_in:
                 raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")

@@ -115,8 +115,8 @@ async def accept(
 ) -> list[AcceptResult | Exception]:
     """Store a batch, each row with its idempotency binding and its place in the queue; one commit.
 
-    With `hold` the prices of what is stored are held in the same statement, or HoldsRefused is raised; without it the
-    caller holds them in the same transaction.
+    What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
+    HoldsRefused is raised; without it the caller holds them in the same transaction.
     """
     arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), _consents(batch))
     left_out = {row["id"]: row["opted_out"] for row in await store(executor, ACCEPT, *arguments)}
