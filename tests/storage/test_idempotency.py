@@ -201,6 +201,20 @@ async def test_a_deletion_waits_for_the_answer_that_shows_its_contact_and_then_e
     assert await left(database) == []
 
 
+async def test_a_deletion_leaves_a_key_alone_that_is_begun_anew_at_the_same_moment(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    (gone,) = await insert_people(database, *OWNER[:2], [{}])
+    await keys.finish(await held(keys), 201, ANSWER, gone)
+    a_day_later = NOW + timedelta(hours=24)
+    async with database.transaction() as connection:
+        await IdempotencyKeys(connection).begin(*OWNER, OTHER, a_day_later)
+        erasing = asyncio.ensure_future(erase(database, *OWNER[:2], gone))
+        await until(lambda: somebody_waits(database), 10, "the deletion waits for the key")
+    await erasing
+    assert await begin(keys, a_day_later, OTHER) == InProgress()
+    assert await begin(keys, a_day_later) == Reused()
+
+
 async def test_an_answer_is_kept_while_its_contact_changes(database: Database) -> None:
     keys = IdempotencyKeys(database)
     (stays,) = await insert_people(database, *OWNER[:2], [{}])

@@ -44,12 +44,15 @@ where
     and status is null and message_id is null
 
 -- name: erase
--- Also the hash of what was asked, from which a phone can be guessed. By place, in the order of `purge`.
+-- Also the hash of what was asked, from which a phone can be guessed. By place, in the order of `purge`; not a key that
+-- somebody began anew meanwhile, after its day.
 update idempotency set body = null, fingerprint = ''
-where ctid = any (array(
-    select ctid from idempotency
-    where organization_id = $1 and env = $2 and subject_id = $3 and body is not null
-))
+where
+    subject_id = $3
+    and ctid = any (array(
+        select ctid from idempotency
+        where organization_id = $1 and env = $2 and subject_id = $3 and body is not null
+    ))
 
 -- name: purge
 delete from idempotency where ctid = any (array(select ctid from idempotency where created_at <= $1 limit $2))
