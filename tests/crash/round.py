@@ -53,6 +53,8 @@ SLIPS = (
     "callback_set_aside",
     "callback_malformed",
     "provider_raised",
+    "outcome_not_recorded",
+    "delivery_not_made",
     "wallet_holds_less_than_it_should",
     "Traceback",
     "deadlock detected",
