@@ -1,4 +1,4 @@
-"""Contacts that refuse, and the messages of one that is deleted, are found by their keys before anybody counted them."""
+"""Contacts that refuse, and the messages of one that is deleted, are found by their keys before anyone counted them."""
 
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
