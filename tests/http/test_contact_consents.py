@@ -11,6 +11,7 @@ import pytest
 from tests.http.conftest import ADMIN_TOKEN, Api
 from tests.http.people import session
 
+from recado.domain.changes import ConsentRefused
 from recado.domain.timestamps import format_timestamp
 from recado.storage import contacts
 
@@ -225,6 +226,8 @@ async def test_however_many_share_an_address_they_refuse_at_once_by_statements_f
         assert tuple(found) == (rows, rows), table
     events = Counter((event["type"], event["id"]) for event in await told(api))
     assert set(events.values()) == {1}
+    (refused,) = [each for each in api.changes if isinstance(each, ConsentRefused)]
+    assert len(set(refused.recipients)) == many - 1  # what is claimed for them is stopped before the answer
     types = Counter(kind for kind, _ in events)
     assert types == {"contact.consent_changed": many - 1, "contact.opted_out": many - 1}
 
