@@ -10,6 +10,7 @@ from typing import Any
 import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
+from tests import system_postgres as packaged
 
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
@@ -68,6 +69,16 @@ async def database(postgres: dict[str, Any]) -> AsyncIterator[Database]:
     finally:
         await db.stop()
         await _execute(postgres, f"drop database {arguments['database']} with (force)")
+
+
+@pytest.fixture(scope="session")
+def system_postgres() -> Iterator[dict[str, Any]]:
+    """The connect arguments of an empty database on a server of the system's packages; its owner is no superuser."""
+    programs = packaged.binaries()
+    if programs is None:
+        pytest.skip("no PostgreSQL of the system's packages is installed (Debian: postgresql)")
+    with packaged.serving(programs) as arguments:
+        yield arguments
 
 
 @pytest.fixture

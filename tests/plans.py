@@ -38,13 +38,16 @@ async def plan_of(executor: Any, sql: str, arguments: Any) -> list[Plan]:
     return nodes(plan["Plan"])
 
 
-async def plan_for_any(pool: Pool, sql: str) -> list[Plan]:
-    """Every node of the plan that is made once for all values: on the batchers' connections that is each plan."""
-    nothing = ", ".join(["null"] * max(map(int, re.findall(r"\$(\d+)", sql))))
+async def plan_for_any(pool: Pool, sql: str, values: str | None = None) -> list[Plan]:
+    """Every node of the plan that is made once for all values: on the batchers' connections that is each plan.
+
+    `values`: literals, which say which months are shown; without them those that are the same for all rows show none.
+    """
+    given = values or ", ".join(["null"] * max(map(int, re.findall(r"\$(\d+)", sql))))
     async with pool.transaction() as connection:
         await connection.execute("set local plan_cache_mode = force_generic_plan")
         await connection.execute(f"prepare asked as {sql}")
-        (plan,) = orjson.loads(await connection.fetchval(f"explain (format json) execute asked({nothing})"))
+        (plan,) = orjson.loads(await connection.fetchval(f"explain (format json) execute asked({given})"))
         await connection.execute("deallocate asked")
     return nodes(plan["Plan"])
 

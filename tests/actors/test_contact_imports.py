@@ -8,6 +8,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.waiting import until
 
 from recado.actors import contact_imports as actors_imports
@@ -112,6 +113,29 @@ async def test_a_block_that_was_raced_is_written_again(
     found = await accepted(imports, 3)
     assert (found.status, found.created) == ("completed", 3)
     assert tries == [False, True, True]
+
+
+async def test_a_block_that_has_to_give_way_to_another_change_is_written_again(
+    database: Database, imports: ContactImports
+) -> None:
+    await accepted(imports, MANY - 1)
+    await database.execute("analyze contacts")
+    first, second = [row["id"] for row in await database.fetch("select id from contacts order by phone limit 2")]
+    lock = "select from contacts where id = $1 for update"
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    with capture_logs() as logs:
+        async with database.transaction() as connection:
+            await connection.execute("set local deadlock_timeout = '1min'")  # so that the block has to give way
+            await connection.execute(lock, second)
+            running = asyncio.ensure_future(handed_in(imports, b"phone,name\n+5511900000001,B\n+5511900000000,A"))
+            await until(it_waits, 10, "the block has its first contact and waits for the second")
+            await connection.execute(lock, first)
+        found = await running
+    assert [entry["event"] for entry in logs] == ["transaction_collided"]
+    assert (found.status, found.updated, found.failed) == ("completed", 2, 0)
 
 
 async def test_contacts_that_a_block_changes_are_locked_in_the_order_of_their_ids(

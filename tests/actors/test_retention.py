@@ -9,8 +9,9 @@ from structlog.testing import capture_logs
 from tests.waiting import until
 
 from recado.actors.retention import Retention
+from recado.actors.witness import Witness
 from recado.domain.ids import AUDIT, MESSAGE, IdSource, lowest_id
-from recado.engine.clock import SystemClock, VirtualClock
+from recado.engine.clock import VirtualClock
 from recado.storage.organizations import create_organization
 from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database
@@ -23,19 +24,13 @@ def clock() -> VirtualClock:
     return VirtualClock(NOW)
 
 
-async def witness(database: Database, at: datetime, *, by: str = "audit") -> None:
-    """Somebody did something then: an entry in the audit, or a minute in which a number sent."""
-    organization_id, number_id = await database.fetchrow("select organization_id, id from numbers limit 1")
-    if by == "audit":
-        await database.execute(
-            "insert into audit (organization_id, id, actor_type, actor_id, action, details) "
-            "values ($1, $2, 'system', 'system', 'number.create', '{}')",
-            organization_id, lowest_id(AUDIT, at),
-        )  # fmt: skip
-    else:
-        await database.execute(
-            "insert into number_minutes values ($1, $2, $3, 1, 0, 0)", organization_id, number_id, at
-        )
+async def note(database: Database, at: datetime) -> None:
+    """Somebody did something then."""
+    await database.execute(
+        "insert into audit (organization_id, id, actor_type, actor_id, action, details) "
+        "select id, $1, 'system', 'system', 'number.create', '{}' from organizations limit 1",
+        lowest_id(AUDIT, at),
+    )
 
 
 async def store_old_rows(database: Database, clock: VirtualClock) -> None:
@@ -81,25 +76,28 @@ async def left(database: Database) -> list[int]:
 
 
 async def test_a_round_removes_everything_that_is_past_its_time(database: Database, clock: VirtualClock) -> None:
-    retention = Retention(database, clock=clock)
+    retention = Retention(database, clock=clock, witness=Witness(database, clock=clock))
     await store_old_rows(database, clock)
-    await witness(database, NOW - timedelta(days=2))
+    await note(database, NOW - timedelta(days=1, hours=1))
     assert await left(database) == [2, 2, 1, 1, 1, 1]
-    await retention.work()
+    with capture_logs() as logs:
+        await retention.work()
+        assert await left(database) == [1, 0, 1, 1, 0, 0]  # what counts for a day is not a day older than the witness
+        await clock.advance(86_400)
+        await retention.work()
     assert await left(database) == [1, 0, 0, 0, 0, 0]
-    await retention.work()
-    assert await left(database) == [1, 0, 0, 0, 0, 0]
+    assert logs == []
 
 
 async def test_the_first_round_comes_with_the_start(database: Database, clock: VirtualClock) -> None:
-    retention = Retention(database, clock=clock)
+    retention = Retention(database, clock=clock, witness=Witness(database, clock=clock))
     await store_old_rows(database, clock)
-    await witness(database, NOW - timedelta(days=2))
+    await note(database, NOW - timedelta(days=2))
     await retention.start()
     try:
 
         async def gone() -> bool:
-            return await left(database) == [1, 0, 0, 0, 0, 0]
+            return await left(database) == [1, 0, 1, 1, 0, 0]
 
         await until(gone, 10, "the first round is through")
     finally:
@@ -107,47 +105,27 @@ async def test_the_first_round_comes_with_the_start(database: Database, clock: V
     await retention.stop()
 
 
-async def test_a_clock_that_nothing_speaks_for_costs_nothing(database: Database, clock: VirtualClock) -> None:
-    retention = Retention(database, clock=clock)
+async def test_a_clock_that_runs_years_ahead_costs_what_was_past_its_time_before(database: Database) -> None:
+    """Of what is stored, one message's content is past its time, and one message."""
+    clock = VirtualClock(NOW + timedelta(days=3_000))
     await store_old_rows(database, clock)
-    await witness(database, NOW - timedelta(days=32))
-    await witness(database, NOW - timedelta(hours=23))  # by the same clock
-    before = await left(database)
+    await note(database, NOW)
+    await note(database, clock.now())  # by the clock that is in question
 
     with capture_logs() as logs:
-        await retention.work()
+        await Retention(database, clock=clock, witness=Witness(database, clock=clock)).work()
 
-    assert await left(database) == before
-    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("retention_skipped", "error")]
-
-
-@pytest.mark.parametrize("by", ["audit", "number"])
-async def test_whatever_was_stored_within_the_month_speaks_for_the_clock(
-    database: Database, clock: VirtualClock, by: str
-) -> None:
-    await store_old_rows(database, clock)
-    await witness(database, NOW - timedelta(days=30), by=by)
-    await Retention(database, clock=clock).work()
-    assert (await left(database))[:2] == [1, 0]
+    assert await left(database) == [1, 0, 0, 0, 0, 0]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("retention_held_back", "error")]
 
 
-async def test_a_process_that_was_here_within_the_month_speaks_for_the_clock(
-    database: Database, clock: VirtualClock
-) -> None:
-    retention = Retention(database, clock=clock)
-    await store_old_rows(database, clock)
-    await witness(database, NOW - timedelta(days=30))
-    for _ in range(20):  # nobody does anything for 500 days
-        await retention.work()
-        await clock.advance(25 * 86_400)
-    assert (await left(database))[0] == 0
-    await store_old_rows(database, clock)
-    await clock.advance(32 * 86_400)
-    await retention.work()
-    assert (await left(database))[0] == 2
-
-
-async def test_an_installation_without_old_months_needs_no_witness(database: Database) -> None:
+async def test_nothing_goes_while_nothing_speaks_for_the_clock(database: Database, clock: VirtualClock) -> None:
+    retention = Retention(database, clock=clock, witness=Witness(database, clock=clock))
+    await database.execute("insert into tier_recipients values ('org_1', 'num_1', 1, $1)", NOW - timedelta(days=2))
     with capture_logs() as logs:
-        await Retention(database, clock=VirtualClock(SystemClock().now())).work()
+        await retention.work()
+        assert (await left(database))[2] == 1
+        await clock.advance(86_400)
+        await retention.work()
+        assert (await left(database))[2] == 0
     assert logs == []

@@ -53,6 +53,8 @@ SLIPS = (
     "callback_set_aside",
     "callback_malformed",
     "provider_raised",
+    "outcome_not_recorded",
+    "delivery_not_made",
     "wallet_holds_less_than_it_should",
     "Traceback",
     "deadlock detected",
@@ -227,7 +229,9 @@ class Round:
                 mailings=traffic.mailings,
                 database_deaths=self._database_deaths,
             )
-            return not any((*wrong_ends(evidence), *untold(evidence), *batch_violations(evidence)))
+            # What waits for its next attempt is waited for as well, as long as there is time.
+            waits = evidence.rows.untold
+            return not any((*wrong_ends(evidence), *untold(evidence), *waits, *batch_violations(evidence)))
 
         await until(empty, DRAIN_LIMIT, "the queue is empty", every=0.2)
         self._tell("the queue is empty")

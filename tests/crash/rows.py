@@ -8,6 +8,8 @@ from typing import Any
 import asyncpg
 from tests.waiting import until
 
+from recado.storage.rows import Executor
+
 CHARGE = "charge"
 TOTALS = """
     select key, accepted, queued, sent, delivered, read, failed, archived, held_coins, charged_coins from totals
@@ -66,9 +68,22 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Untold:
+    """A delivery that is not made yet. `told`: which, and what has become of it so far; `attempts`: those refused.
+
+    `due_in`: seconds until the next attempt, below 0 since it was due; `pause`: seconds from the last attempt until the
+    next one, None when there was none.
+    """
+
+    told: str
+    attempts: int
+    due_in: float
+    pause: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class Rows:
-    """`claimed`: the messages still claimed, with the moment of their claim. `untold`: deliveries not made yet,
-    each with its event and what has become of it so far.
+    """`claimed`: the messages still claimed, with the moment of their claim. `untold`: deliveries not made yet.
 
     `dropped`: deliveries given up. `wallet`: None where nothing is billed. `batches`: their status, by id;
     `totals`: by batch and campaign.
@@ -76,7 +91,7 @@ class Rows:
 
     events: tuple[Event, ...] = ()
     claimed: Mapping[str, datetime] = field(default_factory=dict)
-    untold: tuple[str, ...] = ()
+    untold: tuple[Untold, ...] = ()
     dropped: int = 0
     wallet: Wallet | None = None
     batches: Mapping[str, str] = field(default_factory=dict)
@@ -84,11 +99,13 @@ class Rows:
 
 
 UNTOLD = """
-select format(
-    '%s of %s, %s attempts, due in %s s, subscription %s; last: %s %s', id, event_id, attempts,
-    round(extract(epoch from due_at - clock_timestamp()), 1), subscription_id, last_status, last_error
-) as told
-from delivery_queue
+select
+    format(
+        '%s of %s, %s attempts, due in %s s, subscription %s; last: %s %s', id, event_id, attempts, round(due_in, 1),
+        subscription_id, last_status, last_error
+    ) as told,
+    attempts, due_in::float8, extract(epoch from due_at - (history -> -1 ->> 'at')::timestamptz)::float8 as pause
+from (select *, extract(epoch from due_at - clock_timestamp()) as due_in from delivery_queue) q
 order by due_at
 """
 
@@ -103,7 +120,7 @@ async def read_rows(arguments: Mapping[str, Any]) -> Rows:
             return Rows(
                 tuple(Event(row["id"], row["type"], row["message_id"]) for row in events),
                 {row["id"]: row["claimed_at"] for row in claimed},
-                tuple(row["told"] for row in await connection.fetch(UNTOLD)),
+                await read_untold(connection),
                 await connection.fetchval("select count(*) from deliveries where status <> 'delivered'"),
                 await _wallet(connection),
                 {row["id"]: row["status"] for row in await connection.fetch("select id, status from batches")},
@@ -111,6 +128,11 @@ async def read_rows(arguments: Mapping[str, Any]) -> Rows:
             )
     finally:
         await connection.close()
+
+
+async def read_untold(executor: Executor) -> tuple[Untold, ...]:
+    """The deliveries that are not made yet, the next one first."""
+    return tuple(Untold(*row) for row in await executor.fetch(UNTOLD))
 
 
 async def _wallet(connection: asyncpg.Connection) -> Wallet | None:

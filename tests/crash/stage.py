@@ -31,6 +31,7 @@ SHARES = {
 CODES = {131056: 0.003, 131000: 0.005}  # "not to this person now", "a passing fault": both are sent again
 EVENTS = ("message.sent", "message.delivered", "message.read", "message.failed")
 COINS = 1_000_000_000
+BACKOFF = 1  # seconds until a delivery that was refused is tried again for the first time
 PATIENCE = 30.0
 
 
@@ -131,7 +132,7 @@ class Stage:
     async def subscribe(self, api: Api) -> None:
         """Have the endpoint told of every message; what fails there is tried again soon."""
         wanted = {"url": self._endpoint_url, "events": list(EVENTS), "includePii": False}
-        retry = {"maxAttempts": 15, "backoffSeconds": 1}
+        retry = {"maxAttempts": 15, "backoffSeconds": BACKOFF}
         self._webhook_secret = (await api.call("POST", "/webhooks", {**wanted, "retry": retry}))["secret"]
         self.secrets.append(self._webhook_secret)
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from tests.crash.endpoint import Arrival
-from tests.crash.rows import CHARGE, Counts, Entry, Event
+from tests.crash.rows import CHARGE, Counts, Entry, Event, Untold
 from tests.crash.samples import (
     Change,
     at,
@@ -94,7 +94,15 @@ FAULTS: dict[str, tuple[Change, ...]] = {
     "evt_3_read, message.read of msg_3, never reached": (
         with_arrivals(lambda it: [arrival for arrival in it if arrival.event_id != "evt_3_read"]),
     ),
-    "2 deliveries are still to be made: dlv_1; dlv_2": (with_rows(untold=("dlv_1", "dlv_2")),),
+    "3 deliveries are still to be made: dlv_1; dlv_2; dlv_3": (
+        with_rows(
+            untold=(
+                Untold("dlv_1", attempts=0, due_in=-0.1, pause=None),
+                Untold("dlv_2", attempts=4, due_in=-5.1, pause=64.0),
+                Untold("dlv_3", attempts=3, due_in=30.0, pause=64.0),
+            )
+        ),
+    ),
     "1 deliveries were given up": (with_rows(dropped=1),),
     "evt_3_read arrived, and its X-SVC-Signature is wrong": (
         with_arrivals(lambda it: [*it, Arrival("evt_3_read", "message.read", "msg_3", (WRONG,))]),
@@ -235,6 +243,15 @@ ALLOWED: dict[str, tuple[Change, ...]] = {
         uncharged(3, msg_3=6),
         of_third(lambda it: [replace(it, outcome=Given.CODED)]),
         killed("msg_3", seconds=9.0, since=8.9),
+    ),
+    "refused four times, and due in half a minute": (
+        with_rows(
+            untold=(
+                Untold("dlv_1", attempts=4, due_in=30.0, pause=57.6),
+                Untold("dlv_2", attempts=4, due_in=30.0, pause=70.4),
+                Untold("dlv_3", attempts=1, due_in=-1.0, pause=1.0),  # its attempt is under way
+            )
+        ),
     ),
     "told twice": (with_arrivals(lambda it: [*it, it[0]]),),
 }

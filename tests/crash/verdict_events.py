@@ -5,7 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from tests.crash.evidence import Evidence
+from tests.crash.rows import Untold
+from tests.crash.stage import BACKOFF
 
+# The service looks for what is due each second; the rest is for a loaded machine.
+MADE_WITHIN = 5.0  # seconds
 SENT, DELIVERED, READ, FAILED = "message.sent", "message.delivered", "message.read", "message.failed"
 
 
@@ -54,9 +58,21 @@ def untold(evidence: Evidence) -> Iterable[str]:
     for event in evidence.rows.events:
         if event.id not in arrived:
             yield f"{event.id}, {event.type} of {event.message_id}, never reached the endpoint"
-    if evidence.rows.untold:
-        first = "; ".join(evidence.rows.untold[:3])
-        yield f"{len(evidence.rows.untold)} deliveries are still to be made: {first}"
+    late = [each.told for each in evidence.rows.untold if not _waits(each)]
+    if late:
+        yield f"{len(late)} deliveries are still to be made: {'; '.join(late[:3])}"
+
+
+def _waits(delivery: Untold) -> bool:
+    """Whether its next attempt is not due, after the pause that follows so many refused ones (C23.3.3).
+
+    The endpoint fails about one attempt in eighty: of some three thousand rounds one has a delivery that fails four
+    times in a row, and the fifth attempt comes a minute later, which is longer than a round has.
+    """
+    if delivery.pause is None:
+        return False
+    pause = BACKOFF * 4.0 ** (delivery.attempts - 1)
+    return delivery.due_in > -MADE_WITHIN and abs(delivery.pause - pause) <= pause / 10 + 0.001  # stamped to the ms
 
 
 def _made_up(evidence: Evidence) -> Iterable[str]:

@@ -38,6 +38,26 @@ async def contact(api: Any, serial: int, company: Any = None, *, seen: datetime 
     return contact_id
 
 
+async def contacts(api: Any, count: int, company: Any) -> None:
+    """Contacts of a company, as they are stored."""
+    await api.database.execute(
+        "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at, "
+        "company_id, company_role) select $1, 'test', 'cnt_' || lpad(i::text, 21, '0'), "
+        "'+55119' || lpad(i::text, 8, '0'), '', 'api', 'unknown', '', $2, $3, 'outro' "
+        "from generate_series(1, $4::integer) i",
+        company["organizationId"],
+        api.clock.now(),
+        company["id"],
+        count,
+    )
+
+
+async def left(api: Any) -> dict[tuple[str | None, int], int]:
+    """How many contacts belong to which company, by the revision that they have now."""
+    rows = await api.database.fetch("select company_id, revision, count(*) from contacts group by 1, 2")
+    return {(row["company_id"], row["revision"]): row["count"] for row in rows}
+
+
 async def of_contact(api: Any, contact_id: str) -> Any:
     return await api.database.fetchrow("select * from contacts where id = $1", contact_id)
 
@@ -334,20 +354,46 @@ async def test_a_version_that_is_no_more_is_neither_changed_nor_deleted(api: Any
     assert (await api.delete(path, headers={"If-Match": '"2"'})).status == 204
 
 
+@pytest.mark.parametrize("count", [1, companies.RELEASED_AT_ONCE + 1])
 async def test_a_company_that_changes_while_it_is_deleted_keeps_its_contacts(
-    api: Any, monkeypatch: pytest.MonkeyPatch
+    api: Any, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     company = await create(api)
-    path, mine = f"/v2/companies/{company['id']}", await contact(api, 1, company)
-    lock = companies.get_to_delete
+    path, read = f"/v2/companies/{company['id']}", companies.get
+    await contacts(api, count, company)
 
-    async def changed_before(*where: Any) -> Any:
-        await api.patch(path, {"nome": "Nova"})
-        return await lock(*where)
+    async def read_before_a_change(*which: Any) -> Any:
+        found = await read(*which)
+        await api.database.execute("update companies set revision = 2")
+        return found
 
-    monkeypatch.setattr(companies, "get_to_delete", changed_before)
+    monkeypatch.setattr(companies, "get", read_before_a_change)
     assert (await api.delete(path, headers={"If-Match": '"1"'})).code == "VERSION_MISMATCH"
-    assert (await of_contact(api, mine))["company_id"] == company["id"]
+    assert await left(api) == {(company["id"], 1): count}
+
+
+async def test_a_company_whose_contacts_go_in_blocks_is_changed_by_nobody_who_knows_it_with_them(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    company, other = await create(api), await create(api, "Outra")
+    path, release = f"/v2/companies/{company['id']}", companies.release_contacts
+    await contacts(api, companies.RELEASED_AT_ONCE + 1, company)
+    theirs = await contact(api, 0, other)
+    known, seen, answers = {"headers": {"If-Match": '"1"'}}, [], []
+
+    async def changed_between(*block: Any) -> int:
+        seen.append(await left(api))
+        if len(seen) == 2:
+            answers.append(await api.patch(path, {"nome": "Nova"}, **known))
+        return await release(*block)
+
+    monkeypatch.setattr(companies, "release_contacts", changed_between)
+    assert (await api.delete(path, **known)).status == 204
+    assert [answer.code for answer in answers] == ["VERSION_MISMATCH"]
+    assert seen[1][company["id"], 1] == 1
+    assert await left(api) == {(None, 2): companies.RELEASED_AT_ONCE + 1, (other["id"], 1): 1}
+    assert (await of_contact(api, theirs))["company_role"] == "outro"
+    assert (await api.get(path)).status == 404
 
 
 async def test_a_deletion_lets_the_contacts_go(api: Any) -> None:

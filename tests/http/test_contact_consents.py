@@ -1,5 +1,8 @@
 """Consent of contacts through the interface: changes, refusals, the registry, history and events (C12.5)."""
 
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +11,7 @@ import pytest
 from tests.http.conftest import ADMIN_TOKEN, Api
 from tests.http.people import session
 
+from recado.domain.changes import ConsentRefused
 from recado.domain.timestamps import format_timestamp
 from recado.storage import contacts
 
@@ -160,6 +164,72 @@ async def test_an_opt_out_by_address_reaches_every_contact_that_has_it(api: Api)
     assert read == ["denied", "denied", "unknown"]
     third = await made(api, "+5511987654324", email="same@example.com")
     assert third["optIn"]["status"] == "denied"
+
+
+class Counted:
+    """A connection that counts its statements."""
+
+    def __init__(self, connection: Any, statements: list[str]) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def __getattr__(self, name: str) -> Any:
+        run = getattr(self._connection, name)
+
+        async def counted(sql: str, *arguments: Any) -> Any:
+            self._statements.append(sql)
+            return await run(sql, *arguments)
+
+        return counted
+
+
+async def test_however_many_share_an_address_they_refuse_at_once_by_statements_for_many(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await subscribe(api)
+    many = 2_000
+    await api.database.execute(
+        "insert into contacts (organization_id, env, id, phone, phone_hash, email, email_key, source, opt_in_status, "
+        "opt_in_at, search, updated_at) select $1, 'test', 'cnt_' || lpad(i::text, 21, '0'), "
+        "'+55119' || lpad(i::text, 8, '0'), '', 'a@example.com', 'a@example.com', 'api', "
+        "case i when 1 then 'denied' when 2 then 'granted' else 'unknown' end, case when i = 2 then now() end, '', "
+        "now() from generate_series(1, $2::integer) i",
+        api.organizations[0].organization.id,
+        many,
+    )
+    transaction, transactions = api.database.transaction, []
+
+    @asynccontextmanager
+    async def counted() -> AsyncIterator[Any]:
+        async with transaction() as connection:
+            transactions.append(statements := list[str]())
+            yield Counted(connection, statements)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(api.database, "transaction", counted)
+        answer = await api.post("/contacts/opt-out", {"email": "A@example.com", "source": "site", "reason": "pediu"})
+    assert answer.body["contactId"] == f"cnt_{1:021}"
+    assert answer.body["alreadyOptedOut"] is False
+    assert len(transactions) == 1
+    assert len(transactions[0]) < 25
+    stored = await api.database.fetch(
+        "select opt_in_status, opt_in_source, opt_in_revoked_reason, revision, opt_in_at is not null as consented, "
+        "count(*) from contacts group by 1, 2, 3, 4, 5"
+    )
+    assert {tuple(row) for row in stored} == {
+        ("denied", None, None, 1, False, 1),
+        ("denied", "site", "pediu", 2, True, 1),
+        ("denied", "site", "pediu", 2, False, many - 2),
+    }
+    for table, distinct, rows in (("contact_consents", "contact_id", many - 1), ("opt_outs", "hash", many)):
+        found = await api.database.fetchrow(f"select count(*), count(distinct {distinct}) from {table}")
+        assert tuple(found) == (rows, rows), table
+    events = Counter((event["type"], event["id"]) for event in await told(api))
+    assert set(events.values()) == {1}
+    (refused,) = [each for each in api.changes if isinstance(each, ConsentRefused)]
+    assert len(set(refused.recipients)) == many - 1  # what is claimed for them is stopped before the answer
+    types = Counter(kind for kind, _ in events)
+    assert types == {"contact.consent_changed": many - 1, "contact.opted_out": many - 1}
 
 
 async def test_an_address_stays_registered_while_another_contact_with_it_refuses(api: Api) -> None:

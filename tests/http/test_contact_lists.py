@@ -7,6 +7,7 @@ from urllib.parse import quote
 import pytest
 from tests.http.conftest import Api
 from tests.http.people import session
+from tests.people import insert_people
 
 from recado.storage import contact_fields
 
@@ -152,6 +153,22 @@ async def test_the_total_of_a_long_static_list_is_its_size_and_called_an_estimat
     await api.database.execute("update static_lists set size = 25000 where id = $1", static)
     answer = (await api.get(f"/contacts?listId={static}&skip=1")).body
     assert (answer["total"], answer["totalEstimated"]) == (25_000, True)
+
+
+async def test_a_page_deep_in_a_static_list_is_read_from_where_an_earlier_one_came_by(api: Api) -> None:
+    organization_id = api.organizations[0].organization.id
+    people = await insert_people(api.database, organization_id, "test", [{}] * 1_004)
+    static = (await api.post("/v2/lists", {"name": "long"})).body["id"]
+    await api.post(f"/v2/lists/{static}/members", {"contactIds": people[:1_002]})
+    query = f"listId={static}&skip=1000"
+    assert await found(api, query) == [people[1], people[0]]
+    # One that joins past the list's row, as nothing does, is not seen in front of the page.
+    await api.database.execute(
+        "insert into static_list_members values ($1, $2, $3, now())", organization_id, static, people[1_003]
+    )
+    assert await found(api, query) == [people[1], people[0]]
+    await api.post(f"/v2/lists/{static}/members", {"contactIds": [people[1_002]]})
+    assert await found(api, query) == people[3::-1]
 
 
 async def test_changes_are_listed_oldest_first_from_their_moment_on(api: Api) -> None:

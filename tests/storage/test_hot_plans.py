@@ -19,7 +19,6 @@ STATEMENTS = {
     "hold": dispatch.SQL.hold,
     "apply": receipts.SQL.apply,
     "lock": replacements.SQL.lock,
-    "replace": replacements.SQL.replace,
     "known": messages.SQL.known,
 }
 
@@ -36,7 +35,9 @@ async def test_a_plan_from_before_the_first_message_finds_each_by_its_key(databa
     assert [read for read in reads if not re.match(rf"Index Cond: .*{KEY}", read)] == []
 
 
-@pytest.mark.parametrize("statement", [dispatch.SQL.claim, recipients.SQL.find], ids=["claim", "find"])
+@pytest.mark.parametrize(
+    "statement", [messages.ACCEPT, dispatch.SQL.claim, recipients.SQL.find], ids=["accept", "claim", "find"]
+)
 async def test_consent_is_looked_up_by_phone_and_hash_alone(database: Database, statement: str) -> None:
     """Never by reading whoever refused: tables that are empty when the plan is made are long ones later."""
     plan = await plan_of(database, statement)

@@ -2,64 +2,112 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
-from recado.domain.idempotency import InProgress, Reused, Started, Stored
-from recado.storage.idempotency import IdempotencyKeys, purge
-from recado.storage.postgres import Database
+import orjson
+from tests.people import insert_people
+from tests.waiting import until
+
+from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
+from recado.storage import contacts
+from recado.storage.idempotency import LOCK, IdempotencyKeys, erase, purge
+from recado.storage.migrate import migrate, read_migrations
+from recado.storage.postgres import Connection, Database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = ("org_1", "test", b"k" * 32)
 ASKED, OTHER = b"f" * 32, b"g" * 32
 
 
+ANSWER = b'{"id":1}'
+SECOND = timedelta(seconds=1)
+
+
+async def held(keys: IdempotencyKeys, now: datetime = NOW, fingerprint: bytes = ASKED) -> Held:
+    found = await keys.begin(*OWNER, fingerprint, now)
+    assert isinstance(found, Held)
+    return found
+
+
+async def begin(keys: IdempotencyKeys, now: datetime = NOW, fingerprint: bytes = ASKED) -> Beginning:
+    return await keys.begin(*OWNER, fingerprint, now)
+
+
 async def test_a_key_runs_once_and_answers_again(database: Database) -> None:
     keys = IdempotencyKeys(database)
-    assert await keys.begin(*OWNER, ASKED, NOW) == Started()
-    assert await keys.begin(*OWNER, ASKED, NOW) == InProgress()
-    assert await keys.begin(*OWNER, OTHER, NOW) == Reused()
-    await keys.finish(*OWNER, 201, b'{"id":1}')
-    assert await keys.begin(*OWNER, ASKED, NOW) == Stored(201, b'{"id":1}')
-    assert await keys.begin(*OWNER, OTHER, NOW) == Reused()
-    await keys.finish(*OWNER, 500, b"{}")
-    await keys.release(*OWNER)
-    assert await keys.begin(*OWNER, ASKED, NOW) == Stored(201, b'{"id":1}')
+    hold = await held(keys)
+    assert hold == Held(*OWNER, NOW)
+    assert await begin(keys) == InProgress()
+    assert await begin(keys, fingerprint=OTHER) == Reused()
+    await keys.finish(hold, 201, ANSWER, None)
+    assert await begin(keys) == Stored(201, ANSWER)
+    assert await begin(keys, fingerprint=OTHER) == Reused()
+    await keys.finish(hold, 500, b"{}", None)
+    await keys.release(hold)
+    assert await begin(keys) == Stored(201, ANSWER)
 
 
 async def test_a_key_belongs_to_its_organization_and_environment(database: Database) -> None:
     keys = IdempotencyKeys(database)
     for owner in (OWNER, ("org_2", "test", OWNER[2]), ("org_1", "live", OWNER[2]), ("org_1", "test", b"l" * 32)):
-        assert await keys.begin(*owner, ASKED, NOW) == Started()
+        assert await keys.begin(*owner, ASKED, NOW) == Held(*owner, NOW)
 
 
 async def test_a_released_key_runs_again_with_another_request(database: Database) -> None:
     keys = IdempotencyKeys(database)
-    await keys.begin(*OWNER, ASKED, NOW)
-    await keys.release(*OWNER)
-    assert await keys.begin(*OWNER, OTHER, NOW) == Started()
+    await keys.release(await held(keys))
+    await held(keys, fingerprint=OTHER)
 
 
 async def test_the_key_of_a_dead_process_is_free_after_a_minute_unless_it_made_a_row(database: Database) -> None:
     keys = IdempotencyKeys(database)
-    await keys.begin(*OWNER, ASKED, NOW)
-    assert await keys.begin(*OWNER, ASKED, NOW + timedelta(seconds=59)) == InProgress()
-    assert await keys.begin(*OWNER, ASKED, NOW + timedelta(seconds=60)) == Started()
+    await held(keys)
+    assert await begin(keys, NOW + LOCK - SECOND) == InProgress()
+    await held(keys, NOW + LOCK)
     await database.execute("update idempotency set message_id = 'msg_1'")
-    assert await keys.begin(*OWNER, ASKED, NOW + timedelta(hours=1)) == InProgress()
+    assert await begin(keys, NOW + timedelta(hours=1)) == InProgress()
+
+
+async def test_a_key_that_is_renewed_stays_held_for_another_minute(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    hold = await held(keys)
+    assert await keys.renew(hold, NOW + 40 * SECOND)
+    assert await begin(keys, NOW + 40 * SECOND + LOCK - SECOND) == InProgress()
+    await held(keys, NOW + 40 * SECOND + LOCK)
+
+
+async def test_who_lost_a_key_leaves_it_to_whoever_has_it_now(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    lost = await held(keys)
+    mine = await held(keys, NOW + LOCK)
+    assert not await keys.renew(lost, NOW + LOCK + 59 * SECOND)
+    await keys.release(lost)
+    await keys.finish(lost, 200, b"{}", None)
+    assert await begin(keys, NOW + 2 * LOCK - SECOND) == InProgress()
+    await keys.finish(mine, 201, ANSWER, None)
+    assert await begin(keys) == Stored(201, ANSWER)
+
+
+async def test_a_key_that_is_done_is_no_longer_renewed(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    hold = await held(keys)
+    await keys.finish(hold, 201, ANSWER, None)
+    assert not await keys.renew(hold, NOW)
+    assert await database.fetchval("select locked_until from idempotency") is None
 
 
 async def test_a_key_is_new_again_after_a_day(database: Database) -> None:
     keys = IdempotencyKeys(database)
-    await keys.begin(*OWNER, ASKED, NOW)
-    await keys.finish(*OWNER, 201, b"{}")
+    await keys.finish(await held(keys), 201, b"{}", None)
     day = timedelta(hours=24)
-    assert await keys.begin(*OWNER, ASKED, NOW + day - timedelta(seconds=1)) == Stored(201, b"{}")
-    assert await keys.begin(*OWNER, OTHER, NOW + day) == Started()
+    assert await begin(keys, NOW + day - SECOND) == Stored(201, b"{}")
+    await held(keys, NOW + day, OTHER)
 
 
 async def test_of_many_at_once_one_runs(database: Database) -> None:
     keys = IdempotencyKeys(database)
-    found = await asyncio.gather(*(keys.begin(*OWNER, ASKED, NOW) for _ in range(8)))
-    assert sorted(type(one).__name__ for one in found) == ["InProgress"] * 7 + ["Started"]
+    found = await asyncio.gather(*(begin(keys) for _ in range(8)))
+    assert sorted(type(one).__name__ for one in found) == ["Held"] + ["InProgress"] * 7
 
 
 async def test_old_keys_are_removed(database: Database) -> None:
@@ -68,3 +116,148 @@ async def test_old_keys_are_removed(database: Database) -> None:
         await keys.begin("org_1", "test", bytes([index]) * 32, ASKED, NOW + timedelta(hours=index))
     assert await purge(database, NOW + timedelta(hours=25)) == 2
     assert await database.fetchval("select count(*) from idempotency") == 1
+
+
+# Answers that show a contact (C12.6) ----------------------------------------------------------------------------------
+
+
+async def delete(connection: Connection, contact_id: str) -> None:
+    contact = await contacts.get_locked(connection, *OWNER[:2], contact_id)
+    assert contact is not None
+    await contacts.delete(connection, contact)
+    await erase(connection, *OWNER[:2], contact_id)
+
+
+async def left(database: Database) -> list[bytes | None]:
+    """Whatever is kept of answers and of what was asked."""
+    rows = await database.fetch("select body, fingerprint from idempotency")
+    return [value for row in rows for value in row if value]
+
+
+async def test_the_answer_that_shows_a_contact_goes_with_it_and_the_key_stays_used(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    gone, stays = await insert_people(database, *OWNER[:2], [{}, {}])
+    await keys.finish(await held(keys), 201, ANSWER, gone)
+    other = await keys.begin("org_1", "test", b"o" * 32, ASKED, NOW)
+    assert isinstance(other, Held)
+    await keys.finish(other, 201, ANSWER, stays)
+    async with database.transaction() as connection:
+        await delete(connection, gone)
+    assert await begin(keys) == Erased(201, gone)
+    assert await begin(keys, fingerprint=OTHER) == Erased(201, gone)
+    assert await keys.begin("org_1", "test", b"o" * 32, ASKED, NOW) == Stored(201, ANSWER)
+    assert await left(database) == [ANSWER, ASKED]
+    await held(keys, NOW + timedelta(hours=24))
+
+
+async def test_the_answer_of_one_organization_stays_when_another_deletes_the_same_id(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    (mine,) = await insert_people(database, *OWNER[:2], [{}])
+    await keys.finish(await held(keys), 201, ANSWER, mine)
+    for owner in (("org_2", "test"), ("org_1", "live")):
+        await erase(database, *owner, mine)
+    assert await begin(keys) == Stored(201, ANSWER)
+
+
+async def test_an_answer_is_not_kept_when_its_contact_is_deleted_before(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    (gone,) = await insert_people(database, *OWNER[:2], [{}])
+    hold = await held(keys)
+    async with database.transaction() as connection:
+        await delete(connection, gone)
+    await keys.finish(hold, 201, ANSWER, gone)
+    assert await begin(keys) == Erased(201, gone)
+    assert await left(database) == []
+
+
+async def test_an_answer_waits_for_the_deletion_of_its_contact_and_is_then_not_kept(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    (gone,) = await insert_people(database, *OWNER[:2], [{}])
+    hold = await held(keys)
+    async with database.transaction() as connection:
+        await delete(connection, gone)
+        finishing = asyncio.ensure_future(keys.finish(hold, 201, ANSWER, gone))
+        await until(lambda: somebody_waits(database), 10, "the answer waits for the deletion")
+    await finishing
+    assert await begin(keys) == Erased(201, gone)
+    assert await left(database) == []
+
+
+async def test_a_deletion_waits_for_the_answer_that_shows_its_contact_and_then_erases_it(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    (gone,) = await insert_people(database, *OWNER[:2], [{}])
+    hold = await held(keys)
+
+    async def deletion() -> None:
+        async with database.transaction() as connection:
+            await delete(connection, gone)
+
+    async with database.transaction() as connection:
+        await IdempotencyKeys(connection).finish(hold, 201, ANSWER, gone)
+        deleting = asyncio.ensure_future(deletion())
+        await until(lambda: somebody_waits(database), 10, "the deletion waits for the answer")
+    await deleting
+    assert await begin(keys) == Erased(201, gone)
+    assert await left(database) == []
+
+
+async def test_a_deletion_leaves_a_key_alone_that_is_begun_anew_at_the_same_moment(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    (gone,) = await insert_people(database, *OWNER[:2], [{}])
+    await keys.finish(await held(keys), 201, ANSWER, gone)
+    a_day_later = NOW + timedelta(hours=24)
+    async with database.transaction() as connection:
+        await IdempotencyKeys(connection).begin(*OWNER, OTHER, a_day_later)
+        erasing = asyncio.ensure_future(erase(database, *OWNER[:2], gone))
+        await until(lambda: somebody_waits(database), 10, "the deletion waits for the key")
+    await erasing
+    assert await begin(keys, a_day_later, OTHER) == InProgress()
+    assert await begin(keys, a_day_later) == Reused()
+
+
+async def test_an_answer_is_kept_while_its_contact_changes(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    (stays,) = await insert_people(database, *OWNER[:2], [{}])
+    hold = await held(keys)
+    async with database.transaction() as connection:
+        await connection.execute("update contacts set name = 'Ana' where id = $1", stays)
+        await keys.finish(hold, 201, ANSWER, stays)
+    assert await begin(keys) == Stored(201, ANSWER)
+
+
+async def test_answers_that_were_kept_before_keys_knew_their_contacts_go_with_them_too(database: Database) -> None:
+    shipped = read_migrations()
+    before = next(index for index, migration in enumerate(shipped) if migration.name == "0012_kept_answers")
+    await database.execute("drop schema public cascade; create schema public")
+    await migrate(database, shipped[:before])
+    known, other = await insert_people(database, *OWNER[:2], [{}, {}])
+    gone = known[:-1] + "x"
+    metadata = {"contactId": other}
+    bodies: dict[bytes, tuple[dict[str, Any] | None, str | None]] = {
+        b"contact": ({"id": known, "phone": "+55"}, known),
+        b"message": ({"id": "msg_1", "contactId": known, "metadata": metadata}, known),
+        b"deleted": ({"id": gone, "phone": "+55"}, gone),
+        b"alone": ({"id": "msg_2", "to": "+55"}, None),
+        b"opt-out": ({"contactId": known}, None),
+        b"none": (None, None),
+    }
+    for key, (body, _) in bodies.items():
+        answer = orjson.dumps({"body": body, "revision": None})
+        await database.execute(
+            "insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, status, body) "
+            "values ('org_1', 'test', $1, 'f', $2, 201, $3)",
+            key, NOW, answer,
+        )  # fmt: skip
+    await migrate(database, shipped)
+    rows = {row["key_hash"]: row for row in await database.fetch("select * from idempotency")}
+    assert {key: row["subject_id"] for key, row in rows.items()} == {key: shown for key, (_, shown) in bodies.items()}
+    assert [key for key, row in rows.items() if row["body"] is None] == [b"deleted"]
+    assert rows[b"deleted"]["fingerprint"] == b""
+    async with database.transaction() as connection:
+        await delete(connection, known)
+    rows = {row["key_hash"]: row for row in await database.fetch("select * from idempotency where body is not null")}
+    assert set(rows) == {b"alone", b"opt-out", b"none"}
+
+
+async def somebody_waits(database: Database) -> bool:
+    return bool(await database.fetchval("select count(*) from pg_locks where not granted"))

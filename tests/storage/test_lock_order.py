@@ -5,10 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from tests.people import contact_id, insert_people
 from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
-from recado.storage import dispatch, receipts, settlements, withdrawals
+from recado.storage import contact_erasures, contacts, dispatch, receipts, settlements, withdrawals
+from recado.storage.contact_erasures import Erasure
 from recado.storage.dispatch import CLAIMED, Held
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
@@ -102,3 +104,42 @@ async def test_a_refusal_takes_the_messages_of_many_in_the_order_of_their_ids(
         free = await connection.fetch("select id from dispatch where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     assert await running == 2
+
+
+async def test_an_erasure_takes_the_messages_of_all_channels_in_the_order_of_their_ids(database: Database) -> None:
+    first, second = sorted([await stored(database), await stored(database)])
+    await database.execute("update messages set status = 'read', contact_id = 'cnt_1'")
+    await database.execute("update messages set channel = 'sms' where id = $1", first)  # last by its key
+    erasure = Erasure((ORGANIZATION, "test", "cnt_1"), "")
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await connection.execute("select from messages where id = $1 for update", first)
+        running = asyncio.ensure_future(contact_erasures.block(database, erasure, NOW, mask=lambda *_: "masked"))
+        await until(it_waits, 10, "the erasure waits for its first message")
+        free = await connection.fetch("select id from messages where id = $1 for update skip locked", second)
+        assert [row["id"] for row in free] == [second]
+    assert await running is not None
+    assert {row["recipient"] for row in await database.fetch("select recipient from messages")} == {"masked"}
+
+
+async def test_contacts_are_locked_in_the_order_of_their_ids(database: Database) -> None:
+    await insert_people(database, ORGANIZATION, "test", [{}, {}])
+    first, second = contact_id(1), contact_id(2)
+
+    async def lock() -> list[str]:
+        async with database.transaction() as connection:
+            return await contacts.lock(connection, ORGANIZATION, "test", [second, first])
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await connection.execute("select from contacts where id = $1 for update", first)
+        running = asyncio.ensure_future(lock())
+        await until(it_waits, 10, "the lock waits for its first contact")
+        free = await connection.fetch("select id from contacts where id = $1 for update skip locked", second)
+        assert [row["id"] for row in free] == [second]
+    assert await running == [first, second]

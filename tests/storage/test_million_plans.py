@@ -4,6 +4,7 @@ The contacts are those of the benchmark, a hundredth of them; `grow` makes table
 with all.
 """
 
+import re
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from bench.contacts import make_contacts
 from tests.plans import Plan, grow, indexes, plan_for_any, plan_of, whole_tables
 
 from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
-from recado.storage import audiences, contact_reads, contacts, lists, segments
+from recado.storage import audiences, contact_reads, contacts, dispatch, list_pages, lists, messages, segments
 from recado.storage.contact_reads import ContactFilter
 from recado.storage.postgres import Database
 from recado.storage.rows import pack
@@ -88,26 +89,24 @@ async def test_identifiers_are_looked_up_in_their_index_by_the_whole_key_and_in_
 
 
 @pytest.mark.parametrize(
-    "where", [{}, {"skip": 100_000}, {"after": (None, "cnt_0")}], ids=["first", "skipped", "by cursor"]
+    "start",
+    [("", 0, "", 0), ("", 0, "", 100_000), ("1", 90_000, "cnt_0", 90_000), (None, 0, "cnt_0", 0)],
+    ids=["first", "skipped", "from a milestone", "by cursor"],
 )
 async def test_a_page_of_a_list_is_found_in_the_index_of_its_members_alone(
-    million: Database, where: dict[str, Any]
+    million: Database, start: tuple[Any, ...]
 ) -> None:
-    sql, arguments = contact_reads.page_query(wanted(list_id="lst_7"), limit=201, **where)
+    sql, arguments = list_pages.SQL.page, (*ONE, "lst_7", *start, 201, list_pages.STEP)
     for found in (await plan_of(million, sql, arguments), await plan_for_any(million, sql)):
         assert indexes(found) == {"static_list_members_pkey", "contacts_pkey", "static_lists_pkey"}
-        (members,) = [node for node in found if node.get("Relation Name") == "static_list_members"]
-        assert (members["Node Type"], members["Scan Direction"]) == ("Index Only Scan", "Backward")
-        assert ("contact_id" in members["Index Cond"]) == ("after" in where)
+        members = [node for node in found if node.get("Relation Name") == "static_list_members"]
+        assert len(members) == 2  # from milestone to milestone, and the page
+        for each in members:
+            assert (each["Node Type"], each["Scan Direction"]) == ("Index Only Scan", "Backward")
+            assert "contact_id <" in each["Index Cond"]
+        # They come in order, and no more than are wanted.
+        assert len([node for node in found if node["Node Type"] == "Limit" and node["Plans"][0] in members]) == 2
         assert whole_tables(found) == set()
-        # No more than one page is ever sorted: the members come in order.
-        assert not [node for node in found if node["Node Type"] == "Sort" and node["Plan Rows"] > 201]
-
-
-async def test_a_list_is_counted_by_its_own_count(million: Database) -> None:
-    found = await plan_of(million, *contact_reads.count_query(wanted(list_id="lst_7")))
-    assert {node.get("Relation Name") for node in found} == {"static_lists"}
-    assert whole_tables(found) == set()
 
 
 @pytest.mark.parametrize(
@@ -155,6 +154,16 @@ async def test_one_contact_is_found_by_whatever_names_it(million: Database) -> N
     for sql, arguments, index in asked:
         for found in (await plan_of(million, sql, arguments), await plan_for_any(million, sql)):
             assert (indexes(found), whole_tables(found)) == ({index}, set()), sql
+
+
+@pytest.mark.parametrize("sql", [messages.ACCEPT, dispatch.SQL.claim], ids=["accept", "claim"])
+async def test_consent_is_asked_of_one_contact_by_its_phone_and_of_no_more(million: Database, sql: str) -> None:
+    found = await plan_for_any(million.hot, sql)
+    assert whole_tables(found) == set()
+    (look,) = [node for node in found if node.get("Index Name") == "contacts_phone"]
+    assert re.search(r"organization_id\b.* = .* AND .*env = .* AND .*phone >= ", look["Index Cond"])
+    assert [node["Node Type"] for node in found if look in node.get("Plans", ())] == ["Limit"]
+    assert {name for name in indexes(found) if name.startswith("contacts")} == {"contacts_phone"}
 
 
 # Segments -----------------------------------------------------------------------------------------------------------

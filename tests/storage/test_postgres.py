@@ -7,11 +7,13 @@ from typing import Any
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from recado.domain.errors import Problem, Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import postgres as postgres_module
 from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.failures import worth_repeating
 from recado.storage.postgres import Database, UnsuitableServer, connection_lost
 
 # The first time that this is evaluated its own connection ends.
@@ -124,6 +126,67 @@ async def test_a_connection_that_breaks_between_two_statements_of_a_transaction_
 
     with pytest.raises(Unavailable):
         await write_after_the_break()
+
+
+async def test_of_two_transactions_that_wait_for_each_other_one_is_refused_and_leaves_nothing(
+    database: Database,
+) -> None:
+    await database.execute("create table t (a integer, by text)")
+    await database.execute("insert into t values (1), (2)")
+    both_have_one = asyncio.Barrier(2)
+
+    async def take(first: int, second: int, by: str) -> None:
+        async with database.transaction() as connection:
+            await connection.execute("set local deadlock_timeout = '10ms'")
+            await connection.execute("update t set by = $2 where a = $1", first, by)
+            await both_have_one.wait()
+            await connection.execute("update t set by = $2 where a = $1", second, by)
+
+    with capture_logs() as logs:
+        outcomes = await asyncio.gather(take(1, 2, "x"), take(2, 1, "y"), return_exceptions=True)
+    (refusal,) = (outcome for outcome in outcomes if outcome is not None)
+    assert isinstance(refusal, Unavailable)
+    assert (refusal.status, refusal.headers["Retry-After"]) == (503, "1")
+    assert worth_repeating(refusal)
+    assert [(entry["event"], entry["error"]) for entry in logs] == [("transaction_collided", "DeadlockDetectedError")]
+    winner = "y" if isinstance(outcomes[0], Unavailable) else "x"
+    assert [row["by"] for row in await database.fetch("select by from t")] == [winner, winner]
+
+
+@pytest.mark.parametrize("by_itself", [True, False])
+async def test_a_lock_that_is_not_to_be_had_is_a_refusal(database: Database, by_itself: bool) -> None:
+    await database.execute("create table t (a integer)")
+    await database.execute("insert into t values (1)")
+    statement = "select from t for update nowait"
+
+    async def take() -> None:
+        if by_itself:
+            await database.execute(statement)
+        else:
+            async with database.transaction() as connection:
+                await connection.execute(statement)
+
+    async with database.transaction() as holder:
+        await holder.execute("select from t for update")
+        with capture_logs(), pytest.raises(Unavailable):
+            await take()
+    await take()
+
+
+async def test_a_transaction_that_came_too_late_for_its_snapshot_is_refused(database: Database) -> None:
+    await database.execute("create table t (a integer)")
+    await database.execute("insert into t values (1)")
+
+    async def change_late() -> None:
+        async with database.transaction() as connection:
+            await connection.execute("set transaction isolation level repeatable read")
+            await connection.fetchval("select a from t")
+            await database.execute("update t set a = 2")
+            await connection.execute("update t set a = 3")
+
+    with capture_logs(), pytest.raises(Unavailable):
+        await change_late()
+    assert await database.fetchval("select a from t") == 2
 
 
 async def test_an_error_of_the_data_comes_out_as_it_is(database: Database) -> None:

@@ -24,7 +24,11 @@ insert into templates (organization_id, id, env, number_id, name, language, cate
         revision, updated_at, next_step_at, provider_template_id)
     select 'org_' || i % 2000, 'tpl_' || i, 'test', 'num_' || i, 'n' || i, 'pt-BR', 'utility', 'pending', '[]', 1, 1,
         now(), case when i % 50 = 0 then now() + i * interval '1 second' end, 'p' || i from generate_series(1, 20000) i;
-insert into idempotency select 'org_' || i % 2000, 'test', sha256(i::text::bytea), '\\x00', now(), null, null, 201, null
+insert into idempotency select 'org_' || i % 2000, 'test', sha256(i::text::bytea), '\\x00', now(), null, null, 201,
+        '{}', 'cnt_' || i
+    from generate_series(1, 20000) i;
+insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at)
+    select 'org_' || i % 2000, 'test', 'cnt_' || i, '+' || i, sha256(i::text::bytea), 'api', 'unknown', '', now()
     from generate_series(1, 20000) i;
 insert into number_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
     from generate_series(1, 20000) i;
@@ -69,6 +73,8 @@ async def test_every_hot_look_up_takes_an_index(filled: Database) -> None:
         (templates.SQL.by_provider_id, ("test", "p7", None)),
         (templates.SQL.claim_due, ("test", now, now, 100)),
         (idempotency.SQL.find, (*one, b"x" * 32)),
+        (idempotency.SQL.erase, (*one, "cnt_7")),
+        (idempotency.SQL.finish, (*one, b"x" * 32, now, 201, b"{}", "cnt_7")),
         (usage.SQL.totals, ("org_7", "num_7", now, now)),
     ]
     for sql, arguments in hot:

@@ -31,6 +31,8 @@ insert into number_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i 
     from generate_series(1, 50000) i;
 insert into audit select 'org_' || i % 20, 'aud_' || i, 'test', 'key', 'k', 'a', null, null, null, '{{}}'
     from generate_series(1, 50000) i;
+insert into callbacks (channel, adapter, sha256, body, received_at)
+    select 'chatapp', 'cloud', i::text::bytea, '', now() from generate_series(1, 50000) i;
 analyze;
 """
 
@@ -52,6 +54,7 @@ async def test_no_page_reads_a_whole_table(filled: Database) -> None:
         (retention.SQL.chat_windows, ("org_7", "num_7", 0, now, 100)),
         (retention.SQL.number_minutes, (AT, 100)),
         (retention.SQL.audit, ("org_7", "aud_1", 100)),
+        (retention.SQL.last_witness, (AT, "aud_~")),
     ]
     for sql, arguments in pages:
         statement = sql.replace("{month}", MONTH)

@@ -12,7 +12,7 @@ from recado.domain.segment import Field, Leaf, Not, Operator
 from recado.storage import segment_evaluation
 from recado.storage.audiences import Audience
 from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import AFTER_ALL_IDS, AT_ONCE, Evaluation
+from recado.storage.segment_evaluation import AFTER_ALL_IDS, AT_ONCE, MOST_WAITING, Evaluation
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 EVERYBODY = Not(Leaf(Field.TAG, Operator.IS, "nobody has it"))
@@ -58,19 +58,39 @@ async def test_a_preview_counts_all_and_names_the_newest_wherever_they_are(
         assert (matches.count, matches.sample) == found, tag
 
 
-async def test_only_a_few_evaluations_run_at_a_time(database: Database) -> None:
+async def test_only_a_few_evaluations_run_at_a_time_and_one_of_an_organization(database: Database) -> None:
     await insert_people(database, *KEY, [{}] * 3)
     evaluation = Evaluation(database)
     async with database.transaction() as connection:
         await connection.execute("lock table contacts in access exclusive mode")
         counts = [asyncio.create_task(evaluation.count(*KEY, EVERYBODY, NOW)) for _ in range(AT_ONCE + 3)]
 
+        async def one_waits() -> bool:
+            return await waiting(database) >= 1
+
+        await until(one_waits, 10, "an evaluation waits for the table")
+        assert await waiting(database) == 1
+        others = [asyncio.create_task(evaluation.count(f"org_{n}", "test", EVERYBODY, NOW)) for n in (2, 3, 4)]
+
         async def as_many_as_may() -> bool:
             return await waiting(database) >= AT_ONCE
 
         await until(as_many_as_may, 10, "evaluations wait for the table")
         assert await waiting(database) == AT_ONCE
-    assert await asyncio.gather(*counts) == [3] * len(counts)
+    assert await asyncio.gather(*counts, *others) == [3] * len(counts) + [0] * len(others)
+
+
+async def test_an_organization_that_asks_for_too_much_at_once_is_told_to_come_again(database: Database) -> None:
+    evaluation = Evaluation(database)
+    async with database.transaction() as connection:
+        await connection.execute("lock table contacts in access exclusive mode")
+        counts = [asyncio.create_task(evaluation.count(*KEY, EVERYBODY, NOW)) for _ in range(1 + MOST_WAITING + 2)]
+        with pytest.raises(Unavailable) as caught:
+            await counts[-1]
+        assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "10")
+    found = await asyncio.gather(*counts, return_exceptions=True)
+    assert found[: 1 + MOST_WAITING] == [0] * (1 + MOST_WAITING)
+    assert [type(each) for each in found[1 + MOST_WAITING :]] == [Unavailable] * 2
 
 
 async def test_an_audience_is_counted_by_region_and_read_in_order(database: Database) -> None:

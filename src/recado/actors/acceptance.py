@@ -1,7 +1,7 @@
 """Accepting a message: every rule of C15.2, then one durable commit, and what a repeat with the same key gets (C6.2).
 
 The hot path of the service: with number, organization and template at hand, a template message waits for nothing but
-the commit, a free-form one also for the look-up of its window, and a marketing one for that of its recipient's consent.
+the commit, in which a marketing one is also asked for consent; a free-form one also for the look-up of its window.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ from recado.actors.acceptance_rules import (
     check_variables,
     due_time,
     new_message,
+    no_consent,
 )
-from recado.actors.consent_watch import subject_to_consent
 from recado.actors.replacing import check_replaceable, replacement
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
@@ -35,7 +35,7 @@ from recado.storage import audit, message_reads, messages
 from recado.storage.chat_windows import WINDOW, ChatWindows
 from recado.storage.idempotency import RETENTION
 from recado.storage.message_reads import Message
-from recado.storage.messages import AcceptResult, Bound, NewMessage, Stored
+from recado.storage.messages import AcceptResult, Bound, ConsentCheck, NewMessage, NoConsent, Stored
 from recado.storage.numbers import Number, NumberDirectory
 from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.postgres import Database
@@ -111,7 +111,8 @@ class Acceptance:
             new = self._prepared_at_once(draft) or await self._prepared(draft)
             if draft.type != TEMPLATE:
                 await self._check_window(new)
-            elif subject_to_consent(await self._template_of(draft)):
+            elif new.consent is ConsentCheck.DONE or (new.consent.asks and draft.env not in self._sends_in):
+                # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
                 await self._check_consent(new, known)
             if draft.env not in self._sends_in:
                 raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
@@ -224,12 +225,6 @@ class Acceptance:
             raise Unavailable  # its key was valid a moment ago
         check_consent(known, granted_only=organization.require_granted_for_marketing)
 
-    async def _template_of(self, draft: MessageDraft) -> Template | None:
-        if draft.template_id is None:
-            return None
-        key = (draft.organization_id, draft.env, draft.template_id)
-        return self._templates.peek(key) or await self._templates.get(key)
-
     async def _record_force(self, actor: audit.Actor, new: NewMessage) -> None:
         """Before the commit: nothing jumps the queue unrecorded (C24.5)."""
         await audit.write(
@@ -257,6 +252,8 @@ class Acceptance:
 
     async def _bound(self, new: NewMessage, result: AcceptResult) -> Accepted | Replayed:
         for _ in range(_REBINDS):
+            if isinstance(result, NoConsent):
+                raise no_consent(result.code)
             if not isinstance(result, Bound):
                 return Accepted(new)
             assert new.fingerprint is not None  # noqa: S101 - key and fingerprint come together

@@ -20,7 +20,7 @@ from recado.domain.template import TemplateCategory, TemplateStatus
 from recado.domain.template_content import header_takes_text, variable_count
 from recado.storage.audit import Actor
 from recado.storage.message_reads import Message
-from recado.storage.messages import NewMessage
+from recado.storage.messages import ConsentCheck, NewMessage
 from recado.storage.numbers import Number
 from recado.storage.organizations import Organization
 from recado.storage.recipients import Recipient
@@ -128,7 +128,25 @@ def check_consent(known: Recipient, *, granted_only: bool) -> None:
     """Whoever is behind the recipient may be sent what is subject to consent; Problem 422 (C12.5.5, C12.5.6)."""
     code = refusal_to_send(known.status, registered=known.registered, granted_only=granted_only)
     if code is not None:
-        raise Problem(code, REFUSED[code], meta={"motivo": _REASONS[code]})
+        raise no_consent(code)
+
+
+def no_consent(code: str) -> Problem:
+    """422, by the code of the refusal (C12.5.5)."""
+    return Problem(code, REFUSED[code], meta={"motivo": _REASONS[code]})
+
+
+def consent_check(draft: MessageDraft, organization: Organization, category: TemplateCategory | None) -> ConsentCheck:
+    """What is asked in the commit that stores the message (C12.5.5).
+
+    It was asked before for a contact that is looked up anyway, for what the audit tells of before the commit, and for
+    what takes the place of another.
+    """
+    if category is not TemplateCategory.MARKETING:
+        return ConsentCheck.EXEMPT
+    if draft.contact_id is not None or draft.forced_by is not None or draft.again is not None:
+        return ConsentCheck.DONE
+    return ConsentCheck.GRANTED if organization.require_granted_for_marketing else ConsentCheck.NOT_REFUSED
 
 
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:
@@ -234,7 +252,7 @@ def new_message(
         None if price is None else price.kind,
         draft.sent_by,
         draft.contact_id,
-        category is TemplateCategory.MARKETING,
+        consent_check(draft, organization, category),
     )
 
 

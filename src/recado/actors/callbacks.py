@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -80,9 +80,9 @@ class Callbacks:
                 for row in rows:
                     await self._process_alone(row)
 
-    async def purge(self) -> None:
+    async def purge(self, now: datetime) -> None:
         """Delete callbacks older than seven days."""
-        await receipts.purge_callbacks(self._db, self._clock.now() - KEPT)
+        await receipts.purge_callbacks(self._db, now - KEPT)
 
     async def _process(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One transaction for a block: its events and the mark that it is done."""

@@ -76,8 +76,8 @@ class Calls:
 
     async def _run(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
         outcome = await self._call(departure)
-        settlement = self._settlement(departure, outcome)
         try:
+            settlement = self._settlement(departure, outcome)
             await self._sending.settle(settlement)
         except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
             log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)

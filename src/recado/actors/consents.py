@@ -84,6 +84,22 @@ class Consents:
     ) -> Outcome:
         """Write what follows from `changes`, with `events` told before theirs. Run it in their transaction."""
         outcome = Outcome()
+        refused = await self.note(connection, changes, outcome, events=events)
+        await self.withdraw(connection, refused, now, outcome)
+        return outcome
+
+    async def note(
+        self,
+        connection: Executor,
+        changes: Sequence[ConsentChanged],
+        outcome: Outcome,
+        *,
+        events: Sequence[RecordEvent] = (),
+    ) -> list[withdrawals.Recipient]:
+        """Write history, registry and events of some of a transaction's changes; answers who refused.
+
+        For all who do, `withdraw` comes once and last: messages are locked in one order by whoever wants several.
+        """
         await contact_consents.append(connection, [(each.contact, each.changed, each.by) for each in changes])
         denied = [each for each in changes if each.changed.denies]
         await opt_outs.enter(
@@ -95,13 +111,7 @@ class Consents:
                 await opt_outs.leave(connection, address_of(each.contact), each.contact.id)
         told = [event for each in changes for event in contact_events.consent_changed(each.contact, each.changed)]
         await self.tell(connection, [*events, *told], outcome)
-        await self.withdraw(
-            connection,
-            [(each.contact.organization_id, each.contact.env, each.contact.recipient_hash) for each in denied],
-            now,
-            outcome,
-        )
-        return outcome
+        return [(each.contact.organization_id, each.contact.env, each.contact.recipient_hash) for each in denied]
 
     async def tell(self, connection: Executor, events: Sequence[RecordEvent], outcome: Outcome) -> None:
         """Write events, and hint at their deliveries after the commit."""

@@ -30,6 +30,7 @@ from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, Progress
 from recado.storage.contacts import Contact, consent_columns
 from recado.storage.documents import Documents
+from recado.storage.failures import Collided
 from recado.storage.postgres import Connection, Database
 
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
@@ -73,7 +74,7 @@ class BlockWriter:
                 await block.join_list()
                 committed = await self._consents.write(connection, block.withdrawn)
                 await contact_imports.advance(connection, found.key, progress, self._clock.now())
-        except (asyncpg.UniqueViolationError, asyncpg.DeadlockDetectedError):
+        except (asyncpg.UniqueViolationError, Collided):
             raise Raced from None
         for outcome in outcomes:
             outcome.committed()

@@ -17,8 +17,10 @@ from recado.storage import (
     companies,
     contact_consents,
     contact_erasures,
+    contact_updates,
     contacts,
     debtor_groups,
+    idempotency,
     lists,
     opt_outs,
     withdrawals,
@@ -35,6 +37,9 @@ Key = tuple[str, str, str]
 
 Check = Callable[[Contact], None]
 """Raises when the caller does not accept the contact's version."""
+
+
+_PIECE = 1_000  # contacts in a statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,35 +100,29 @@ class Contacts:
     ) -> OptedOut:
         """Record a refusal of the contacts with these ids, or of `address` alone when there is none (C12.5.7).
 
+        However many share the address, they refuse in one transaction, by statements for many.
         Raises `Problem` 422 DATA_DO_CONSENTIMENTO_NO_FUTURO; 404 when nobody is left whose refusal it could be.
         """
         refusal = decide(None, change, now=now)
         if not isinstance(refusal, Changed):
             raise future_refusal()
+        environment = (address.organization_id, address.env)
         async with self._db.transaction() as connection:
-            outcome, changes, known = Outcome(), [], []
-            for contact_id in sorted(found):  # one order of locks for all
-                before = await contacts.get_locked(connection, address.organization_id, address.env, contact_id)
-                if before is None:
-                    continue
-                known.append(before)
-                decided = decide(before.consent, change, now=now)
-                if isinstance(decided, Changed):
-                    after = replace(before, **consent_columns(decided.after))
-                    stored = await contacts.save(connection, before, after, now)
-                    changes.append(ConsentChanged(stored, decided, by))
+            outcome = Outcome()
+            known = await contacts.lock(connection, *environment, found)
             if not known and not address.names():
                 raise not_found("No such contact.")  # deleted since it was found: nothing would keep the refusal
-            already = bool(known) and not changes
-            if address.names():
-                registered = not known and await self._is_registered(connection, address)
-                already = already or registered
-                if not registered:
-                    await self._register(connection, address, refusal, now, outcome, alone=not known)
-            followed = await self._consents.record(connection, changes, now)
+            registered = not known and await self._is_registered(connection, address)
+            if address.names() and not registered:
+                await self._register(connection, address, refusal, now, outcome, alone=not known)
+            refused: list[withdrawals.Recipient] = []
+            for start in range(0, len(known), _PIECE):
+                changes = await self._refuse(connection, environment, known[start : start + _PIECE], change, by, now)
+                refused += await self._consents.note(connection, changes, outcome)
+            await self._consents.withdraw(connection, refused, now, outcome)
         outcome.committed()
-        followed.committed()
-        return OptedOut(known[0].id if known else None, already, outcome.withdrawn + followed.withdrawn)
+        already = not refused if known else registered
+        return OptedOut(known[0] if known else None, already, outcome.withdrawn)
 
     async def delete(self, key: Key, *, by: audit.Actor, now: datetime, check: Check) -> None:
         """Remove a contact and everything that is its alone (C12.6); its messages lose their content soon after."""
@@ -138,6 +137,7 @@ class Contacts:
             await contacts.delete(connection, before)
             await lists.leave(connection, organization_id, env, [contact_id])
             await contact_erasures.begin(connection, key, now)
+            await idempotency.erase(connection, *key)
             await audit.write(
                 connection, self._ids, by, "contact.delete",
                 organization_id=organization_id, env=env, target_id=contact_id,
@@ -153,6 +153,28 @@ class Contacts:
             raise not_found()
         check(contact)
         return contact
+
+    async def _refuse(
+        self,
+        connection: Connection,
+        environment: tuple[str, str],
+        contact_ids: Sequence[str],
+        change: ConsentChange,
+        by: audit.Actor,
+        now: datetime,
+    ) -> list[ConsentChanged]:
+        """Store the refusal of contacts that are locked by this transaction; answers those that did not refuse yet."""
+        refusing = []
+        for before in await contacts.by_ids(connection, *environment, contact_ids):
+            decided = decide(before.consent, change, now=now)
+            if isinstance(decided, Changed):
+                refusing.append((replace(before, **consent_columns(decided.after)), decided))
+        if refusing:
+            await contact_updates.save_many(connection, *environment, [after for after, _ in refusing], now)
+        return [
+            ConsentChanged(replace(after, revision=after.revision + 1, updated_at=now), decided, by)
+            for after, decided in refusing
+        ]
 
     async def _decide(
         self, connection: Connection, before: Contact, change: ConsentChange | None, now: datetime

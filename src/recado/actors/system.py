@@ -39,6 +39,7 @@ from recado.actors.upkeep import Upkeep
 from recado.actors.waiting import WaitExplainer
 from recado.actors.wallet import Wallet
 from recado.actors.webhooks import Webhooks
+from recado.actors.witness import Witness
 from recado.channels.provider import ChatAppProvider
 from recado.domain.changes import (
     Change,
@@ -181,8 +182,11 @@ class ActorSystem:
             self.root.add_service(f"templates of {env}", Periodic(f"templates of {env}", 1.0, review, clock))
         self.root.add_service("campaigns", CampaignCompletion(db, clock=clock, ids=ids, changed=self.changed))
         webhooks.join(self.root)
-        self.root.add_service("upkeep", Upkeep(db, clock=clock, callbacks=self.callbacks, webhooks=webhooks))
-        self.root.add_service("retention", Retention(db, clock=clock))
+        witness = Witness(db, clock=clock)
+        self.root.add_service(
+            "upkeep", Upkeep(db, clock=clock, witness=witness, callbacks=self.callbacks, webhooks=webhooks)
+        )
+        self.root.add_service("retention", Retention(db, clock=clock, witness=witness))
         if prices is not None:
             self.root.add_service("ledger check", LedgerCheck(db, clock=clock, ids=ids))
         self._lost: asyncio.Future[BaseException] | None = None

@@ -209,10 +209,11 @@ class WebhookSubscriptionActor(Actor):
         if self._subscription is None:
             return
         now, chance = self._clock.now(), self.context.random.random()
-        result = result_of(self._subscription, self._book.status, due, response, now, chance, self._desk)
         try:
+            result = result_of(self._subscription, self._book.status, due, response, now, chance, self._desk)
             self._desk.results.put(result).add_done_callback(partial(self._was_settled, due.id))
-        except Unavailable:
+        except Exception as error:  # noqa: BLE001 - no room, or a fault of ours: neither may keep it in hand for good
+            log.warning("delivery_not_settled", delivery_id=due.id, error=type(error).__name__)
             self._stock.in_hand.discard(due.id)  # read and delivered once more
             self._errands.wake_in(READ_AGAIN_AFTER)
 

@@ -4,7 +4,7 @@ A thousand idle subscriptions are a thousand rows: an actor is in memory only wh
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import structlog
 
@@ -133,13 +133,17 @@ class Webhooks:
     # Upkeep -----------------------------------------------------------------------------------------------------------
 
     async def tidy(self) -> None:
-        """Drop what is too old to be delivered, remove what is past its time: events and deliveries after 30 days."""
+        """Drop what is too old to be delivered."""
         now = self._clock.now()
         overdue = now - MAX_AGE - AFTER_THEIR_TIME
         for key in await webhooks.all_keys(self._db):
             await deliveries.drop_all(self._db, key, now, "not delivered within 72 hours", before=overdue)
+        self.queued(await webhooks.given_up(self._db, now))  # those with nothing to deliver: nobody else looks at them
+
+    async def purge(self, now: datetime) -> None:
+        """Remove what is past its time: events and deliveries after 30 days, deleted subscriptions after 90."""
+        for key in await webhooks.all_keys(self._db):
             await deliveries.purge(self._db, key, now)
         for organization in await organizations.all_organizations(self._db):
             await events.purge(self._db, organization.id, now)
         await webhooks.purge(self._db, now)
-        self.queued(await webhooks.given_up(self._db, now))  # those with nothing to deliver: nobody else looks at them

@@ -1,11 +1,20 @@
 """What an idempotency key meets when its request begins (C6.2): values shared by the store and the interface."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
-    """The key is new, or was freed: this request runs and must finish or release it."""
+class Held:
+    """The key is new, or was freed: this request runs, and must finish or release it.
+
+    `begun_at` tells this hold of the key from a later one: who lost the key no longer touches it.
+    """
+
+    organization_id: str
+    env: str
+    key_hash: bytes
+    begun_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,4 +35,12 @@ class Stored:
     answer: bytes
 
 
-Beginning = Started | InProgress | Reused | Stored
+@dataclass(frozen=True, slots=True)
+class Erased:
+    """The first request was answered with `status`; the answer showed a contact that is deleted (C12.6)."""
+
+    status: int
+    subject_id: str
+
+
+Beginning = Held | InProgress | Reused | Stored | Erased

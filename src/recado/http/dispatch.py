@@ -16,7 +16,7 @@ from recado.domain.errors import Problem, not_found
 from recado.domain.ids import REQUEST, IdSource
 from recado.http.answers import Answers
 from recado.http.body import ClientLeft, read_body
-from recado.http.call import Call, IdempotencyKey
+from recado.http.call import Call
 from recado.http.middleware import preconditions
 from recado.http.middleware.authentication import Administrator, Authenticator, authenticate, bearer_token
 from recado.http.middleware.client_ip import ClientAddresses, within
@@ -58,7 +58,7 @@ class Dispatcher:
         self._authenticator = authenticator
         self._administrator = administrator
         self._limiter = limiter
-        self._kept_answers = KeptAnswers(idempotency_store)
+        self._kept_answers = KeptAnswers(idempotency_store, clock)
         self._clock = clock
         self._now = clock.now
         self._monotonic = clock.monotonic
@@ -198,13 +198,7 @@ class Dispatcher:
         if not operation.keeps_answers:
             call.idempotency = key
             return await self._finish(operation, call, body)
-        return await self._once(operation, call, body, key)
-
-    async def _once(self, operation: Operation, call: Call, body: JsonBody | None, key: IdempotencyKey) -> Reply:
-        kept = await self._kept_answers.begin(operation.route, call, key, self._now())
-        if kept is not None:
-            return kept
-        return await self._kept_answers.run(lambda: self._finish(operation, call, body), call, key)
+        return await self._kept_answers.once(route, call, key, lambda: self._finish(operation, call, body))
 
     async def _finish(self, operation: Operation, call: Call, body: JsonBody | None) -> Reply:
         """Body, precondition, handler."""

@@ -14,10 +14,11 @@ class Reply:
     `body`: plain values (rendered as JSON, `datetime` in the form of C2.3.5), `bytes` as they are, or None for no body.
     `revision`: of the versioned resource that the body shows; becomes its `ETag` (C6.3).
     `stored`: what an idempotency key keeps in place of `body` – without secrets, before masking (C6.2).
+    `subject_id`: of the contact that the body shows; what is kept of the answer goes with it (C12.6).
     `headers` may name another `Content-Type` or `Cache-Control`.
     """
 
-    __slots__ = ("body", "headers", "revision", "status", "stored")
+    __slots__ = ("body", "headers", "revision", "status", "stored", "subject_id")
 
     def __init__(
         self,
@@ -27,12 +28,14 @@ class Reply:
         headers: Mapping[str, str] = NO_HEADERS,
         revision: int | None = None,
         stored: Any = None,
+        subject_id: str | None = None,
     ) -> None:
         self.status = status
         self.body = body
         self.headers = headers
         self.revision = revision
         self.stored = stored
+        self.subject_id = subject_id
 
 
 class StreamReply(Reply):

@@ -63,6 +63,8 @@ class Route:
     bad_body_status: int = 422  # C4.3.3
     idempotency: Idempotency = Idempotency.NONE
     replay: Callable[[Call, int, Any], Awaitable[Reply]] | None = None  # renders a kept body again for this caller
+    # Answers a repeat whose kept body is gone with the contact that it showed (C12.6); without it that is 409.
+    replay_erased: Callable[[Call, int], Awaitable[Reply]] | None = None
     versioned: bool = False  # ETag, If-Match, If-None-Match (C6.3)
     matches: bool = False  # If-Match alone: an action on a versioned resource that its answer does not show
     creates: bool = False  # there is no current version: any If-Match fails

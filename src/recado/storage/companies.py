@@ -13,6 +13,7 @@ import asyncpg
 from recado.domain.contact import folded
 from recado.domain.errors import Problem, conflict
 from recado.domain.ids import created_at
+from recado.storage.postgres import Database
 from recado.storage.rows import Executor, Page, affected, page, reader
 from recado.storage.sql import load
 
@@ -204,6 +205,12 @@ async def adopt(connection: Executor, company: Company, now: datetime) -> None:
         )
 
 
+async def has_more_contacts(executor: Executor, company: Company, than: int) -> bool:
+    """Whether more than so many contacts belong to it."""
+    found: bool = await executor.fetchval(SQL.has_more_contacts, company.organization_id, company.env, company.id, than)
+    return found
+
+
 async def release_contacts(
     connection: Executor, company: Company, now: datetime, *, limit: int = RELEASED_AT_ONCE
 ) -> int:
@@ -212,6 +219,14 @@ async def release_contacts(
         SQL.release_contacts, company.organization_id, company.env, company.id, now, limit
     )
     return affected(status)
+
+
+async def release_in_blocks(database: Database, company: Company, now: datetime) -> None:
+    """Release all of its contacts that are there now, each block in a commit of its own."""
+    released = RELEASED_AT_ONCE
+    while released == RELEASED_AT_ONCE:
+        async with database.transaction() as connection:
+            released = await release_contacts(connection, company, now)
 
 
 def _cnpj_taken() -> Problem:

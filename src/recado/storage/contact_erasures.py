@@ -56,13 +56,9 @@ async def block(
             await _finish(connection, erasure, now)
             return None
         settled = [row for row in rows if row["settled"]]
-        await connection.execute(
-            SQL.erase,
-            *erasure.key[:2],
-            [row["channel"] for row in settled],
-            [row["id"] for row in settled],
-            [mask(row["channel"], row["recipient"]) for row in settled],
-        )
+        kept = {row["id"]: mask(row["channel"], row["recipient"]) for row in settled}
+        channels = sorted({row["channel"] for row in settled})
+        await connection.execute(SQL.erase, *erasure.key[:2], channels, list(kept), kept)
         after_id = rows[-1]["id"]
         await connection.execute(SQL.advance, *erasure.key, after_id)
     return Erasure(erasure.key, after_id, erasure.seen)

@@ -12,8 +12,10 @@ from typing import Any
 from recado.domain.contact import search_mark, tag_key
 from recado.domain.contact import search_query as text_query
 from recado.domain.errors import Unavailable
+from recado.storage import list_pages
 from recado.storage.compose import compose
 from recado.storage.contacts import Contact, read
+from recado.storage.list_pages import Milestones
 from recado.storage.rows import COUNTED_TO, Executor
 from recado.storage.sql import load
 
@@ -60,43 +62,63 @@ _NOTHING = ContactPage([], 0, estimated=False, more=False)
 
 
 async def list_page(
-    executor: Executor, wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None
+    executor: Executor,
+    wanted: ContactFilter,
+    *,
+    limit: int,
+    skip: int = 0,
+    after: Position | None = None,
+    milestones: Milestones | None = None,
 ) -> ContactPage:
     """One page: newest first, under `updated_since` the change that is longest ago first (C5.3).
 
-    The total is that of the whole list. Raises `Unavailable` when the database does not find it in five seconds.
+    The total is that of the whole list. `milestones`: what earlier pages of static lists came by. Raises `Unavailable`
+    when the database does not find it in five seconds.
     """
-    values = _values(wanted)
-    if wanted.q is not None and values["q"] is None:
+    if wanted.q is not None and _values(wanted)["q"] is None:
         return _NOTHING
     try:
         async with asyncio.timeout(READ_LIMIT):
-            total = None
-            if _searches(wanted):
-                sql, arguments = search_query(wanted, limit=limit + 1, skip=skip, after=after)
-                rows = await executor.fetch(sql, *arguments)
-                total = rows[0]["total"]
-                rows = [row for row in rows if row["id"] is not None]
-            if total is None or total > COUNTED_TO:
-                sql, arguments = page_query(wanted, limit=limit + 1, skip=skip, after=after)
-                rows = await executor.fetch(sql, *arguments)
-            if total is None:
-                known = after is None and 0 < len(rows) <= limit
-                total = skip + len(rows) if known else await _count(executor, wanted, values)
+            if wanted.list_id is not None and not _narrows(wanted):
+                rows, total = await list_pages.page(
+                    executor,
+                    (wanted.organization_id, wanted.env, wanted.list_id),
+                    Milestones() if milestones is None else milestones,
+                    limit=limit + 1,
+                    skip=skip,
+                    after_id=None if after is None else after[1],
+                )
+            else:
+                rows, total = await _filtered(executor, wanted, limit, skip, after)
     except TimeoutError:
         raise Unavailable("The list takes too long to find; narrow it by another filter.") from None
     items = [read(row) for row in rows[:limit]]
     return ContactPage(items, total, estimated=total > COUNTED_TO, more=len(rows) > limit)
 
 
+async def _filtered(
+    executor: Executor, wanted: ContactFilter, limit: int, skip: int, after: Position | None
+) -> tuple[list[Any], int]:
+    """The rows of a page, and of one contact more when there is one; the total."""
+    total = None
+    if _searches(wanted):
+        sql, arguments = search_query(wanted, limit=limit + 1, skip=skip, after=after)
+        rows = await executor.fetch(sql, *arguments)
+        total = rows[0]["total"]
+        rows = [row for row in rows if row["id"] is not None]
+    if total is None or total > COUNTED_TO:
+        sql, arguments = page_query(wanted, limit=limit + 1, skip=skip, after=after)
+        rows = await executor.fetch(sql, *arguments)
+    if total is None:
+        known = after is None and 0 < len(rows) <= limit
+        total = skip + len(rows) if known else await _count(executor, wanted)
+    return rows, total
+
+
 def page_query(wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None) -> Query:
     """The query of one page, found along the order of the list."""
-    if _whole_list(wanted):
-        found = SQL.whole_list
-    elif wanted.list_id is not None:
-        found = SQL.members
-    else:
-        found = SQL.along if _searches(wanted) else SQL.walk
+    everybody = SQL.along if _searches(wanted) else SQL.walk
+    found = everybody if wanted.list_id is None else SQL.members
     return _composed(SQL.page.replace("{found}", found), wanted, limit, skip, after)
 
 
@@ -120,23 +142,19 @@ def _composed(text: str, wanted: ContactFilter, limit: int, skip: int, after: Po
 def _start(wanted: ContactFilter) -> str:
     if wanted.updated_since is not None:
         return SQL.after_changed
-    if _whole_list(wanted):
-        return SQL.after_member
     return SQL.after_newest if wanted.list_id is None else f"{SQL.after_newest}\n{SQL.after_member}"
 
 
 def count_query(wanted: ContactFilter) -> Query:
-    """The query that counts the whole list up to 10,001; a static list has counted its members already."""
-    if _whole_list(wanted):
-        return compose(SQL.size, _values(wanted))
+    """The query that counts the whole list up to 10,001."""
     source = SQL.count_members if wanted.list_id is not None else SQL.count
     text = source.replace("{search}", _search(wanted)).replace("{conditions}", _conditions(wanted))
     return compose(text, _values(wanted))
 
 
-async def _count(executor: Executor, wanted: ContactFilter, values: dict[str, Any]) -> int:
+async def _count(executor: Executor, wanted: ContactFilter) -> int:
     text, arguments = count_query(wanted)
-    return int(await executor.fetchval(text, *arguments) or 0)  # none: there is no such list
+    return int(await executor.fetchval(text, *arguments))
 
 
 def _searches(wanted: ContactFilter) -> bool:
@@ -144,10 +162,9 @@ def _searches(wanted: ContactFilter) -> bool:
     return wanted.list_id is None and (wanted.q is not None or wanted.tag is not None)
 
 
-def _whole_list(wanted: ContactFilter) -> bool:
-    """Whether the list's members are all that is asked for, newest first."""
-    others = (wanted.updated_since, wanted.document, _search(wanted), _conditions(wanted))
-    return wanted.list_id is not None and not any(others)
+def _narrows(wanted: ContactFilter) -> bool:
+    """Whether anything but a static list says who is shown."""
+    return bool(_search(wanted) or _conditions(wanted))
 
 
 def _search(wanted: ContactFilter) -> str:

@@ -1,4 +1,4 @@
-"""Many contacts in one statement, for imports (C12.7): changed ones, unless they changed since; and their groups."""
+"""Many contacts in one statement (C12.7): changed ones, unless they changed since they were read; and their groups."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -120,9 +120,20 @@ async def by_external_ids(executor: Executor, organization_id: str, env: str, id
     return [read(row) for row in await executor.fetch(SQL.by_external_ids, organization_id, env, list(ids))]
 
 
-async def by_email(executor: Executor, organization_id: str, env: str, address: str) -> list[Contact]:
-    """Every contact with this address, whatever its case (C12.5.7), by id."""
-    return [read(row) for row in await executor.fetch(SQL.by_email, organization_id, env, email_key(address))]
+async def ids_by_email(executor: Executor, organization_id: str, env: str, address: str) -> list[str]:
+    """Every contact with this address, whatever its case (C12.5.7); thousands may share one."""
+    rows = await executor.fetch(SQL.by_email, organization_id, env, email_key(address))
+    return [row["id"] for row in rows]
+
+
+async def lock(connection: Executor, organization_id: str, env: str, ids: Sequence[str]) -> list[str]:
+    """Of these, in order, those that are there; nobody else changes them until this transaction ends."""
+    return [row["id"] for row in await connection.fetch(SQL.lock, organization_id, env, list(ids))]
+
+
+async def by_ids(executor: Executor, organization_id: str, env: str, ids: Sequence[str]) -> list[Contact]:
+    """The contacts with these ids, by id."""
+    return [read(row) for row in await executor.fetch(SQL.by_ids, organization_id, env, list(ids))]
 
 
 def derived(contact: Contact) -> tuple[str | None, list[str], list[str]]:

@@ -21,6 +21,13 @@ _LOST = (
 _COLLISIONS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 
 
+class Collided(Unavailable):
+    """503: another transaction wanted the same rows, and this one had to give way; nothing of it was done."""
+
+    def __init__(self) -> None:
+        super().__init__("Another change wants the same records at this moment; try again shortly.")
+
+
 def connection_lost(error: BaseException) -> bool:
     """Whether the server or the way to it failed: the statement may or may not have taken effect."""
     if isinstance(error, _LOST):
@@ -34,9 +41,14 @@ def connection_lost(error: BaseException) -> bool:
     )
 
 
+def collided(error: BaseException) -> bool:
+    """Whether the server rolled the statement and its transaction back for the sake of another transaction."""
+    return isinstance(error, _COLLISIONS)
+
+
 def worth_repeating(error: BaseException) -> bool:
     """Whether the same work may succeed when it is tried again as it is."""
-    return isinstance(error, (Unavailable, *_COLLISIONS)) or connection_lost(error)
+    return isinstance(error, Unavailable) or collided(error) or connection_lost(error)
 
 
 def blames_the_statement(error: BaseException) -> bool:

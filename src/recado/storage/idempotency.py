@@ -2,14 +2,14 @@
 
 from datetime import datetime, timedelta
 
-from recado.domain.idempotency import Beginning, InProgress, Reused, Started, Stored
-from recado.storage.rows import Executor, in_blocks
+from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
+from recado.storage.rows import Executor, affected, in_blocks
 from recado.storage.sql import load
 
 SQL = load("idempotency")
 
 RETENTION = timedelta(hours=24)
-LOCK = timedelta(seconds=60)  # after it, the key of a process that died is free again
+LOCK = timedelta(seconds=60)  # a request that runs longer renews it; that of a process that died is free after it
 PURGE_BLOCK = 10_000
 
 
@@ -28,23 +28,42 @@ class IdempotencyKeys:
                 SQL.begin, organization_id, env, key_hash, fingerprint, now, now + LOCK, now - RETENTION
             )
             if claimed:
-                return Started()
+                return Held(organization_id, env, key_hash, now)
             found = await self._executor.fetchrow(SQL.find, organization_id, env, key_hash)
             if found is None:  # released between the two statements
                 continue
+            if found["status"] is not None and found["body"] is None:
+                return Erased(found["status"], found["subject_id"])
             if found["fingerprint"] != fingerprint:
                 return Reused()
             if found["status"] is None:
                 return InProgress()
             return Stored(found["status"], found["body"])
 
-    async def finish(self, organization_id: str, env: str, key_hash: bytes, status: int, body: bytes) -> None:
-        """Keep the answer for the rest of the 24 hours."""
-        await self._executor.execute(SQL.finish, organization_id, env, key_hash, status, body)
+    async def renew(self, held: Held, now: datetime) -> bool:
+        """Hold the key for another while; False when it is no longer held."""
+        done = await self._executor.execute(SQL.renew, *_row(held), now + LOCK)
+        return affected(done) > 0
 
-    async def release(self, organization_id: str, env: str, key_hash: bytes) -> None:
-        """Free a key whose request left nothing behind."""
-        await self._executor.execute(SQL.release, organization_id, env, key_hash)
+    async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
+        """Keep the answer for the rest of the 24 hours; without its body when the contact that it shows is deleted.
+
+        Nothing when the key is no longer held.
+        """
+        await self._executor.execute(SQL.finish, *_row(held), status, body, subject_id)
+
+    async def release(self, held: Held) -> None:
+        """Free a key whose request left nothing behind; nothing when it is no longer held."""
+        await self._executor.execute(SQL.release, *_row(held))
+
+
+def _row(held: Held) -> tuple[str, str, bytes, datetime]:
+    return held.organization_id, held.env, held.key_hash, held.begun_at
+
+
+async def erase(connection: Executor, organization_id: str, env: str, contact_id: str) -> None:
+    """Empty the answers that show a contact, in the transaction that deletes it and after its row is gone (C12.6)."""
+    await connection.execute(SQL.erase, organization_id, env, contact_id)
 
 
 async def purge(executor: Executor, now: datetime) -> int:

@@ -172,9 +172,9 @@ async def change_members(
         row["added"],
         row["removed"],
         row["total"],
-        _missing(named.contact_ids, row["ids"], row["missing_ids"]),
-        _missing(named.phones, row["phones"], row["missing_phones"]),
-        _missing(named.external_ids, row["external_ids"], row["missing_external_ids"]),
+        _missing(named.contact_ids, **row["kinds"]["contact_ids"]),
+        _missing(named.phones, **row["kinds"]["phones"]),
+        _missing(named.external_ids, **row["kinds"]["external_ids"]),
     )
 
 
@@ -183,8 +183,8 @@ def nobody_matched() -> Problem:
     return Problem("NO_MEMBER_MATCHED", "No contact matched; to empty a list, remove its members.")
 
 
-def _missing(named: Named, found: int, places: Sequence[int]) -> NotFound:
-    sample = [*named.malformed[:SAMPLE], *(named.given[place - 1] for place in places)][:SAMPLE]
+def _missing(named: Named, *, found: int, missing: Sequence[int]) -> NotFound:
+    sample = [*named.malformed[:SAMPLE], *(named.given[place - 1] for place in missing)][:SAMPLE]
     return NotFound(len(named.keys) - found + len(named.malformed), sample)
 
 

@@ -4,14 +4,17 @@ What happens to a message on its way out is in `dispatch.py`; lists and reads fo
 what callers may do to a message in `message_moves.py`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import IntEnum
 from typing import Any
 
+from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.errors import Unavailable
 from recado.storage.holds import holding, store
 from recado.storage.postgres import Database
+from recado.storage.recipients import Asked, find
 from recado.storage.replacements import Replacement
 from recado.storage.rows import Executor, array, columns, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
@@ -21,6 +24,19 @@ ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from giv
 
 SINGLE_OWNER = "single"
 MILLISECOND = timedelta(milliseconds=1)
+
+
+class ConsentCheck(IntEnum):
+    """What a message needs of whoever has its recipient's phone (C12.5.4), and whether it is asked for when stored."""
+
+    EXEMPT = 0
+    DONE = 1  # asked before; a refusal that comes while it is queued withdraws it, as with those below
+    NOT_REFUSED = 2  # not stored for whoever opted out (C12.5.6)
+    GRANTED = 3  # stored only for whoever consented (C12.5.5)
+
+    @property
+    def asks(self) -> bool:
+        return self >= ConsentCheck.NOT_REFUSED
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -58,7 +74,7 @@ class NewMessage:
     price_kind: str | None = None  # what it counts for when it is captured
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
     contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
-    needs_consent: bool = False  # a refusal withdraws it while it is queued (C12.5.4)
+    consent: ConsentCheck = ConsentCheck.EXEMPT
 
     @property
     def owner(self) -> str:
@@ -82,7 +98,14 @@ class Bound:
     created_at: datetime
 
 
-AcceptResult = Stored | Bound
+@dataclass(frozen=True, slots=True)
+class NoConsent:
+    """The recipient opted out, or did not consent (C12.5.5); nothing was stored. `code`: of the refusal."""
+
+    code: str
+
+
+AcceptResult = Stored | Bound | NoConsent
 STORED = Stored()
 STORED_EARLIER = Stored(earlier=True)
 
@@ -92,16 +115,22 @@ async def accept(
 ) -> list[AcceptResult | Exception]:
     """Store a batch, each row with its idempotency binding and its place in the queue; one commit.
 
-    With `hold` the prices of what is stored are held in the same statement, or HoldsRefused is raised; without it the
-    caller holds them in the same transaction.
+    What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
+    HoldsRefused is raised; without it the caller holds them in the same transaction.
     """
     arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), _consents(batch))
-    left_out = {row["id"] for row in await store(executor, ACCEPT, *arguments)}
+    left_out = {row["id"]: row["opted_out"] for row in await store(executor, ACCEPT, *arguments)}
     if not left_out:
         return [STORED] * len(batch)
-    keyed = [new for new in batch if new.key_hash is not None and new.id in left_out]
-    bindings = await bindings_of(executor, keyed) if keyed else {}
-    return [STORED if new.id not in left_out else _left_out(new, bindings) for new in batch]
+    found = await _earlier(executor, [new for new in batch if new.id in left_out])
+    return [STORED if new.id not in left_out else found.get(new.id) or _not_stored(left_out[new.id]) for new in batch]
+
+
+def _not_stored(opted_out: bool | None) -> AcceptResult | Exception:
+    if opted_out is not None:
+        return NoConsent(OPTED_OUT if opted_out else CONSENT_REQUIRED)
+    # Its key was bound when we stored, and gone when we looked: it was freed in between, and the caller may try again.
+    return Unavailable("The request could not be stored just now; send it again.")
 
 
 async def bindings_of(executor: Executor, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
@@ -131,28 +160,26 @@ async def unbind(db: Database, new: NewMessage, message_id: str) -> None:
     await db.execute(SQL.unbind, new.organization_id, new.env, new.key_hash, message_id)
 
 
-def _left_out(new: NewMessage, bindings: Mapping[tuple[str, str, bytes], Bound]) -> AcceptResult | Exception:
-    if new.key_hash is None:
-        return STORED_EARLIER
-    found = bindings.get(_key(new))
-    if found is None:
-        # Bound when we stored, gone when we looked: the key was freed in between, and the caller may try again.
-        return Unavailable("The request could not be stored just now; send it again.")
-    return STORED_EARLIER if found.message_id == new.id else found
-
-
-def _key(new: NewMessage) -> tuple[str, str, bytes]:
-    assert new.key_hash is not None  # noqa: S101 - only rows with a key come here
-    return (new.organization_id, new.env, new.key_hash)
-
-
 async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:
-    """What needs no row any more, by its id: its key is bound, or an earlier run of the batch has stored it."""
-    keyed = [new for new in batch if new.key_hash is not None]
-    bindings = await bindings_of(executor, keyed) if keyed else {}
+    """What needs no row, by its id: its key is bound, an earlier run of the batch stored it, or consent forbids it."""
+    found = await _earlier(executor, batch)
+    asking = [new for new in batch if new.consent.asks and new.id not in found]
+    known = await find(executor, [Asked(new.organization_id, new.env, phone=new.recipient) for new in asking])
+    for new, who in zip(asking, known, strict=True):
+        granted_only = new.consent is ConsentCheck.GRANTED
+        code = refusal_to_send(who.status, registered=who.registered, granted_only=granted_only)
+        if code is not None:
+            found[new.id] = NoConsent(code)
+    return found
+
+
+async def _earlier(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:
+    """What came before these messages, by their ids: whose keys are bound, and what an earlier run stored."""
+    keyed = [(new, (new.organization_id, new.env, new.key_hash)) for new in batch if new.key_hash is not None]
+    bindings = await bindings_of(executor, [new for new, _ in keyed]) if keyed else {}
     found: dict[str, AcceptResult] = {}
-    for new in keyed:
-        bound = bindings.get(_key(new))
+    for new, key in keyed:
+        bound = bindings.get(key)
         if bound is not None:
             found[new.id] = STORED_EARLIER if bound.message_id == new.id else bound
     rows = [(new.organization_id, new.env, new.channel, new.id) for new in batch if new.key_hash is None]
@@ -206,9 +233,9 @@ def _contacts(batch: Sequence[NewMessage]) -> list[str | None] | None:
 
 
 def _consents(batch: Sequence[NewMessage]) -> str | None:
-    """None where nobody's consent is needed."""
-    needed = any(new.needs_consent for new in batch)
-    return pack_numbers([int(new.needs_consent) for new in batch]) if needed else None
+    """None where all are exempt."""
+    needed = any(new.consent for new in batch)
+    return pack_numbers([int(new.consent) for new in batch]) if needed else None
 
 
 def _hex(value: bytes | None) -> str | None:

@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import asyncpg
 import orjson
+import structlog
 from asyncpg.pool import PoolConnectionProxy
 
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
-from recado.storage.failures import connection_lost
+from recado.storage.failures import Collided, collided, connection_lost
 
 if TYPE_CHECKING:
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
 else:
     Connection = PoolConnectionProxy  # generic for the type checker only
 Result = TypeVar("Result")
+
+log = structlog.get_logger(__name__)
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
@@ -127,7 +130,8 @@ class Pool:
         """One transaction: commits at the end of the block, rolls back when it raises.
 
         Waits for the server before it begins. A connection lost inside or at the commit raises Unavailable: the outcome
-        is then unknown, and the block is not run again by itself.
+        is then unknown, and the block is not run again by itself. Nor is one that gave way to another transaction, of
+        which nothing is left: it raises Collided.
         """
         give_up_at = self._clock.monotonic() + self._deadline
 
@@ -151,6 +155,8 @@ class Pool:
                 raise
             await transaction.commit()
         except Exception as error:
+            if collided(error):
+                raise _collided(error) from error
             if connection_lost(error):
                 raise _unavailable() from error
             raise
@@ -165,6 +171,8 @@ class Pool:
             try:
                 return await call(connection)
             except Exception as error:
+                if collided(error):
+                    raise _collided(error) from error
                 if connection_lost(error) and not rerun:
                     raise _unavailable() from error
                 raise
@@ -217,6 +225,12 @@ def _unless_lost() -> Iterator[None]:
 
 def _unavailable() -> Unavailable:
     return Unavailable("The database is not available at the moment.")
+
+
+def _collided(error: Exception) -> Collided:
+    """Callers are told to come again; operators, that changes get into each other's way."""
+    log.warning("transaction_collided", error=type(error).__name__)
+    return Collided()
 
 
 def _reads(sql: str) -> bool:

@@ -40,8 +40,16 @@ async def lock(executor: Executor, wanted: Sequence[Replacement], states: Sequen
 
 async def replace(executor: Executor, done: Sequence[Replacement], now: datetime) -> None:
     """Let the old messages, locked before, point to the new ones; with the entries of the audit."""
-    rows = [(d.organization_id, d.env, d.channel, d.old_id, d.new_id, d.entry is not None) for d in done]
-    await executor.execute(SQL.replace, *columns(rows, 6), now)
+    await executor.execute(
+        SQL.replace,
+        sorted({each.organization_id for each in done}),
+        sorted({each.env for each in done}),
+        sorted({each.channel for each in done}),
+        sorted(each.old_id for each in done),
+        {each.old_id: each.new_id for each in done},
+        [each.old_id for each in done if each.entry is not None],
+        now,
+    )
     for entry in (d.entry for d in done if d.entry is not None):
         await append(executor, entry)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 
 import asyncpg
 
-from recado.domain.ids import AUDIT, MESSAGE, lowest_id
+from recado.domain.ids import AUDIT, MESSAGE, created_at, lowest_id
 from recado.domain.retention import AUDIT_MONTHS, CONTENT_MONTHS, MESSAGES_MONTHS, WINDOWS, months_before
 from recado.storage.partitions import bounds_of
 from recado.storage.pool import Pool
@@ -21,16 +21,11 @@ BLOCK = 2_000
 DETACH_LIMIT = 600.0  # seconds that the end of older transactions is waited for; the next round goes on
 
 
-async def reaches_back(database: Pool, now: datetime) -> bool:
-    """Whether there is a month of messages that has lost its content by `now`, or is about to."""
-    before = lowest_id(MESSAGE, months_before(now, CONTENT_MONTHS))
-    return any(bounds_of(month["name"])[0] < before for month in await _months(database))
-
-
-async def witnessed(database: Pool, start: datetime, end: datetime) -> bool:
-    """Whether a number sent anything, or the audit noted anything, in [start, end)."""
-    found: bool = await database.fetchval(SQL.witnessed, start, end, lowest_id(AUDIT, start), lowest_id(AUDIT, end))
-    return found
+async def last_witness(database: Pool, before: datetime) -> datetime | None:
+    """The last moment before `before` at which a number sent, the audit noted something, or a provider called back."""
+    (found,) = await database.fetch(SQL.last_witness, before, lowest_id(AUDIT, before))
+    noted = [] if found["audit_id"] is None else [created_at(found["audit_id"])]
+    return max(noted + [at for at in (found["sent_at"], found["called_at"]) if at is not None], default=None)
 
 
 async def clear_contents(database: Pool, now: datetime, *, block: int = BLOCK) -> None:

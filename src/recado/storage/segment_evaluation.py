@@ -1,7 +1,7 @@
 """What a filter finds among the contacts: a count, a sample, a page (C13.1, C13.3).
 
-An evaluation may look at every contact there is. So only a few run at a time, each has ten seconds, and it is planned
-with its values known.
+An evaluation may look at every contact there is. So only a few run at a time, one of an organization; each has ten
+seconds, and is planned with its values known.
 """
 
 import asyncio
@@ -19,6 +19,7 @@ from recado.storage import audiences, contacts
 from recado.storage.audiences import Audience, Reached
 from recado.storage.compose import compose
 from recado.storage.contacts import Contact
+from recado.storage.fair_places import FairPlaces
 from recado.storage.postgres import Connection, Database
 from recado.storage.segment_query import SQL, query
 
@@ -26,6 +27,7 @@ SAMPLE: Final = 20  # contacts that a preview names
 NEWEST: Final = 20_000  # contacts among which a preview looks for them first
 EVALUATION_LIMIT: Final = 10.0  # seconds, those spent waiting for the others included
 AT_ONCE: Final = 2  # the rest of the server is for messages
+MOST_WAITING: Final = 20  # of one organization
 AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
 
 
@@ -38,24 +40,24 @@ class Matches:
 
 
 class Evaluation:
-    """Evaluates filters for the contacts of one environment; `Unavailable` for what takes too long.
+    """Evaluates filters for the contacts of one environment. `now`: days back are counted from it.
 
-    `now`: days back are counted from it.
+    `Unavailable` for what takes too long, and when too much of an organization waits already.
     """
 
     def __init__(self, db: Database) -> None:
         self._db = db
-        self._places = asyncio.Semaphore(AT_ONCE)
+        self._places = FairPlaces(AT_ONCE, most_waiting=MOST_WAITING)
 
     async def count(self, organization_id: str, env: str, tree: Node, now: datetime) -> int:
         """How many match."""
-        async with self._connection() as connection:
+        async with self._connection(organization_id) as connection:
             await connection.execute(SQL.look_at_everybody)
             return await _count(connection, organization_id, env, tree, now)
 
     async def preview(self, organization_id: str, env: str, tree: Node, now: datetime) -> Matches:
         """How many match, and the newest twenty of them."""
-        async with self._connection() as connection:
+        async with self._connection(organization_id) as connection:
             sql, arguments = query(SQL.newest, organization_id, env, tree, now, limit=SAMPLE, newest=NEWEST)
             sample = [row["id"] for row in await connection.fetch(sql, *arguments)]
             await connection.execute(SQL.look_at_everybody)
@@ -70,7 +72,7 @@ class Evaluation:
     ) -> list[Contact]:
         """Those that match now, newest first, older than `before_id` when it is given."""
         more: dict[str, Any] = {"before_id": before_id or AFTER_ALL_IDS, "limit": limit}
-        async with self._connection() as connection:
+        async with self._connection(organization_id) as connection:
             sql, arguments = query(SQL.contacts, organization_id, env, tree, now, **more)
             rows: Any = await connection.fetch(sql, *arguments)
         return [contacts.read(row) for row in rows]
@@ -78,7 +80,7 @@ class Evaluation:
     async def regions(self, organization_id: str, env: str, audience: Audience, now: datetime) -> dict[str, int]:
         """How many contacts of an audience live where, as prices see it."""
         sql, arguments = _over(audience, audiences.SQL.of_list, audiences.SQL.of_segment, organization_id, env, now)
-        async with self._connection() as connection:
+        async with self._connection(organization_id) as connection:
             if audience.tree is not None:
                 await connection.execute(SQL.look_at_everybody)
             rows: Any = await connection.fetch(sql, *arguments)
@@ -91,15 +93,19 @@ class Evaluation:
         """The next contacts of an audience, in the order of their ids."""
         sources = (audiences.SQL.next_of_list, audiences.SQL.next_of_segment)
         sql, arguments = _over(audience, *sources, organization_id, env, now, after_id=after_id, limit=limit)
-        async with self._connection() as connection:
+        async with self._connection(organization_id) as connection:
             await connection.execute(audiences.SQL.along_the_key)
             rows: Any = await connection.fetch(sql, *arguments)
         return Reached([(row["id"], row["phone"]) for row in rows], ended=len(rows) < limit)
 
     @asynccontextmanager
-    async def _connection(self) -> AsyncIterator[Connection]:
+    async def _connection(self, organization_id: str) -> AsyncIterator[Connection]:
         try:
-            async with asyncio.timeout(EVALUATION_LIMIT), self._places, self._db.transaction() as connection:
+            async with (
+                asyncio.timeout(EVALUATION_LIMIT),
+                self._places.place(organization_id),
+                self._db.transaction() as connection,
+            ):
                 await connection.execute(SQL.plan_with_values)
                 yield connection
         except TimeoutError:

@@ -1,12 +1,13 @@
 """A number whose actor fails: what it had in hand, and what it had claimed (C14.5)."""
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from recado.actors import number
 from recado.actors.number_messages import AskSituation
-from recado.channels.provider import Accepted
+from recado.channels.provider import Accepted, Outcome, SlowPair
 from recado.domain.errors import Unavailable
 from recado.storage import dispatch
 
@@ -41,9 +42,10 @@ async def test_what_was_claimed_goes_back_though_the_failure_cannot_be_counted(
     assert sorted(line.provider.sent) == sorted(ids)
 
 
-async def test_an_outcome_that_cannot_be_recorded_takes_no_place_for_good(line: "Line") -> None:
+@pytest.mark.parametrize("unheard_of", [Accepted("no text\x00"), SlowPair(math.inf)])
+async def test_an_outcome_that_cannot_be_recorded_takes_no_place_for_good(line: "Line", unheard_of: Outcome) -> None:
     [bad, *others] = await line.queue(4)
-    line.provider.answer = lambda message: Accepted("no text\x00" if message.id == bad else f"provider-{message.id}")
+    line.provider.answer = lambda message: unheard_of if message.id == bad else Accepted(f"provider-{message.id}")
     await line.goes_on(2.0)
     assert await line.counts() == {"sending": 1, "sent": len(others)}
     situation = await line.registry.get_or_spawn(line.key, line.make).ask(AskSituation())

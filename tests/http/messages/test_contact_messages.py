@@ -29,7 +29,7 @@ async def marketing(mail: Any, to: str = PHONE, contact_id: str | None = None) -
 
 async def category(mail: Any, name: str) -> None:
     await mail.api.database.execute("update templates set category = $2 where id = $1", mail.template.id, name)
-    mail.api.directories.templates.forget((mail.organization_id, "test", mail.template.id))
+    mail.api.directories.templates.clear()
 
 
 async def contact(mail: Any, **fields: Any) -> str:
@@ -101,6 +101,24 @@ async def test_messages_of_a_deleted_contact_are_withdrawn_masked_and_emptied(ma
     mail.api.clock.shift(301)
     await mail.people.erasure.work()
     assert await mail.api.database.fetchval("select count(*) from contact_erasures") == 0
+
+
+@pytest.mark.parametrize("action", ["force", "archive"])
+async def test_a_repeated_action_shows_what_a_deletion_left_of_its_message(mail: Any, action: str) -> None:
+    contact_id = await contact(mail)
+    message_id = await marketing(mail, contact_id=contact_id)
+    path, key = f"/messages/{message_id}/{action}", {"Idempotency-Key": "a"}
+    first = await mail.api.post(path, headers=key)
+    assert (first.status, first.body["to"], first.body["templateVars"]) == (200, PHONE, ["Ana"])
+    assert (await mail.api.delete(f"/contacts/{contact_id}")).status == 204
+    answers = "select string_agg(coalesce(convert_from(body, 'UTF8'), ''), '') from idempotency"
+    assert await mail.api.database.fetchval(answers) == ""
+    await mail.people.erasure.work()
+    again = await mail.api.post(path, headers=key)
+    assert (again.status, again.headers["Idempotency-Replayed"]) == (200, "true")
+    assert again.body == (await mail.api.get(f"/messages/{message_id}")).body
+    assert (again.body["status"], again.body["to"]) == ("archived", "+55*******4321")
+    assert "templateVars" not in again.body
 
 
 async def test_a_message_that_was_accepted_while_its_contact_was_deleted_does_not_leave(mail: Any) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.http.messages.test_resend import (
+from tests.http.messages.resending import (
     copies,
     failed,
     hash_of,

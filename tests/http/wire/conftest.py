@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from recado.domain.errors import Problem
-from recado.domain.idempotency import Beginning, InProgress, Reused, Started, Stored
+from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
 from recado.domain.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.http.call import Call
@@ -49,11 +49,13 @@ class FakeCredentials:
 
 
 class FakeIdempotency:
-    """Keys in a dictionary."""
+    """Keys in a dictionary. `renewed`: when each hold was renewed; `erased`: contacts whose answers are gone."""
 
     def __init__(self) -> None:
-        self.rows: dict[tuple[str, str, bytes], tuple[bytes, Stored | None]] = {}
+        self.rows: dict[tuple[str, str, bytes], tuple[bytes, Stored | Erased | None]] = {}
         self.begun: list[datetime] = []
+        self.renewed: list[datetime] = []
+        self.erased: set[str] = set()
 
     async def begin(
         self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
@@ -62,18 +64,23 @@ class FakeIdempotency:
         self.begun.append(now)
         if key not in self.rows:
             self.rows[key] = (fingerprint, None)
-            return Started()
+            return Held(organization_id, env, key_hash, now)
         known, stored = self.rows[key]
         if known != fingerprint:
             return Reused()
         return stored or InProgress()
 
-    async def finish(self, organization_id: str, env: str, key_hash: bytes, status: int, body: bytes) -> None:
-        fingerprint, _ = self.rows[organization_id, env, key_hash]
-        self.rows[organization_id, env, key_hash] = (fingerprint, Stored(status, body))
+    async def renew(self, held: Held, now: datetime) -> bool:
+        self.renewed.append(now)
+        return (held.organization_id, held.env, held.key_hash) in self.rows
 
-    async def release(self, organization_id: str, env: str, key_hash: bytes) -> None:
-        self.rows.pop((organization_id, env, key_hash), None)
+    async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
+        key = (held.organization_id, held.env, held.key_hash)
+        gone = subject_id if subject_id in self.erased else None
+        self.rows[key] = (self.rows[key][0], Stored(status, body) if gone is None else Erased(status, gone))
+
+    async def release(self, held: Held) -> None:
+        self.rows.pop((held.organization_id, held.env, held.key_hash), None)
 
 
 @dataclass

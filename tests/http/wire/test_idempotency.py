@@ -225,3 +225,117 @@ async def test_a_key_that_cannot_be_freed_does_not_hide_the_answer(serve: Any, t
         async with api.client.post("/things", headers=KEY) as answer:
             assert answer.status == 409
     assert [entry["event"] for entry in logs] == ["idempotency_key_not_released"]
+
+
+class Slow:
+    """A handler that runs until it is let go."""
+
+    def __init__(self) -> None:
+        self.entered, self.leave = asyncio.Event(), asyncio.Event()
+
+    async def __call__(self, _: Call) -> Reply:
+        self.entered.set()
+        await self.leave.wait()
+        return Reply(200, {"ok": True})
+
+
+async def test_a_key_stays_held_as_long_as_its_request_runs(serve: Any, thing: Any) -> None:
+    handler = Slow()
+    api = await serve(thing("POST", handler=handler, idempotency=Idempotency.ACCEPTED))
+    begun = api.clock.now()
+    first = asyncio.ensure_future(api.client.post("/things", headers=KEY))
+    await handler.entered.wait()
+    await api.clock.advance(130)
+    assert api.idempotency.renewed == [begun + timedelta(seconds=20 * n) for n in range(1, 7)]
+    handler.leave.set()
+    async with await first as answer:
+        assert answer.status == 200
+    await api.clock.advance(130)
+    assert len(api.idempotency.renewed) == 6
+
+
+async def test_a_request_that_fails_renews_its_key_no_more(serve: Any, thing: Any) -> None:
+    handler = Slow()
+
+    async def fail(call: Call) -> Reply:
+        await handler(call)
+        raise Problem("INVALID_STATE", "No.")
+
+    api = await serve(thing("POST", handler=fail, idempotency=Idempotency.ACCEPTED))
+    first = asyncio.ensure_future(api.client.post("/things", headers=KEY))
+    await handler.entered.wait()
+    await api.clock.advance(25)
+    handler.leave.set()
+    async with await first as answer:
+        assert answer.status == 409
+    await api.clock.advance(130)
+    assert len(api.idempotency.renewed) == 1
+
+
+async def test_a_key_that_could_not_be_renewed_once_is_renewed_the_next_time(serve: Any, thing: Any) -> None:
+    handler = Slow()
+    api = await serve(thing("POST", handler=handler, idempotency=Idempotency.ACCEPTED))
+    renew, tries = api.idempotency.renew, 0
+
+    async def away_at_first(*arguments: Any) -> Any:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise Unavailable()
+        return await renew(*arguments)
+
+    api.idempotency.renew = away_at_first
+    first = asyncio.ensure_future(api.client.post("/things", headers=KEY))
+    await handler.entered.wait()
+    with capture_logs() as logs:
+        await api.clock.advance(50)
+    assert [entry["event"] for entry in logs] == ["idempotency_key_not_renewed"]
+    assert len(api.idempotency.renewed) == 1
+    handler.leave.set()
+    async with await first as answer:
+        assert answer.status == 200
+
+
+async def test_a_key_that_is_lost_is_no_longer_renewed_and_the_request_is_answered(serve: Any, thing: Any) -> None:
+    handler = Slow()
+    api = await serve(thing("POST", handler=handler, idempotency=Idempotency.ACCEPTED))
+    first = asyncio.ensure_future(api.client.post("/things", headers=KEY))
+    await handler.entered.wait()
+    (lost,) = api.idempotency.rows.items()
+    api.idempotency.rows.clear()
+    with capture_logs() as logs:
+        await api.clock.advance(130)
+    assert [entry["event"] for entry in logs] == ["idempotency_key_lost"]
+    assert len(api.idempotency.renewed) == 1
+    api.idempotency.rows.update([lost])
+    handler.leave.set()
+    async with await first as answer:
+        assert answer.status == 200
+
+
+async def show_contact(_: Call) -> Reply:
+    return Reply(201, {"phone": "+5511"}, revision=1, subject_id="cnt_1")
+
+
+async def test_a_repeat_whose_answer_went_with_its_contact_is_refused_and_does_nothing(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", handler=show_contact, idempotency=Idempotency.ACCEPTED))
+    api.idempotency.erased.add("cnt_1")
+    async with api.client.post("/things", headers=KEY) as answer:
+        assert answer.status == 201
+    for _ in range(2):
+        async with api.client.post("/things", headers=KEY) as answer:
+            problem = await answer.json(content_type=None)
+            assert (answer.status, problem["code"], problem["meta"]) == (409, "CONFLICT", {"contactId": "cnt_1"})
+
+
+async def test_an_operation_can_answer_a_repeat_whose_answer_went_with_its_contact(serve: Any, thing: Any) -> None:
+    async def what_is_left(call: Call, status: int) -> Reply:
+        return Reply(status, {"phone": "***"})
+
+    api = await serve(thing("POST", handler=show_contact, idempotency=Idempotency.ACCEPTED, replay_erased=what_is_left))
+    api.idempotency.erased.add("cnt_1")
+    async with api.client.post("/things", headers=KEY) as answer:
+        assert "Idempotency-Replayed" not in answer.headers
+    async with api.client.post("/things", headers=KEY) as answer:
+        assert (answer.status, await answer.json()) == (201, {"phone": "***"})
+        assert answer.headers["Idempotency-Replayed"] == "true"

@@ -129,13 +129,13 @@ class CompanyOperations:
 
     async def delete(self, call: Call) -> Reply:
         found: Company = call.resource
-        call.check_revision(found.revision)
-        await self._release_contacts(found, call)
+        decided = await self._release_most_contacts(found, call)
         async with self._database.transaction() as connection:
             company = await companies.get_to_delete(connection, found.organization_id, found.env, found.id)
             if company is None:
                 raise not_found()
-            call.check_revision(company.revision)
+            if not decided:
+                call.check_revision(company.revision)
             await companies.delete(connection, company, call.now)
             await audit.write(
                 connection,
@@ -148,18 +148,20 @@ class CompanyOperations:
             )
         return Reply(204)
 
-    async def _release_contacts(self, company: Company, call: Call) -> None:
-        """A company may have a million contacts: most of them are released before the row is locked, in blocks.
+    async def _release_most_contacts(self, found: Company, call: Call) -> bool:
+        """A company may have a million contacts: most of them are released in blocks, before others wait for its row.
 
-        Those of a smaller one leave it in the commit that deletes it, or not at all.
+        True: its deletion is decided, by the commit that released the first of them in a version that the caller
+        accepts; whoever knows that version changes it no more. A smaller one loses its contacts when it is deleted.
         """
-        counts = await companies.counts(self._database, company.organization_id, company.env, [company])
-        if counts[company.id].contacts <= companies.RELEASED_AT_ONCE:
-            return
-        released = companies.RELEASED_AT_ONCE
-        while released == companies.RELEASED_AT_ONCE:
-            async with self._database.transaction() as connection:
-                released = await companies.release_contacts(connection, company, call.now)
+        if not await companies.has_more_contacts(self._database, found, than=companies.RELEASED_AT_ONCE):
+            return False
+        async with self._database.transaction() as connection:
+            company = await self._locked(connection, call)
+            await companies.save(connection, company, replace(company, revision=company.revision + 1), call.now)
+            await companies.release_contacts(connection, company, call.now)
+        await companies.release_in_blocks(self._database, company, call.now)
+        return True
 
     async def _locked(self, connection: Connection, call: Call) -> Company:
         """The path's company, held until the transaction ends, in a version that the caller accepts."""

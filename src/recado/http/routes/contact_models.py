@@ -153,7 +153,12 @@ class ContactQuery(CursorQuery):
         Field(min_length=1, max_length=MOST_QUERY, description="Dropped, with a warning, without `pii:full`."),
     ] = None
     updated_since: Annotated[
-        Timestamp | None, Field(description="Inclusive; the list is then in the order of changes.")
+        Timestamp | None,
+        Field(
+            description="Inclusive; the list is then in the order of changes. To synchronize, begin each round a "
+            "minute before the last `updatedAt` of the one before: it is when a change began, and a change that takes "
+            "longer to be stored is seen after younger ones."
+        ),
     ] = None
     documento: Annotated[
         str | None, Field(min_length=1, max_length=32, description="A CPF or CNPJ; sessions with `contacts:pii` only.")

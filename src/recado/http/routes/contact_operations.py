@@ -24,6 +24,7 @@ from recado.storage import contact_reads, contacts, debtor_groups
 from recado.storage.contact_reads import ContactFilter, ContactPage
 from recado.storage.contacts import Contact
 from recado.storage.debtor_groups import Groups
+from recado.storage.list_pages import Milestones
 from recado.storage.postgres import Database
 
 PII: Final = "pii:full"
@@ -47,6 +48,7 @@ class ContactOperations:
         self._creation = people.creation
         self._changes = people.changes
         self._cursors = cursors
+        self._milestones = Milestones()
 
     async def list(self, call: Call) -> Reply:
         query: ContactQuery = call.query
@@ -151,6 +153,7 @@ class ContactOperations:
             limit=query.limit,
             skip=query.skip if after is None else 0,
             after=None if after is None else contact_reads.position(after),
+            milestones=self._milestones,
         )
         ids = [contact.id for contact in page.items]
         if not ids:
@@ -190,4 +193,5 @@ def _position(query: ContactQuery, last: Contact) -> list[Any]:
 
 def _reply(call: Call, contact: Contact, groups: Groups, status: int) -> Reply:
     view = contact_view(contact, groups, unmasked=True)
-    return Reply(status, view if call.can(PII) else masked(view), revision=contact.revision, stored=view)
+    shown = view if call.can(PII) else masked(view)
+    return Reply(status, shown, revision=contact.revision, stored=view, subject_id=contact.id)

@@ -89,15 +89,17 @@ class ContactRecords:
         address = Address(*environment)
         if body.contact_id is not None:
             contact = await contacts.get(self._database, *environment, body.contact_id)
-            found = [] if contact is None else [contact]
+            found = [] if contact is None else [contact.id]
         elif body.external_id is not None:
-            found = await contacts.by_external_ids(self._database, *environment, [body.external_id])
+            known = await contacts.by_external_ids(self._database, *environment, [body.external_id])
+            found = [contact.id for contact in known]
         elif body.phone is not None:
             address = Address(*environment, phone=phone_at("/phone", body.phone))
-            found = await contacts.by_phones(self._database, *environment, [address.phone or ""])
+            known = await contacts.by_phones(self._database, *environment, [address.phone or ""])
+            found = [contact.id for contact in known]
         else:
             address = Address(*environment, email=body.email)
-            found = await contacts.by_email(self._database, *environment, given[0])
+            found = await contacts.ids_by_email(self._database, *environment, given[0])
         if not found and not address.names():
             raise not_found("No such contact.")
-        return address, [contact.id for contact in found]
+        return address, found

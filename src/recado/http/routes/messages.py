@@ -142,6 +142,10 @@ class MessageOperations:
         """A kept answer, its recipient masked for this caller."""
         return Reply(status, body if call.can(PII) else masked(body))
 
+    async def replay_erased(self, call: Call, status: int) -> Reply:
+        """What is left of the message, when its answer is gone with its contact (C12.6)."""
+        return Reply(status, message_view(call.resource, unmasked=call.can(PII)))
+
     async def find(self, call: Call) -> Message:
         """The message of the path; 404."""
         principal = call.principal
@@ -151,8 +155,9 @@ class MessageOperations:
         return message
 
     async def _changed(self, call: Call) -> Reply:
-        view = message_view(await self.find(call), unmasked=True)
-        return Reply(200, view if call.can(PII) else masked(view), stored=view)
+        message = await self.find(call)
+        view = message_view(message, unmasked=True)
+        return Reply(200, view if call.can(PII) else masked(view), stored=view, subject_id=message.contact_id)
 
     async def _refused(self, call: Call, detail: str) -> Problem:
         return conflict("INVALID_STATE", detail, status=(await self.find(call)).status)
@@ -255,6 +260,7 @@ def message_routes(
             errors=(404, 409),
             idempotency=Idempotency.ACCEPTED,
             replay=operations.replay,
+            replay_erased=operations.replay_erased,
             path_ids=one,
             load=operations.find,
         ),
@@ -271,6 +277,7 @@ def message_routes(
             errors=(404, 409),
             idempotency=Idempotency.ACCEPTED,
             replay=operations.replay,
+            replay_erased=operations.replay_erased,
             path_ids=one,
             load=operations.find,
         ),

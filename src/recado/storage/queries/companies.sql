@@ -76,11 +76,18 @@ where organization_id = $1 and env = $2 and id = $3 and company_id is null
 -- Not held: contacts are locked after companies, and those after the count.
 select true from contacts where organization_id = $1 and env = $2 and id = $3
 
+-- name: has_more_contacts
+-- Whether more than $4 contacts belong to the company.
+select exists (select from contacts where organization_id = $1 and env = $2 and company_id = $3 offset $4)
+
 -- name: release_contacts
+-- The next contacts of a company, in the order of their ids, which only the index of companies' contacts has. Up to the last
+-- one that is held all are held: joined with those, without statistics, each was sought among all of the environment.
 with held as materialized (
-    select id from contacts where organization_id = $1 and env = $2 and company_id = $3
-    order by id limit $5 for update
+    select id from contacts
+    where organization_id = $1 and env = $2 and company_id >= $3 and company_id <= $3
+    order by company_id, id limit $5 for update
 )
-update contacts c set company_id = null, company_role = null, revision = revision + 1, updated_at = $4
-from held
-where c.organization_id = $1 and c.env = $2 and c.id = held.id
+update contacts set company_id = null, company_role = null, revision = revision + 1, updated_at = $4
+where
+    organization_id = $1 and env = $2 and company_id >= $3 and company_id <= $3 and id <= (select max(id) from held)

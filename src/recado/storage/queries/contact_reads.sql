@@ -61,7 +61,7 @@ where
 {order}
 
 -- name: members
--- By the list: its members in the order of their ids.
+-- By the list and other filters: its members in the order of their ids. Without others, see list_pages.sql.
 select c.id, c.updated_at
 from static_list_members m
 join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
@@ -71,19 +71,6 @@ where
     {conditions}
     {start}
 {order}
-
--- name: whole_list
--- By the list and nothing else: its index alone says whom to skip. A member is a contact of the list's environment.
-select m.contact_id as id
-from static_list_members m
-where
-    m.organization_id = :organization_id and m.list_id = :list_id
-    and exists (select from static_lists where organization_id = :organization_id and env = :env and id = :list_id)
-    {start}
-order by m.contact_id desc
-
--- name: size
-select size from static_lists where organization_id = :organization_id and env = :env and id = :list_id
 
 -- name: count
 select count(*)

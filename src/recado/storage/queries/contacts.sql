@@ -30,7 +30,31 @@ cross join lateral (
 order by c.id
 
 -- name: by_email
-select * from contacts where organization_id = $1 and env = $2 and email_key = $3 order by id
+-- In no order: one of ids would be as well had, without statistics, by reading all contacts.
+select id from contacts where organization_id = $1 and env = $2 and email_key = $3
+
+-- name: lock
+-- One by one along the key, as above, and in the order of their ids: so everybody locks contacts who changes several.
+select c.id
+from (select * from unnest($3::text[]) as g (id) order by id offset 0) g
+cross join lateral (
+    select id from contacts
+    where organization_id = $1 and env = $2 and id >= g.id and id <= g.id
+    order by id
+    limit 1
+    for update
+) c
+
+-- name: by_ids
+select c.*
+from unnest($3::text[]) as g (id)
+cross join lateral (
+    select * from contacts
+    where organization_id = $1 and env = $2 and id >= g.id and id <= g.id
+    order by id
+    limit 1
+) c
+order by c.id
 
 -- name: insert
 -- A batch of new contacts, by phone, so that two batches with the same phones do not wait for each other. Whoever has the

@@ -4,20 +4,55 @@ insert into idempotency (organization_id, env, key_hash, fingerprint, created_at
 values ($1, $2, $3, $4, $5, $6)
 on conflict (organization_id, env, key_hash) do update set
     fingerprint = excluded.fingerprint, created_at = excluded.created_at, locked_until = excluded.locked_until,
-    message_id = null, status = null, body = null
+    message_id = null, subject_id = null, status = null, body = null
 where idempotency.created_at <= $7 or (idempotency.message_id is null and idempotency.locked_until <= $5)
 returning true
 
 -- name: find
-select fingerprint, status, body from idempotency where organization_id = $1 and env = $2 and key_hash = $3
+select fingerprint, status, body, subject_id from idempotency where organization_id = $1 and env = $2 and key_hash = $3
+
+-- name: renew
+-- By whom it is held alone: whoever lost it, in a minute without a database, must not hold it beside another.
+update idempotency set locked_until = $5
+where
+    organization_id = $1 and env = $2 and key_hash = $3 and created_at = $4
+    and status is null and message_id is null
 
 -- name: finish
-update idempotency set status = $4, body = $5, locked_until = null
-where organization_id = $1 and env = $2 and key_hash = $3 and status is null and message_id is null
+-- What shows a contact is kept as long as the contact is there. Its row is held until this commit, so that a deletion at the
+-- same moment finds the answer, or has gone first.
+with subject as materialized (
+    select from contacts where organization_id = $1 and env = $2 and id = $7::text for key share
+),
+kept as materialized (
+    select $7::text is null or exists (select from subject) as whole
+)
+update idempotency i
+set
+    status = $5, locked_until = null, subject_id = $7::text,
+    body = case when kept.whole then $6::bytea end,
+    fingerprint = case when kept.whole then i.fingerprint else '' end
+from kept
+where
+    i.organization_id = $1 and i.env = $2 and i.key_hash = $3 and i.created_at = $4
+    and i.status is null and i.message_id is null
 
 -- name: release
 delete from idempotency
-where organization_id = $1 and env = $2 and key_hash = $3 and status is null and message_id is null
+where
+    organization_id = $1 and env = $2 and key_hash = $3 and created_at = $4
+    and status is null and message_id is null
+
+-- name: erase
+-- Also the hash of what was asked, from which a phone can be guessed. By place, in the order of `purge`; not a key that
+-- somebody began anew meanwhile, after its day.
+update idempotency set body = null, fingerprint = ''
+where
+    subject_id = $3
+    and ctid = any (array(
+        select ctid from idempotency
+        where organization_id = $1 and env = $2 and subject_id = $3 and body is not null
+    ))
 
 -- name: purge
 delete from idempotency where ctid = any (array(select ctid from idempotency where created_at <= $1 limit $2))

@@ -1,5 +1,6 @@
 -- Static lists (C7). See dispatch.sql on how batched statements find their rows. Whoever changes the members of a list has
--- locked its row before, in a statement of its own: what it reads after that includes all that others have committed.
+-- locked its row before, in a statement of its own: what it reads after that includes all that others have committed. And it
+-- writes that row, also when the size stays: pages go by it (list_pages.sql).
 
 -- name: insert
 insert into static_lists (organization_id, env, id, name, name_key, description, updated_at)
@@ -117,43 +118,38 @@ removed as (
 )
 
 -- name: outcome
--- What was changed; and of each column how many identifiers a contact has, and the places of the first hundred that none has.
+-- What was changed; and of each kind of identifiers how many a contact has, and the places of the first hundred that none has.
 ,
 counted as (
     update static_lists
     set size = size + (select count(*) from added) - (select count(*) from removed)
     where organization_id = $1 and env = $2 and id = $6
     returning size
+),
+known as (
+    select 'contact_ids' as kind, id::text collate "C" as key from by_id
+    union all
+    select 'phones', phone from by_phone
+    union all
+    select 'external_ids', external_id from by_external_id
+),
+kinds as (
+    select
+        k.kind,
+        (select count(*) from known where kind = k.kind) as found,
+        array(
+            select g.place from unnest(k.keys) with ordinality as g (key, place)
+            where ((k.kind, g.key) in (select kind, key from known)) is not true
+            order by g.place limit $8
+        ) as missing
+    from (values ('contact_ids', unpack($3)), ('phones', unpack($4)), ('external_ids', $5::text[])) as k (kind, keys)
 )
 select
     (select count(*) from found) as matched,
     (select count(*) from added) as added,
     (select count(*) from removed) as removed,
     (select size from counted) as total,
-    (select count(*) from by_id) as ids,
-    (select count(*) from by_phone) as phones,
-    (select count(*) from by_external_id) as external_ids,
-    array(
-        select g.place from unnest(unpack($3)) with ordinality as g (given, place)
-        where
-            (select count(*) from by_id) < cardinality(unpack($3))
-            and (g.given in (select id from by_id)) is not true
-        order by g.place limit $8
-    ) as missing_ids,
-    array(
-        select g.place from unnest(unpack($4)) with ordinality as g (given, place)
-        where
-            (select count(*) from by_phone) < cardinality(unpack($4))
-            and (g.given in (select phone from by_phone)) is not true
-        order by g.place limit $8
-    ) as missing_phones,
-    array(
-        select g.place from unnest($5::text[]) with ordinality as g (given, place)
-        where
-            (select count(*) from by_external_id) < cardinality($5::text[])
-            and (g.given in (select external_id from by_external_id)) is not true
-        order by g.place limit $8
-    ) as missing_external_ids;
+    (select jsonb_object_agg(kind, jsonb_build_object('found', found, 'missing', missing)) from kinds) as kinds;
 
 -- name: join
 -- Contacts that the caller knows become members: of an import.

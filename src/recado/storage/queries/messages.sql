@@ -2,14 +2,19 @@
 -- One batch of new outbound messages. A row whose idempotency key is taken is left out; a row that an earlier run of the
 -- same batch committed is left alone, and queued no second time. With $24, the prices of the rows that this run stored are
 -- held (holds.sql). Keys, rows and wallets are touched in this order, each in an order of its own, as everywhere: no two
--- transactions wait for each other. Answers the ids that this run left out: usually none.
+-- transactions wait for each other.
+-- $28 says of whose recipients consent is asked (messages.py: ConsentCheck), by contact and registry as in a claim
+-- (dispatch.sql); it is null when nobody's is needed. What consent forbids is left out whole: its key stays free, and nothing
+-- is held for it.
+-- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force = 1 as force,
         template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
-        sent_by_account_id, sent_by_name, contact_id, needs_consent = 1 as needs_consent
+        sent_by_account_id, sent_by_name, contact_id, consent > 0 as needs_consent, consent > 1 as asks_consent,
+        consent = 3 as granted_only
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
@@ -19,14 +24,39 @@ with given as (
     ) as g (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, needs_consent
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent
     )
+),
+forbidden as materialized (
+    select id, opted_out
+    from (
+        select
+            g.id, g.granted_only and c.opt_in_status is distinct from 'granted' as ungranted,
+            c.opt_in_status is not distinct from 'denied'
+            or exists (
+                select from opt_outs o
+                where
+                    o.organization_id = g.organization_id and o.env = g.env and o.kind = 'phone'
+                    and o.hash = sha256(convert_to(g.organization_id || ':' || g.recipient, 'UTF8'))
+                offset 0
+            ) as opted_out
+        from given g
+        left join lateral (
+            select phone, opt_in_status from contacts
+            where organization_id = g.organization_id and env = g.env and phone >= g.recipient
+            order by phone
+            limit 1
+        ) c on c.phone = g.recipient
+        where g.asks_consent
+        offset 0
+    ) asked
+    where opted_out or ungranted
 ),
 bound as (
     insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, message_id)
     select organization_id, env, key_hash, fingerprint, accepted_at, id
     from given
-    where key_hash is not null
+    where key_hash is not null and (id in (select id from forbidden)) is not true -- hashed: see dispatch.sql
     order by organization_id, env, key_hash
     on conflict do nothing
     returning message_id
@@ -42,7 +72,11 @@ stored as (
         template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at,
         coins, price_kind, sent_by_account_id, sent_by_name, contact_id
     from given
-    where key_hash is null or id in (select message_id from bound)
+    where
+        case
+            when key_hash is null then (id in (select id from forbidden)) is not true
+            else (id in (select message_id from bound)) is true
+        end
     on conflict do nothing
     returning id
 ),
@@ -59,14 +93,18 @@ queued as (
         g.campaign_id, coalesce(g.coins, 0), g.price_kind,
         case when g.needs_consent then g.recipient_hash end -- C12.5.4
     from given g
-    where (g.id in (select id from stored)) is true -- hashed: see dispatch.sql
+    where (g.id in (select id from stored)) is true
     on conflict do nothing
     returning organization_id, env, coins
 ),
 {held}
-select g.id from given g where (g.id in (select id from stored)) is not true
+select g.id, null::boolean as opted_out
+from given g
+where (g.id in (select id from stored)) is not true and (g.id in (select id from forbidden)) is not true
 union all
-{refused};
+select id, opted_out from forbidden
+union all
+select id, null from ({refused}) as never (id);
 
 -- name: known
 -- Which of these messages exist.

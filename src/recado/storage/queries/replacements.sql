@@ -27,16 +27,16 @@ cross join lateral (
 ) m;
 
 -- name: replace
--- The old messages point to the new ones (C15.4). Both are locked by this transaction.
-update messages m
+-- The old messages ($4: ids, in order) point to the new ones (C15.4), which $5 names by the ids of the old; $6: those that are
+-- reprocessed. All are locked by this transaction. As in contact_erasures.sql, nothing is joined.
+update messages
 set
-    replaced_by = g.new_id, reprocessed = m.reprocessed or g.reprocessed,
-    original_error = coalesce(m.original_error, m.last_error), last_error = 'replaced by ' || g.new_id, updated_at = $7
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])
-    as g (organization_id, env, channel, id, new_id, reprocessed)
+    replaced_by = $5::jsonb ->> id, reprocessed = reprocessed or id = any($6::text[]),
+    original_error = coalesce(original_error, last_error), last_error = 'replaced by ' || ($5::jsonb ->> id), updated_at = $7
 where
-    m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-    and m.replaced_by is null;
+    organization_id = any($1::text[]) and env = any($2::text[]) and channel = any($3::text[]) and id = any($4::text[])
+    and id >= ($4::text[])[1] and id <= ($4::text[])[cardinality($4::text[])]
+    and replaced_by is null;
 
 -- name: inherit
 -- A new message belongs to the batch ($5) and the contact ($6) of the one that it replaces.

@@ -11,22 +11,28 @@ left join pg_inherits i on i.inhrelid = c.oid
 where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname ~ '^messages_\d{4}_\d{2}$'
 order by c.relname;
 
--- name: witnessed
--- Whether anybody did anything in [$1, $2), whose ids in the audit are [$3, $4): an entry there, or a minute in which a number sent.
-select exists (
-    select from organizations o
-    where
-        exists (select from audit where organization_id = o.id and id >= $3 and id < $4)
-        or exists (
-            select from numbers n
-            where
-                n.organization_id = o.id
-                and exists (
-                    select from number_minutes
-                    where organization_id = o.id and number_id = n.id and minute >= $1 and minute < $2
-                )
-        )
-);
+-- name: last_witness
+-- The last of what was done before $1, which is before the id $2 in the audit: an entry there, a minute in which a number sent, a
+-- provider's callback.
+select
+    (
+        select max(a.id)
+        from organizations o
+        cross join lateral (
+            select id from audit where organization_id = o.id and id < $2 order by id desc limit 1
+        ) a
+    ) as audit_id,
+    (
+        select max(m.minute)
+        from numbers n
+        cross join lateral (
+            select minute from number_minutes
+            where organization_id = n.organization_id and number_id = n.id and minute < $1
+            order by minute desc
+            limit 1
+        ) m
+    ) as sent_at,
+    (select max(received_at) from callbacks where received_at < $1) as called_at;
 
 -- name: remember_emptied
 comment on table {month} is 'without content'

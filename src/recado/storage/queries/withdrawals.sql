@@ -30,9 +30,8 @@ with queued as materialized (
     select id from messages where organization_id = $1 and env = $2 and contact_id = $3 and status = any($6::text[])
 ),
 withdrawn as (
-    delete from dispatch d
-    using queued q
-    where d.organization_id = $1 and d.env = $2 and d.id = q.id and d.claimed_epoch is null
+    delete from dispatch d -- not joined: planned while the queue was empty, a join would begin with all of it
+    where d.organization_id = $1 and d.env = $2 and d.id = any(array(select id from queued)) and d.claimed_epoch is null
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
 )
 update messages m

@@ -1,0 +1,39 @@
+"""The moment up to which what is past its time may go (C32): the host's clock alone is not believed for a day."""
+
+from datetime import datetime, timedelta
+
+from recado.domain.clock import Clock
+from recado.domain.retention import WITNESSED_AFTER
+from recado.storage import retention
+from recado.storage.postgres import Database
+
+SET = timedelta(minutes=1)  # between two looks; less is how clocks are kept right
+
+
+class Witness:
+    """Shared by all that removes. What it answers takes the place of the present in every retention."""
+
+    def __init__(self, db: Database, *, clock: Clock) -> None:
+        self._db = db
+        self._clock = clock
+        self._since = clock.monotonic()  # the clock has only gone on since then
+        self._zero = self._zero_now()
+
+    async def moment(self) -> datetime | None:
+        """The present, when the clock has run for a day before this process's eyes and nobody has set it.
+
+        Until then the newest moment, a day ago or earlier, of which the database tells; None when there is none, and
+        nothing may go. What is less than a day old was stored by the clock that is in question.
+        """
+        zero = self._zero_now()
+        if abs(zero - self._zero) > SET:  # it was set, or the machine has slept
+            self._since = self._clock.monotonic()
+        self._zero = zero
+        now = self._clock.now()
+        if self._clock.monotonic() - self._since >= WITNESSED_AFTER.total_seconds():
+            return now
+        return await retention.last_witness(self._db, now - WITNESSED_AFTER)
+
+    def _zero_now(self) -> datetime:
+        """What the clock showed when the machine's seconds began: always the same, unless somebody sets it."""
+        return self._clock.now() - timedelta(seconds=self._clock.monotonic())

@@ -1,0 +1,242 @@
+"""Submission of templates, what the provider makes of them, and the sandbox's simulation (C11)."""
+
+from datetime import timedelta
+from typing import Any
+
+from tests.http.people import person, session
+from tests.http.template_drafts import BODY, create, live_number, new, set_status, status_of, submitted_live
+
+from recado.channels.provider import ProviderError, ProviderTemplate, Submission, TemplateStatus
+from recado.domain.changes import TemplateChanged
+
+
+async def test_submission_needs_a_session(api: Any) -> None:
+    template = await create(api)
+    answer = await api.post(f"/v2/templates/{template['id']}/submit")
+    assert (answer.status, answer.code) == (403, "SESSION_ONLY")
+    assert await status_of(api, template) == "draft"
+    account = await person(api, "operator")
+
+    handed_in = await api.post(f"/v2/templates/{template['id']}/submit", token=await session(api, account))
+
+    assert (handed_in.status, handed_in.body["status"]) == (202, "submitted")
+    (entry,) = (await api.get("/v2/audit?action=template.submit")).body["items"]
+    assert entry["actor"] == {"type": "account", "id": account.id}
+    again = await api.post(f"/v2/templates/{template['id']}/submit", token=await session(api, account))
+    assert (again.status, again.code) == (409, "INVALID_STATE")
+
+
+async def test_what_breaks_the_rules_is_not_handed_in(api: Any) -> None:
+    template = await create(api, name="Not Lower", components=[BODY, BODY])
+    refused = await api.post(f"/v2/templates/{template['id']}/submit", token=await session(api, "operator"))
+    assert (refused.status, refused.code) == (422, "TEMPLATE_RULES")
+    assert len(refused.body["errors"]) == 2
+    assert await status_of(api, template) == "draft"
+
+
+async def test_the_sandbox_reviews_what_is_submitted(api: Any) -> None:
+    template = await create(api)
+    api.changes.clear()
+    assert (await set_status(api, template, "submitted"))["status"] == "submitted"
+    await api.review.run("test")
+    pending = (await api.get(f"/v2/templates/{template['id']}")).body
+    assert (pending["status"], pending["providerTemplateId"]) == ("pending", f"sandbox_{template['id'][4:]}")
+    api.clock.shift(1)
+    await api.review.run("test")
+    assert await status_of(api, template) == "pending"
+    api.clock.shift(1)
+    await api.review.run("test")
+    approved = (await api.get(f"/v2/templates/{template['id']}")).body
+    assert (approved["status"], approved["version"]) == ("approved", 1)
+    assert "rejectionReason" not in approved
+    key = (template["organizationId"], "test", template["numberId"], template["id"])
+    assert api.changes == [TemplateChanged(*key)] * 3
+    audit = (await api.get("/v2/audit?action=template.submit")).body["items"]
+    assert [(entry["targetId"], entry["details"]) for entry in audit] == [(template["id"], {"version": 1})]
+
+
+async def test_the_name_tells_the_sandbox_its_verdict(api: Any) -> None:
+    rejected, slow = await create(api, name="please_reject"), await create(api, name="slow_one")
+    for template in (rejected, slow):
+        await set_status(api, template, "submitted")
+    await api.review.run("test")
+    api.clock.shift(3)
+    await api.review.run("test")
+    seen = (await api.get(f"/v2/templates/{rejected['id']}")).body
+    assert seen["status"] == "rejected"
+    assert seen["rejectionReason"]
+    assert await status_of(api, slow) == "pending"
+    api.clock.shift(58)
+    await api.review.run("test")
+    assert await status_of(api, slow) == "approved"
+    again = await set_status(api, rejected, "submitted")
+    assert "rejectionReason" not in again
+
+
+async def test_the_rules_of_the_provider_are_checked_at_submission(api: Any) -> None:
+    template = await create(api, name="Not Allowed", components=[{"type": "FOOTER", "payload": {"text": "{{1}}"}}])
+    answer = await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": "submitted"})
+    assert (answer.status, answer.code) == (422, "TEMPLATE_RULES")
+    assert {error["path"] for error in answer.body["errors"]} == {
+        "/name", "/components", "/components/0/payload/text",
+    }  # fmt: skip
+    assert await status_of(api, template) == "draft"
+    assert (await api.get("/v2/audit?action=template.submit")).body["items"] == []
+
+
+async def test_a_number_out_of_service_submits_nothing(api: Any) -> None:
+    template = await create(api)
+    await api.post(f"/numbers/{template['numberId']}/disconnect")
+    answer = await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": "submitted"})
+    assert [error["path"] for error in answer.body["errors"]] == ["/numberId"]
+    await api.delete(f"/numbers/{template['numberId']}")
+    assert (await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": "submitted"})).status == 409
+
+
+async def test_only_drafts_and_rejected_templates_are_submitted(api: Any) -> None:
+    template = await create(api)
+    for status in ("pending", "approved", "paused", "disabled"):
+        await set_status(api, template, status)
+        answer = await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": "submitted"})
+        assert (answer.status, answer.code, answer.body["meta"]) == (409, "INVALID_STATE", {"status": status})
+
+
+async def test_a_provider_that_is_away_is_tried_five_more_times(api: Any) -> None:
+    template = await submitted_live(api)
+    api.provider.failures["submit_template"] = ProviderError("unreachable", "timeout", "no answer in time")
+    for minutes in (1, 3, 10, 30, 60):
+        await api.review.run("live")
+        assert await status_of(api, template, env="live") == "submitted"
+        api.clock.shift(minutes * 60 - 1)
+        asked = len(api.provider.asked_for("submit_template"))
+        await api.review.run("live")
+        assert len(api.provider.asked_for("submit_template")) == asked
+        api.clock.shift(2)
+    await api.review.run("live")
+    seen = (await api.get(f"/v2/templates/{template['id']}", env="live")).body
+    assert (seen["status"], seen["rejectionReason"]) == ("draft", "provider_unreachable")
+    assert len(api.provider.asked_for("submit_template")) == 6
+    await api.review.run("live")
+    assert len(api.provider.asked_for("submit_template")) == 6
+
+
+async def test_a_provider_that_refuses_rejects_the_template(api: Any) -> None:
+    template = await submitted_live(api)
+    api.provider.failures["submit_template"] = ProviderError("refused", "bad_name", "the name is taken")
+    await api.review.run("live")
+    seen = (await api.get(f"/v2/templates/{template['id']}", env="live")).body
+    assert (seen["status"], seen["rejectionReason"]) == ("rejected", "bad_name: the name is taken")
+
+
+async def test_without_a_provider_a_submission_waits(api: Any) -> None:
+    template = await submitted_live(api)
+    api.providers["live"] = None
+    await api.review.run("live")
+    assert await status_of(api, template, env="live") == "submitted"
+
+
+async def test_reports_of_the_provider_move_a_template(api: Any) -> None:
+    template = await submitted_live(api, category="utility")
+    api.provider.submission = Submission("pt-9")
+    await api.review.run("live")
+
+    async def report(status: Any, **fields: Any) -> Any:
+        await api.review.report("live", TemplateStatus(status, api.clock.now(), "pt-9", **fields))
+        return (await api.get(f"/v2/templates/{template['id']}", env="live")).body
+
+    assert (await report("approved", account="pn-1"))["status"] == "approved"
+    assert (await report("approved", category="marketing"))["category"] == "marketing"
+    assert (await report("paused"))["status"] == "paused"
+    assert (await report("rejected"))["status"] == "paused"  # its state knows no rejection
+    assert (await report("approved"))["status"] == "approved"
+    assert (await report("disabled", account="unknown"))["status"] == "approved"
+    assert (await report("disabled"))["status"] == "disabled"
+    assert (await report("approved"))["status"] == "disabled"
+
+
+async def test_a_report_that_comes_before_the_answer_to_the_submission_counts(api: Any) -> None:
+    template = await submitted_live(api)
+    await api.database.execute("update templates set provider_template_id = 'pt-1' where id = $1", template["id"])
+    rejected = TemplateStatus("rejected", api.clock.now(), "pt-1", reason="tone")
+    await api.review.report("live", rejected)
+    await api.review.run("live")
+    seen = (await api.get(f"/v2/templates/{template['id']}", env="live")).body
+    assert (seen["status"], seen["rejectionReason"]) == ("rejected", "tone")
+
+
+async def test_a_sync_imports_and_refreshes_what_the_provider_has(api: Any) -> None:
+    number_id = await live_number(api)
+    known = await api.post("/v2/templates", new(api, numberId=number_id, name="known"), env="live")
+    draft = await api.post("/v2/templates", new(api, numberId=number_id, name="mine"), env="live")
+    await api.database.execute("update templates set status = 'pending' where id = $1", known.body["id"])
+    common: dict[str, Any] = {"language": "pt-BR", "category": "marketing", "status": "approved", "components": [BODY]}
+    api.provider.templates = [
+        ProviderTemplate(provider_template_id="p1", name="known", **common),
+        ProviderTemplate(provider_template_id="p2", name="mine", **common),
+        ProviderTemplate(
+            provider_template_id="p3", name="new", rejection_reason="tone", **common | {"status": "rejected"}
+        ),
+        ProviderTemplate(provider_template_id="p4", name="foreign", **common | {"language": "de"}),
+        ProviderTemplate(provider_template_id="p5", name="odd", **common | {"status": "limbo"}),
+    ]
+    answer = await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")
+    assert (answer.status, answer.body) == (202, {"started": True})
+    found = {template["name"]: template for template in (await api.get("/v2/templates", env="live")).body["items"]}
+    assert {name: (t["status"], t["category"], t["providerTemplateId"]) for name, t in found.items()} == {
+        "known": ("approved", "marketing", "p1"),
+        "mine": ("draft", "utility", "p2"),
+        "new": ("rejected", "marketing", "p3"),
+    }
+    assert found["new"]["rejectionReason"] == "tone"
+    assert found["mine"]["id"] == draft.body["id"]
+    api.changes.clear()
+    await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")
+    assert api.changes == []
+
+
+async def test_a_sync_that_cannot_be_done_says_so(api: Any) -> None:
+    number_id = await live_number(api)
+    for unknown in ("num_" + "0" * 21, api.organizations[0].number.id, "x"):
+        answer = await api.post("/v2/templates/sync", {"numberId": unknown}, env="live")
+        assert (answer.status, answer.code, answer.body["meta"]) == (
+            422, "REFERENCE_NOT_FOUND", {"field": "numberId"},
+        )  # fmt: skip
+    api.provider.failures["list_templates"] = ProviderError("unreachable", "timeout", "no answer in time")
+    assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).status == 502
+    api.providers["live"] = None
+    assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).code == "DEPENDENCY_FAILED"
+
+
+async def test_simulation_sets_any_state_and_ends_a_review(api: Any) -> None:
+    template = await create(api)
+    for status in ("disabled", "pending", "paused", "approved", "draft"):
+        assert (await set_status(api, template, status))["status"] == status
+    await set_status(api, template, "submitted")
+    await api.review.run("test")
+    assert (await set_status(api, template, "rejected", rejectionReason="no"))["rejectionReason"] == "no"
+    api.clock.shift(10)
+    await api.review.run("test")
+    assert await status_of(api, template) == "rejected"
+    assert (await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": "x"})).status == 422
+    assert (await api.post(f"/v2/sandbox/templates/{template['id']}", {})).status == 422
+
+
+async def test_simulation_is_for_test_credentials_alone(api: Any) -> None:
+    number_id = await live_number(api)
+    live = (await api.post("/v2/templates", new(api, numberId=number_id), env="live")).body
+    test = await create(api)
+    for template in (live, test):
+        answer = await api.post(f"/v2/sandbox/templates/{template['id']}", {"status": "approved"}, env="live")
+        assert (answer.status, answer.code) == (404, "NOT_FOUND")
+
+
+async def test_a_step_whose_process_died_is_taken_again(api: Any) -> None:
+    template = await submitted_live(api)
+    await api.database.execute(
+        "update templates set next_step_at = $2 where id = $1", template["id"], api.clock.now() + timedelta(seconds=60)
+    )
+    await api.review.run("live")
+    assert api.provider.asked_for("submit_template") == []
+    api.clock.shift(61)
+    await api.review.run("live")
+    assert await status_of(api, template, env="live") == "pending"

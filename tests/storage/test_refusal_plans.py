@@ -1,0 +1,56 @@
+"""Contacts that refuse, and the messages of one that is deleted, are found by their keys before anyone counted them."""
+
+import pytest
+from tests.plans import indexes, plan_for_any, whole_tables
+
+from recado.storage import contact_updates, contacts, withdrawals
+from recado.storage.postgres import Database
+
+CONTACTS = """
+insert into contacts (organization_id, env, id, phone, phone_hash, email, email_key, source, opt_in_status, search,
+        updated_at)
+    select 'org_7', 'test', 'cnt_' || lpad(i::text, 21, '0'), '+55119' || lpad(i::text, 8, '0'), '', 'a', 'a', 'api',
+        'unknown', '', now() + i * interval '1 second'
+    from generate_series(1, 20000) i;
+"""
+QUEUE = """
+insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+        held_base_ms, force)
+    select 'org_7', 'msg_' || lpad(i::text, 21, '0'), 'test', 'chatapp', 'num_1', 1, 'single', now(), 1, now(), 0, false
+    from generate_series(1, 20000) i;
+"""
+
+
+@pytest.fixture(params=["", CONTACTS + QUEUE], ids=["empty", "full"])
+async def uncounted(database: Database, request: pytest.FixtureRequest) -> Database:
+    for table in ("contacts", "dispatch"):
+        await database.execute(f"alter table {table} set (autovacuum_enabled = off)")
+    if request.param:
+        await database.execute(request.param)
+    return database
+
+
+@pytest.mark.parametrize(
+    ("sql", "index", "condition"),
+    [
+        (contacts.SQL.by_email, "contacts_email", "email_key = $3"),
+        (contacts.SQL.lock, "contacts_pkey", "<= g.id"),
+        (contacts.SQL.by_ids, "contacts_pkey", "<= g.id"),
+        (contact_updates.SQL.save_contacts, "contacts_pkey", ">= g.id"),
+    ],
+    ids=["by_email", "lock", "by_ids", "save_contacts"],
+)
+async def test_contacts_that_refuse_are_found_by_the_index_that_names_them(
+    uncounted: Database, sql: str, index: str, condition: str
+) -> None:
+    found = await plan_for_any(uncounted, sql)
+    assert (indexes(found), whole_tables(found)) == ({index}, set())
+    assert [node for node in found if "Index Cond" in node and condition not in node["Index Cond"]] == []
+
+
+async def test_a_deleted_contacts_messages_leave_the_queue_by_their_keys(uncounted: Database) -> None:
+    found = await plan_for_any(uncounted, withdrawals.SQL.of_contact)
+    queue = [node for node in found if node.get("Relation Name") == "dispatch" and "Index Name" in node]
+    assert [node["Index Name"] for node in queue] == ["dispatch_pkey"]
+    assert "(id)::text = ANY" in queue[0]["Index Cond"]
+    assert whole_tables(found) == set()
