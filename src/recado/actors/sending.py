@@ -40,6 +40,7 @@ S = TypeVar("S", Departed, Failed)
 # nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
 CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
 ACCEPTS_IN_FLIGHT = 3  # one is written while another is flushed to disk
+ACCEPTS_IN_A_COMMIT = 100  # so that the next requests are read while these are written
 # Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
 MOST_OUTCOMES = 1_000_000
 MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
@@ -69,7 +70,12 @@ class Sending:
         self._tell = tell
         self._epoch = 0
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
-            "accept", self._accept, clock=clock, repair=partition_repair(db, clock), concurrency=ACCEPTS_IN_FLIGHT
+            "accept",
+            self._accept,
+            clock=clock,
+            repair=partition_repair(db, clock),
+            max_rows=ACCEPTS_IN_A_COMMIT,
+            concurrency=ACCEPTS_IN_FLIGHT,
         )
         self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, linger=CLAIM_LINGER)
 

@@ -16,7 +16,7 @@ from recado.storage.holds import holding, store
 from recado.storage.postgres import Database
 from recado.storage.recipients import Asked, find
 from recado.storage.replacements import Replacement
-from recado.storage.rows import Executor, array, columns, pack, pack_moments, pack_numbers
+from recado.storage.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.sql import load
 
 SQL = load("messages")
@@ -202,10 +202,10 @@ def _columns(batch: Sequence[NewMessage]) -> list[Any]:
         pack_numbers([new.recipient_hash for new in batch]),
         pack_numbers([new.klass for new in batch]),
         pack_numbers([int(new.force) for new in batch]),
-        pack([new.template_id for new in batch]),
-        pack([new.payload for new in batch]),
-        pack([new.template_vars for new in batch]),
-        pack([new.metadata for new in batch]),
+        pack_some([new.template_id for new in batch]),
+        pack_some([new.payload for new in batch]),
+        pack_some([new.template_vars for new in batch]),
+        pack_some([new.metadata for new in batch]),
         array([new.campaign_id for new in batch]),
         pack_moments([new.scheduled_at for new in batch]),
         pack_numbers([new.ttl // MILLISECOND for new in batch]),
