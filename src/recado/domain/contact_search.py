@@ -97,7 +97,7 @@ def search_query(mark: str, q: str) -> str | None:
     beginning or the end of the phone. A text of digits and separators is one phone.
     """
     found = [condition for term in _terms(q) if (condition := _term(mark, term)) is not None]
-    return " & ".join(found) or None
+    return " & ".join(dict.fromkeys(found)) or None
 
 
 def search_terms(mark: str, q: str, inside: Inside) -> tuple[SearchTerm, ...]:
@@ -113,7 +113,7 @@ def search_terms(mark: str, q: str, inside: Inside) -> tuple[SearchTerm, ...]:
             short = [word for word in words if not looks_inside(word)]
             longer = tuple(_inside(mark, word) for word in words if looks_inside(word))
             found.append(SearchTerm(_beginnings(mark, short), longer, phone))
-    return tuple(found)
+    return tuple(dict.fromkeys(found))
 
 
 def _terms(q: str) -> list[str]:
