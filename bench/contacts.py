@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 
 from bench.rows import LIMIT, Connection
-from recado.domain.contact import search_mark
+from recado.domain.contact_search import search_mark
 from recado.domain.ids import CONTACT, lowest_id
 
 BLOCK = 100_000

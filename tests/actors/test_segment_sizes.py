@@ -25,10 +25,10 @@ def clock() -> VirtualClock:
     return VirtualClock(NOW)
 
 
-async def keep(db: Database, clock: VirtualClock, tag: str) -> Segment:
+async def keep(db: Database, clock: VirtualClock, tag: str, *, organization_id: str = "org_1") -> Segment:
     ids = IdSource(clock, random.Random(os.urandom(8)))
     new = Segment(
-        organization_id="org_1",
+        organization_id=organization_id,
         env="test",
         id=ids.new(SEGMENT),
         name=tag,
@@ -81,6 +81,27 @@ async def test_one_that_takes_too_long_keeps_none_of_the_others_waiting(
     monkeypatch.setattr(evaluation, "count", counted)
     await SegmentSizes(database, evaluation, clock=clock).work()
     assert await sizes(database) == {"slow": (None, None, 1), "quick": (0, NOW, 1)}
+
+
+async def test_organizations_take_turns_however_many_segments_of_one_are_due(
+    database: Database, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a1", "a2", "a3"):
+        await keep(database, clock, name)
+    await clock.advance(1)
+    for name in ("b1", "b2"):
+        await keep(database, clock, name, organization_id="org_2")
+    evaluation = Evaluation(database)
+    counted: list[str] = []
+
+    async def count(organization_id: str, *_: Any) -> int:
+        counted.append(organization_id)
+        return 0
+
+    monkeypatch.setattr(evaluation, "count", count)
+    await SegmentSizes(database, evaluation, clock=clock).work()
+    assert sorted(counted[:2]) == sorted(counted[2:4]) == ["org_1", "org_2"]
+    assert counted[4:] == ["org_1"]
 
 
 async def test_a_count_for_a_filter_that_was_changed_meanwhile_is_dropped(

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.http.conftest import ADMIN_TOKEN
 from tests.http.people import person, session
+from tests.http.registering import available, register
 from tests.http.template_drafts import create, live_number, set_status
-from tests.http.test_numbers import available, register
 
 from recado.channels.provider import ProviderTemplate
 from recado.domain.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged

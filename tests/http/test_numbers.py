@@ -1,38 +1,15 @@
-"""Numbers over HTTP: registering, changing, connecting, deleting (C14.1, C14.2) and their simulation (C29.4)."""
+"""Numbers over HTTP: registered, listed, changed and deleted (C14)."""
 
 import asyncio
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.http.registering import NEW, REFUSED, connected, register
 
 from recado.actors.accounts import account_of
-from recado.channels.provider import NumberHealth, ProviderError
 from recado.domain.changes import NumberChanged
 from recado.storage import numbers
-
-NEW = {"phoneNumberId": "pn-1", "businessAccountId": "ba-1", "displayPhone": "+55 (11) 98765-1234"}
-AWAY = ProviderError("unreachable", "connect_failed", "the provider cannot be reached")
-REFUSED = ProviderError("refused", "not_yours", "the provider refused")
-
-
-async def register(api: Any, env: str = "live", **fields: Any) -> Any:
-    answer = await api.post("/numbers", NEW | fields, env=env)
-    assert answer.status == 201, answer.body
-    return answer.body
-
-
-async def available(api: Any, env: str = "live", **fields: Any) -> Any:
-    """A number that its provider has verified."""
-    number = await register(api, env, **fields)
-    api.clock.shift(2)
-    await api.refresh.run(env)
-    return (await api.get(f"/numbers/{number['id']}", env=env)).body
-
-
-async def connected(api: Any) -> Any:
-    number = await available(api)
-    return (await api.post(f"/numbers/{number['id']}/connect", env="live")).body
 
 
 async def test_a_number_is_registered_pending_with_its_defaults(api: Any) -> None:
@@ -160,80 +137,6 @@ async def test_numbers_are_listed_newest_first_and_filtered(api: Any) -> None:
         assert (answer.status, answer.code) == (400, "INVALID_PARAMETER"), query
 
 
-async def test_a_new_number_is_verified_by_its_provider(api: Any) -> None:
-    number = await register(api, env="test")
-    await api.refresh.run("test")
-    assert (await api.get(f"/numbers/{number['id']}")).body["status"] == "pending"
-    api.clock.shift(1)
-    await api.refresh.run("test")
-    verified = await api.get(f"/numbers/{number['id']}")
-    assert (verified.body["status"], verified.etag) == ("available", '"2"')
-    assert verified.body["lastProviderSyncAt"] is not None
-
-
-async def test_a_provider_that_does_not_verify_is_asked_again(api: Any) -> None:
-    number = await register(api)
-    api.provider.health = NumberHealth(verified=False)
-    for _ in range(2):
-        api.clock.shift(61)
-        await api.refresh.run("live")
-        assert (await api.get(f"/numbers/{number['id']}", env="live")).body["status"] == "pending"
-    assert len(api.provider.asked_for("number_health")) == 2
-    api.provider.failures["number_health"] = REFUSED
-    api.clock.shift(61)
-    await api.refresh.run("live")
-    assert (await api.get(f"/numbers/{number['id']}", env="live")).body["status"] == "disconnected"
-
-
-async def test_connecting_registers_at_the_provider_and_disconnecting_stops(api: Any) -> None:
-    number = await available(api)
-    path = f"/numbers/{number['id']}"
-    early = await api.post(path + "/disconnect", env="live")
-    assert (early.status, early.code, early.body["meta"]) == (409, "INVALID_STATE", {"status": "available"})
-    connected = await api.post(path + "/connect", env="live")
-    assert (connected.status, connected.body["status"]) == (200, "connected")
-    assert [account.number_id for account in api.provider.asked_for("connect")] == [number["id"]]
-    again = await api.post(path + "/connect", env="live")
-    assert (again.status, again.code) == (409, "INVALID_STATE")
-    api.provider.failures["disconnect"] = AWAY
-    stopped = await api.post(path + "/disconnect", env="live")
-    assert (stopped.status, stopped.body["status"]) == (200, "disconnected")
-    assert (await api.post(path + "/connect", env="live")).body["status"] == "connected"
-
-
-async def test_a_number_stays_out_of_service_when_the_provider_fails(api: Any) -> None:
-    number = await available(api)
-    path = f"/numbers/{number['id']}"
-    for error, code in ((AWAY, "connect_failed"), (REFUSED, "not_yours")):
-        api.provider.failures["connect"] = error
-        failed = await api.post(path + "/connect", env="live")
-        assert (failed.status, failed.code, failed.body["meta"]) == (502, "DEPENDENCY_FAILED", {"providerCode": code})
-    assert (await api.get(path, env="live")).body == number
-
-
-async def test_without_a_provider_live_answers_502(api: Any) -> None:
-    number = await available(api)
-    api.providers["live"] = None
-    path = f"/numbers/{number['id']}"
-    assert (await api.post(path + "/connect", env="live")).code == "DEPENDENCY_FAILED"
-    assert (await api.patch(path, {"profile": {"about": "x"}}, env="live")).code == "DEPENDENCY_FAILED"
-    assert (await api.patch(path, {"rateLimit": {"perSecond": 5}}, env="live")).status == 200
-    health = (await api.get(path + "/health", env="live")).body
-    assert (health["live"], health["status"]) == (False, "available")
-
-
-async def test_connecting_clears_the_mark_of_a_removal(api: Any) -> None:
-    path = f"/numbers/{api.organizations[0].number.id}"
-    simulate = path.replace("/numbers/", "/v2/sandbox/numbers/")
-    marked = (await api.post(simulate, {"partnerRemovedReason": "PARTNER_REMOVED"})).body
-    assert marked["status"] == "connected"
-    assert marked["meta"]["partnerRemovedReason"] == "PARTNER_REMOVED"
-    assert marked["meta"]["partnerRemovedAt"] is not None
-    await api.post(path + "/disconnect")
-    cleared = (await api.post(path + "/connect")).body
-    assert (cleared["meta"]["partnerRemovedAt"], cleared["meta"]["partnerRemovedReason"]) == (None, None)
-
-
 async def test_a_patch_changes_what_it_names_and_clears_what_is_null(api: Any) -> None:
     number = await register(api, profile={"about": "Hi", "email": "a@example.com"}, rateLimit={"perDay": 500})
     path = f"/numbers/{number['id']}"
@@ -323,25 +226,3 @@ async def test_a_number_of_a_batch_that_is_not_made_yet_is_not_deleted(api: Any)
     assert (refused.status, refused.code) == (409, "RESOURCE_IN_USE")
     await api.database.execute("update batches set blocks_left = 0 where status = 'paused'")
     assert (await api.delete(f"/numbers/{number.id}")).status == 204
-
-
-async def test_simulation_sets_what_a_provider_would_report(api: Any) -> None:
-    number = api.organizations[0].number
-    simulate = f"/v2/sandbox/numbers/{number.id}"
-    wanted = {"status": "flagged", "qualityRating": "red", "messagingTier": "tier_1k"}
-    answer = await api.post(simulate, wanted)
-    assert answer.status == 200
-    assert {name: answer.body[name] for name in wanted} == wanted
-    assert api.changes == [NumberChanged(number.organization_id, "test", number.id)]
-    assert (await api.post(simulate, {})).etag == answer.etag
-    cleared = (await api.post(simulate, {"partnerRemovedReason": None})).body
-    assert cleared["meta"]["partnerRemovedAt"] is None
-    for body in ({"status": None}, {"status": "gone"}, {"qualityRating": 1}, {"partnerRemovedReason": "BORED"}):
-        assert (await api.post(simulate, body)).status == 422
-
-
-async def test_simulation_is_for_test_credentials_alone(api: Any) -> None:
-    number = await register(api)
-    for path in (f"/v2/sandbox/numbers/{number['id']}", f"/v2/sandbox/numbers/{api.organizations[0].number.id}"):
-        answer = await api.post(path, {"status": "connected"}, env="live")
-        assert (answer.status, answer.code) == (404, "NOT_FOUND")

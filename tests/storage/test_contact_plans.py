@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.domain.contact import search_mark
+from recado.domain.contact_search import search_mark
 from recado.storage import (
     contact_consents,
     contact_erasures,

@@ -1,4 +1,4 @@
-"""Everything that writes contacts, put together: one service of the installation."""
+"""Everything that writes contacts and searches them, put together: one service of the installation."""
 
 from recado.actors.consents import Consents
 from recado.actors.contact_creation import ContactCreation
@@ -9,6 +9,7 @@ from recado.domain.changes import OnChange
 from recado.domain.clock import Clock
 from recado.domain.ids import IdSource
 from recado.engine.service import ServiceGroup
+from recado.storage.contact_search import ContactSearch
 from recado.storage.documents import Documents
 from recado.storage.moves import Effects
 from recado.storage.postgres import Database
@@ -42,7 +43,8 @@ class ContactSystem:
             deleted=self.erasure.hint,
         )
         self.imports = ContactImports(db, ids=ids, documents=documents, consents=self.consents, clock=clock)
-        self._parts = ServiceGroup((self.creation, self.erasure, self.imports))
+        self.search = ContactSearch(db)
+        self._parts = ServiceGroup((self.search, self.creation, self.erasure, self.imports))
 
     async def start(self) -> None:
         await self._parts.start()

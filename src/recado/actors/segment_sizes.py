@@ -12,7 +12,7 @@ from recado.storage.segment_evaluation import Evaluation
 log = structlog.get_logger()
 
 LOOK_EVERY = 60.0  # seconds
-AT_ONCE = 10  # segments
+AT_ONCE = 10  # segments, of as many organizations
 
 
 class SegmentSizes:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from recado.domain.contact import folded
+from recado.domain.contact_search import folded
 from recado.domain.errors import Problem, conflict
 from recado.domain.ids import created_at
 from recado.storage.postgres import Database

@@ -7,7 +7,8 @@ from typing import Any, Final
 import orjson
 
 from recado.domain.consent import ConsentStatus
-from recado.domain.contact import email_key, search_mark, search_words, tag_key
+from recado.domain.contact import email_key, tag_key
+from recado.domain.contact_search import search_mark, search_words
 from recado.domain.ids import created_at
 from recado.domain.phones import phone_hash
 from recado.storage.contacts import Contact, array_text, derived

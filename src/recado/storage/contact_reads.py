@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recado.domain.contact import search_mark, tag_key
-from recado.domain.contact import search_query as text_query
+from recado.domain.contact import tag_key
+from recado.domain.contact_search import Inside, SearchTerm, search_mark, search_terms
 from recado.domain.errors import Unavailable
 from recado.storage import list_pages
 from recado.storage.compose import compose
+from recado.storage.contact_search import condition
 from recado.storage.contacts import Contact, read
 from recado.storage.list_pages import Milestones
 from recado.storage.rows import COUNTED_TO, Executor
@@ -30,7 +31,10 @@ Position = tuple[datetime | None, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContactFilter:
-    """What a list shows. `document`: a column of blind indexes and its value; `q`: as the caller typed it."""
+    """What a list shows. `document`: a column of blind indexes and its value; `q`: as the caller typed it.
+
+    `inside`: which words of `q` the server finds inside words (`ContactSearch`).
+    """
 
     organization_id: str
     env: str
@@ -41,6 +45,7 @@ class ContactFilter:
     list_id: str | None = None
     company_id: str | None = None
     q: str | None = field(default=None, repr=False)
+    inside: Inside = Inside.NONE
     document: tuple[str, bytes] | None = field(default=None, repr=False)
     updated_since: datetime | None = None
 
@@ -75,7 +80,7 @@ async def list_page(
     The total is that of the whole list. `milestones`: what earlier pages of static lists came by. Raises `Unavailable`
     when the database does not find it in five seconds.
     """
-    if wanted.q is not None and _values(wanted)["q"] is None:
+    if wanted.q is not None and not _terms(wanted):
         return _NOTHING
     try:
         async with asyncio.timeout(READ_LIMIT):
@@ -134,9 +139,10 @@ def _composed(text: str, wanted: ContactFilter, limit: int, skip: int, after: Po
     if after is not None:
         values |= {"after_at": after[0], "after_id": after[1]}
         start = _start(wanted)
-    text = text.replace("{search}", _search(wanted)).replace("{conditions}", _conditions(wanted))
+    search, arguments = _search(wanted)
+    text = text.replace("{search}", search).replace("{conditions}", _conditions(wanted))
     text = text.replace("{start}", start).replace("{order}", SQL.changed if by_change else SQL.newest)
-    return compose(text, values)
+    return compose(text, values, arguments)
 
 
 def _start(wanted: ContactFilter) -> str:
@@ -148,8 +154,9 @@ def _start(wanted: ContactFilter) -> str:
 def count_query(wanted: ContactFilter) -> Query:
     """The query that counts the whole list up to 10,001."""
     source = SQL.count_members if wanted.list_id is not None else SQL.count
-    text = source.replace("{search}", _search(wanted)).replace("{conditions}", _conditions(wanted))
-    return compose(text, _values(wanted))
+    search, arguments = _search(wanted)
+    text = source.replace("{search}", search).replace("{conditions}", _conditions(wanted))
+    return compose(text, _values(wanted), arguments)
 
 
 async def _count(executor: Executor, wanted: ContactFilter) -> int:
@@ -164,12 +171,20 @@ def _searches(wanted: ContactFilter) -> bool:
 
 def _narrows(wanted: ContactFilter) -> bool:
     """Whether anything but a static list says who is shown."""
-    return bool(_search(wanted) or _conditions(wanted))
+    return bool(wanted.q is not None or wanted.tag is not None or _conditions(wanted))
 
 
-def _search(wanted: ContactFilter) -> str:
-    given = [(wanted.q, SQL.if_q), (wanted.tag, SQL.if_tag)]
-    return "\n".join(condition for value, condition in given if value is not None)
+def _search(wanted: ContactFilter) -> Query:
+    """What is found through an index that knows no order; of the arguments those of `q`, which come first."""
+    text, arguments = condition(_terms(wanted))
+    given = [(wanted.q, f"and {text}"), (wanted.tag, SQL.if_tag)]
+    return "\n".join(demanded for value, demanded in given if value is not None), arguments
+
+
+def _terms(wanted: ContactFilter) -> tuple[SearchTerm, ...]:
+    if wanted.q is None:
+        return ()
+    return search_terms(search_mark(wanted.organization_id, wanted.env), wanted.q, wanted.inside)
 
 
 def _conditions(wanted: ContactFilter) -> str:
@@ -187,7 +202,6 @@ def _conditions(wanted: ContactFilter) -> str:
 
 
 def _values(wanted: ContactFilter) -> dict[str, Any]:
-    mark = search_mark(wanted.organization_id, wanted.env)
     return {
         "organization_id": wanted.organization_id,
         "env": wanted.env,
@@ -197,7 +211,6 @@ def _values(wanted: ContactFilter) -> dict[str, Any]:
         "external_id": wanted.external_id,
         "list_id": wanted.list_id,
         "company_id": wanted.company_id,
-        "q": None if wanted.q is None else text_query(mark, wanted.q),
         "document": None if wanted.document is None else wanted.document[1],
         "updated_since": wanted.updated_since,
     }

@@ -11,7 +11,8 @@ from typing import Any
 import orjson
 
 from recado.domain.consent import Consent, ConsentStatus
-from recado.domain.contact import email_hash, email_key, search_mark, search_words, tag_key
+from recado.domain.contact import email_hash, email_key, tag_key
+from recado.domain.contact_search import search_mark, search_words
 from recado.domain.errors import Problem
 from recado.domain.ids import created_at
 from recado.domain.phones import recipient_hash

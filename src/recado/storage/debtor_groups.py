@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recado.domain.contact import DebtStatus, folded
+from recado.domain.contact import DebtStatus
+from recado.domain.contact_search import folded
 from recado.domain.debts import DebtGroup
 from recado.domain.errors import FieldError, validation_error
 from recado.domain.ids import DEBTOR_GROUP, IdSource

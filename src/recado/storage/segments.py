@@ -138,7 +138,7 @@ async def delete(connection: Executor, segment: Segment) -> None:
 
 
 async def claim_due(executor: Executor, now: datetime, limit: int) -> list[Segment]:
-    """Segments whose size is an hour old; nobody else counts them until another hour has passed."""
+    """Segments whose size is an hour old, one of an organization; nobody else counts them for another hour."""
     return [read(row) for row in await executor.fetch(SQL.claim_due, now, now + REFRESH_EVERY, limit)]
 
 

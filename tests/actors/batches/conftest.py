@@ -224,3 +224,11 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
     yield workshop
     await acceptance.stop()
     await sending.stop()
+
+
+@pytest.fixture
+async def nobody(workshop: Workshop) -> None:
+    """No contacts, lists and segments of the tests before."""
+    await workshop.db.execute(
+        "truncate contacts, static_lists, static_list_members, segments, batch_audiences, opt_outs"
+    )

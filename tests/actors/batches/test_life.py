@@ -1,55 +1,15 @@
-"""The life of a batch: built block by block, paused, resumed, cancelled, completed, whatever comes between (C15.5)."""
+"""The life of a batch: built block by block, cancelled, completed, whatever comes between (C15.5)."""
 
 import asyncio
 from typing import Any
 
 import pytest
 from tests.actors.batches.conftest import PRICE, Workshop
+from tests.actors.batches.counting import COUNTS, another_process, checked
 
 from recado.actors.batch_prices import WalletTariff
-from recado.actors.batches import Batches
-from recado.actors.number_messages import OwnerMoved
-from recado.actors.owners import Owners
-from recado.domain.errors import Unavailable
 from recado.storage import batch_making, batches
-from recado.storage.batches import Batch
 from recado.storage.settlements import Failed
-
-COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")
-
-
-async def truth(workshop: Workshop, batch: Any) -> dict[str, int]:
-    """The counts of the batch, counted in the messages themselves."""
-    rows = await workshop.db.fetch(
-        "select case status when 'sending' then 'queued' else status end as status, count(*) as n "
-        "from messages where batch_id = $1 group by 1",
-        batch.id,
-    )
-    return {**dict.fromkeys(COUNTS, 0), **{row["status"]: row["n"] for row in rows}}
-
-
-async def checked(workshop: Workshop, batch: Any) -> Batch:
-    """The batch now, whose totals are true and sum up."""
-    now = await workshop.now(batch)
-    counts = {name: getattr(now, name) for name in COUNTS}
-    assert counts == await truth(workshop, batch)
-    assert sum(counts.values()) == now.accepted
-    return now
-
-
-def another_process(workshop: Workshop) -> Batches:
-    """What a process that starts now would have: nothing in memory."""
-    return Batches(
-        workshop.db,
-        clock=workshop.clock,
-        maker=workshop.maker,
-        owners=Owners(),
-        consequences=workshop.batches._consequences,
-        tell=lambda number, message: workshop.told.append((number, message)),
-    )
-
-
-# Building -----------------------------------------------------------------------------------------------------------
 
 
 async def test_a_large_batch_is_built_in_blocks_and_then_runs(workshop: Workshop) -> None:
@@ -122,122 +82,6 @@ async def test_a_block_that_is_not_covered_pauses_the_batch_until_it_is(workshop
     await workshop.batches.work()
     built = await checked(workshop, made)
     assert (built.status, built.pause_reason, built.accepted) == ("running", None, 2_200)
-
-
-# Pauses -------------------------------------------------------------------------------------------------------------
-
-
-async def test_a_pause_takes_what_is_queued_out_of_the_ready_index(workshop: Workshop) -> None:
-    made = await workshop.made(workshop.draft(5))
-    other = await workshop.made(workshop.draft(2))
-    under_way = (await workshop.queue(made))[0]["id"]
-    await workshop.claim([under_way])
-    assert await workshop.batches.pause(await workshop.now(made))
-    held = [row["reason"] for row in await workshop.queue(made)]
-    assert held == [None, *(["owner_paused"] * 4)]
-    assert {row["reason"] for row in await workshop.queue(other)} == {None}
-    assert not await workshop.batches.pause(await workshop.now(made))
-
-
-async def test_a_resumed_batch_is_let_go_by_its_dispatcher(workshop: Workshop) -> None:
-    made = await workshop.made(workshop.draft(5))
-    await workshop.batches.pause(await workshop.now(made))
-    workshop.told.clear()
-    assert await workshop.batches.resume(await workshop.now(made))
-    number = (workshop.organization.id, "test", workshop.number.id)
-    assert workshop.told == [(number, OwnerMoved(made.id))]
-    assert not workshop.records.owners.holds(made.id)
-    assert not await workshop.batches.resume(await workshop.now(made))
-
-
-async def test_a_start_knows_what_is_paused_and_for_how_long(workshop: Workshop) -> None:
-    made = await workshop.made(workshop.draft(1))
-    [row] = await workshop.queue(made)
-    await workshop.batches.pause(await workshop.now(made))
-    await workshop.clock.advance(60)
-    await workshop.batches.resume(await workshop.now(made))
-    await workshop.clock.advance(30)
-    await workshop.batches.pause(await workshop.now(made))
-    await workshop.clock.advance(5)
-    owners, now = Owners(), workshop.clock.now()
-    owners.load(await batches.open_batches(workshop.db))
-    assert owners.holds(made.id)
-    for known in (owners, workshop.records.owners):
-        assert known.held_ms(made.id, row["due_at"], now) == 65_000
-
-
-async def test_a_resume_that_a_crash_cut_short_is_taken_up(workshop: Workshop) -> None:
-    made = await workshop.made(workshop.draft(2))
-    await workshop.batches.pause(await workshop.now(made))
-    await batches.resume(workshop.db, made.key, workshop.clock.now())
-    workshop.told.clear()
-    await another_process(workshop).work()
-    assert [message for _, message in workshop.told] == [OwnerMoved(made.id)]
-
-
-async def test_moves_are_known_in_the_order_of_their_commits(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = await workshop.made(workshop.draft(2))
-    batch = await workshop.now(made)
-    pause, resumed = batches.pause, []
-
-    async def answered_late(*arguments: Any) -> bool:
-        paused = await pause(*arguments)
-        resumed.append(asyncio.ensure_future(workshop.batches.resume(batch)))
-        await asyncio.wait(resumed, timeout=0.2)  # it waits for this answer: or its own would be told first
-        return paused
-
-    monkeypatch.setattr(batches, "pause", answered_late)
-    assert await workshop.batches.pause(batch)
-    assert await resumed[0]
-    assert (await workshop.now(made)).status == "running"
-    assert not workshop.records.owners.holds(made.id)
-
-
-@pytest.mark.parametrize("move", ["pause", "cancel"])
-async def test_a_move_whose_answer_is_lost_holds_the_messages_all_the_same(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, move: str
-) -> None:
-    made = await workshop.made(workshop.draft(2))
-    await workshop.claim([(await workshop.queue(made))[0]["id"]])  # so that the batch is not over
-    await workshop.batches.work()
-    committed = getattr(batches, move)
-
-    async def lost(*arguments: Any) -> bool:
-        await committed(*arguments)
-        raise Unavailable
-
-    monkeypatch.setattr(batches, move, lost)
-    with pytest.raises(Unavailable):
-        await getattr(workshop.batches, move)(await workshop.now(made))
-    assert not workshop.records.owners.holds(made.id)
-    await workshop.batches.work()
-    assert workshop.records.owners.holds(made.id)
-
-
-async def test_a_resume_whose_answer_is_lost_lets_the_messages_go_all_the_same(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = await workshop.made(workshop.draft(2))
-    await workshop.batches.work()
-    assert await workshop.batches.pause(await workshop.now(made))
-    resume = batches.resume
-
-    async def lost(*arguments: Any) -> int | None:
-        await resume(*arguments)
-        raise Unavailable
-
-    monkeypatch.setattr(batches, "resume", lost)
-    with pytest.raises(Unavailable):
-        await workshop.batches.resume(await workshop.now(made))
-    workshop.told.clear()
-    await workshop.batches.work()
-    assert not workshop.records.owners.holds(made.id)
-    assert [message for _, message in workshop.told] == [OwnerMoved(made.id)]
-
-
-# Ends ---------------------------------------------------------------------------------------------------------------
 
 
 async def test_the_last_message_completes_the_batch(workshop: Workshop) -> None:

@@ -1,4 +1,4 @@
-"""What bodies and query strings may hold, and what is said about those that may not."""
+"""What bodies may hold, and what is said about those that may not."""
 
 import math
 from collections.abc import Callable
@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from recado.domain.errors import Problem
-from recado.http.models import ApiModel, QueryBool, QueryInt, QueryModel, Timestamp
-from recado.http.parsing import JsonBody, QueryParser, parse_json, require_json, validate_body
+from recado.http.models import ApiModel, Timestamp
+from recado.http.parsing import JsonBody, parse_json, validate_body
 
 
 class Colour(StrEnum):
@@ -266,99 +266,6 @@ def test_the_character_nul_is_refused_wherever_it_stands(raw: bytes, paths: list
 
 def test_a_text_that_only_looks_like_the_escape_of_nul_is_no_nul() -> None:
     assert read(rb'{"anything": "\\u0000"}').anything == "\\u0000"
-
-
-def said_of(content_type: str | None) -> tuple[str, int] | None:
-    try:
-        require_json(content_type)
-    except Problem as problem:
-        return problem.code, problem.status
-    return None
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    [
-        "application/json",
-        "application/json; charset=utf-8",
-        "Application/JSON;Charset=UTF-8",
-        'application/json; charset="utf-8"',
-    ],
-)
-def test_json_is_recognised(content_type: str) -> None:
-    assert said_of(content_type) is None
-
-
-@pytest.mark.parametrize(
-    "content_type",
-    [None, "", "text/plain", "application/jsonp", "application/json; charset=latin-1", "multipart/form-data", "json"],
-)
-def test_another_content_type_is_refused(content_type: str | None) -> None:
-    assert said_of(content_type) == ("UNSUPPORTED_MEDIA_TYPE", 415)
-
-
-class Query(QueryModel):
-    limit: QueryInt = Field(default=50, ge=1, le=200)
-    number_id: str | None = None
-    status: list[Colour] | None = None
-    since: Timestamp | None = None
-    full: QueryBool = False
-
-
-def query(text: str, status: int = 400) -> Query:
-    found = QueryParser(Query, status).parse(text)
-    assert isinstance(found, Query)
-    return found
-
-
-def test_parameters_are_read_by_their_outer_names() -> None:
-    found = query("limit=7&numberId=a%20b&status=red&status=blue&since=2026-01-01T00:00:00%2B02:00&full=true&zzz=1")
-    assert (found.limit, found.number_id, found.status) == (7, "a b", [Colour.RED, Colour.BLUE])
-    assert (found.since is not None and found.since.hour, found.full) == (22, True)
-    assert query("") == query("number_id=ignored")
-
-
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        ("limit=0", "limit"),
-        ("limit=201", "limit"),
-        ("limit=", "limit"),
-        ("limit=1_0", "limit"),
-        ("limit=5.0", "limit"),
-        ("limit=" + "9" * 5000, "limit"),
-        ("limit=%D9%A7", "limit"),
-        ("limit=1&limit=2", "limit"),
-        ("status=", "status"),
-        ("status=green", "status"),
-        ("status=red&status=green", "status"),
-        ("since=2026-01-01", "since"),
-        ("since=0", "since"),
-        ("since=2026-01-01T00:00:00", "since"),
-        ("full=yes", "full"),
-        ("full=1", "full"),
-        ("numberId=%00", "numberId"),
-        ("numberId=\udcff", "numberId"),
-    ],
-)
-def test_a_bad_parameter_is_named(text: str, name: str) -> None:
-    for status, code in ((400, "INVALID_PARAMETER"), (422, "VALIDATION_ERROR")):
-        with pytest.raises(Problem) as caught:
-            query(text, status)
-        assert (caught.value.code, caught.value.status) == (code, status)
-        assert {error.path for error in caught.value.errors} == {name}
-
-
-def test_a_query_that_is_no_utf8_is_refused() -> None:
-    with pytest.raises(Problem) as caught:
-        query("numberId=%ff")
-    assert caught.value.code == "INVALID_PARAMETER"
-
-
-@given(st.text(alphabet="limt=&%+0123456789abcdefstu", max_size=40))
-def test_any_query_is_read_or_refused(text: str) -> None:
-    found = outcome(lambda: query(text))
-    assert isinstance(found, Query) or found.status == 400
 
 
 def test_what_is_validated_is_what_is_fingerprinted() -> None:

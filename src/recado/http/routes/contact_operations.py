@@ -47,6 +47,7 @@ class ContactOperations:
         self._documents = people.documents
         self._creation = people.creation
         self._changes = people.changes
+        self._search = people.search
         self._cursors = cursors
         self._milestones = Milestones()
 
@@ -144,6 +145,7 @@ class ContactOperations:
             external_id=query.external_id,
             list_id=query.list_id,
             q=q,
+            inside=self._search.inside,
             document=document,
             updated_since=query.updated_since,
         )

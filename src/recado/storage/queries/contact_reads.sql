@@ -113,9 +113,6 @@ and m.contact_id < :after_id
 -- name: after_changed
 and (c.updated_at, c.id) > (:after_at, :after_id)
 
--- name: if_q
-and c.search @@ :q::text::tsquery
-
 -- name: if_tag
 and c.tag_keys @> array[:tag::text]
 

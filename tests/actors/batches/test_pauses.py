@@ -1,0 +1,123 @@
+"""Pauses of a batch: what waits is held, and is let go again, whatever comes between (C15.5)."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.actors.batches.conftest import Workshop
+from tests.actors.batches.counting import another_process
+
+from recado.actors.number_messages import OwnerMoved
+from recado.actors.owners import Owners
+from recado.domain.errors import Unavailable
+from recado.storage import batches
+
+
+async def test_a_pause_takes_what_is_queued_out_of_the_ready_index(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(5))
+    other = await workshop.made(workshop.draft(2))
+    under_way = (await workshop.queue(made))[0]["id"]
+    await workshop.claim([under_way])
+    assert await workshop.batches.pause(await workshop.now(made))
+    held = [row["reason"] for row in await workshop.queue(made)]
+    assert held == [None, *(["owner_paused"] * 4)]
+    assert {row["reason"] for row in await workshop.queue(other)} == {None}
+    assert not await workshop.batches.pause(await workshop.now(made))
+
+
+async def test_a_resumed_batch_is_let_go_by_its_dispatcher(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(5))
+    await workshop.batches.pause(await workshop.now(made))
+    workshop.told.clear()
+    assert await workshop.batches.resume(await workshop.now(made))
+    number = (workshop.organization.id, "test", workshop.number.id)
+    assert workshop.told == [(number, OwnerMoved(made.id))]
+    assert not workshop.records.owners.holds(made.id)
+    assert not await workshop.batches.resume(await workshop.now(made))
+
+
+async def test_a_start_knows_what_is_paused_and_for_how_long(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(1))
+    [row] = await workshop.queue(made)
+    await workshop.batches.pause(await workshop.now(made))
+    await workshop.clock.advance(60)
+    await workshop.batches.resume(await workshop.now(made))
+    await workshop.clock.advance(30)
+    await workshop.batches.pause(await workshop.now(made))
+    await workshop.clock.advance(5)
+    owners, now = Owners(), workshop.clock.now()
+    owners.load(await batches.open_batches(workshop.db))
+    assert owners.holds(made.id)
+    for known in (owners, workshop.records.owners):
+        assert known.held_ms(made.id, row["due_at"], now) == 65_000
+
+
+async def test_a_resume_that_a_crash_cut_short_is_taken_up(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2))
+    await workshop.batches.pause(await workshop.now(made))
+    await batches.resume(workshop.db, made.key, workshop.clock.now())
+    workshop.told.clear()
+    await another_process(workshop).work()
+    assert [message for _, message in workshop.told] == [OwnerMoved(made.id)]
+
+
+async def test_moves_are_known_in_the_order_of_their_commits(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await workshop.made(workshop.draft(2))
+    batch = await workshop.now(made)
+    pause, resumed = batches.pause, []
+
+    async def answered_late(*arguments: Any) -> bool:
+        paused = await pause(*arguments)
+        resumed.append(asyncio.ensure_future(workshop.batches.resume(batch)))
+        await asyncio.wait(resumed, timeout=0.2)  # it waits for this answer: or its own would be told first
+        return paused
+
+    monkeypatch.setattr(batches, "pause", answered_late)
+    assert await workshop.batches.pause(batch)
+    assert await resumed[0]
+    assert (await workshop.now(made)).status == "running"
+    assert not workshop.records.owners.holds(made.id)
+
+
+@pytest.mark.parametrize("move", ["pause", "cancel"])
+async def test_a_move_whose_answer_is_lost_holds_the_messages_all_the_same(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, move: str
+) -> None:
+    made = await workshop.made(workshop.draft(2))
+    await workshop.claim([(await workshop.queue(made))[0]["id"]])  # so that the batch is not over
+    await workshop.batches.work()
+    committed = getattr(batches, move)
+
+    async def lost(*arguments: Any) -> bool:
+        await committed(*arguments)
+        raise Unavailable
+
+    monkeypatch.setattr(batches, move, lost)
+    with pytest.raises(Unavailable):
+        await getattr(workshop.batches, move)(await workshop.now(made))
+    assert not workshop.records.owners.holds(made.id)
+    await workshop.batches.work()
+    assert workshop.records.owners.holds(made.id)
+
+
+async def test_a_resume_whose_answer_is_lost_lets_the_messages_go_all_the_same(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await workshop.made(workshop.draft(2))
+    await workshop.batches.work()
+    assert await workshop.batches.pause(await workshop.now(made))
+    resume = batches.resume
+
+    async def lost(*arguments: Any) -> int | None:
+        await resume(*arguments)
+        raise Unavailable
+
+    monkeypatch.setattr(batches, "resume", lost)
+    with pytest.raises(Unavailable):
+        await workshop.batches.resume(await workshop.now(made))
+    workshop.told.clear()
+    await workshop.batches.work()
+    assert not workshop.records.owners.holds(made.id)
+    assert [message for _, message in workshop.told] == [OwnerMoved(made.id)]
