@@ -2,8 +2,10 @@
 
 import asyncio
 import itertools
+import os
 import shutil
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,8 @@ from recado.storage.service_folder import service_folder
 settings.register_profile("recado", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("recado")
 
+ON_SYSTEM_POSTGRES = "RECADO_TESTS_ON_SYSTEM_POSTGRES"  # 1: not on the embedded server but on the system's
+
 _TEMPLATE = "recado_template"
 _numbers = itertools.count(1)
 
@@ -33,28 +37,50 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
 
     Nobody will miss what it loses in a power cut: it waits for no disk. The tests of durability start their own.
     """
-    data_dir = tmp_path_factory.mktemp("data")
-    clock = SystemClock()
-    server = EmbeddedPostgres(data_dir, clock=clock)
+    if os.environ.get(ON_SYSTEM_POSTGRES) == "1":
+        server = packaged_server(superuser=True)
+    else:
+        server = embedded_server(tmp_path_factory.mktemp("data"))
+    with server as arguments:
+        asyncio.run(_prepare(arguments))
+        yield arguments
 
-    async def begin() -> dict[str, Any]:
+
+@contextmanager
+def embedded_server(data_dir: Path) -> Iterator[dict[str, Any]]:
+    server = EmbeddedPostgres(data_dir, clock=SystemClock())
+
+    async def start() -> dict[str, Any]:
         arguments = await server.start()
         await _execute(arguments, "alter system set fsync = off")
         await _execute(arguments, "select pg_reload_conf()")
-        await _execute(arguments, f"create database {_TEMPLATE}")
-        template = Database({**arguments, "database": _TEMPLATE}, clock=clock)
-        await template.start()
-        await migrate(template)
-        await ensure_partitions(template, clock.now())
-        await template.stop()
         return arguments
 
     with asyncio.Runner() as runner:
         try:
-            yield runner.run(begin())
+            yield runner.run(start())
         finally:
             runner.run(server.stop())
             _forget_cluster(data_dir)
+
+
+@contextmanager
+def packaged_server(*, superuser: bool = False) -> Iterator[dict[str, Any]]:
+    programs = packaged.binaries()
+    if programs is None:
+        pytest.skip("no PostgreSQL of the system's packages is installed (Debian: postgresql)")
+    with packaged.serving(programs, superuser=superuser) as arguments:
+        yield arguments
+
+
+async def _prepare(arguments: dict[str, Any]) -> None:
+    clock = SystemClock()
+    await _execute(arguments, f"create database {_TEMPLATE}")
+    template = Database({**arguments, "database": _TEMPLATE}, clock=clock)
+    await template.start()
+    await migrate(template)
+    await ensure_partitions(template, clock.now())
+    await template.stop()
 
 
 @pytest.fixture
@@ -74,10 +100,7 @@ async def database(postgres: dict[str, Any]) -> AsyncIterator[Database]:
 @pytest.fixture(scope="session")
 def system_postgres() -> Iterator[dict[str, Any]]:
     """The connect arguments of an empty database on a server of the system's packages; its owner is no superuser."""
-    programs = packaged.binaries()
-    if programs is None:
-        pytest.skip("no PostgreSQL of the system's packages is installed (Debian: postgresql)")
-    with packaged.serving(programs) as arguments:
+    with packaged_server() as arguments:
         yield arguments
 
 

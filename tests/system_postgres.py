@@ -27,8 +27,8 @@ def binaries() -> Path | None:
 
 
 @contextmanager
-def serving(programs: Path) -> Iterator[dict[str, Any]]:
-    """The connect arguments of an empty database, whose owner is no superuser, while a server of its own runs."""
+def serving(programs: Path, *, superuser: bool = False) -> Iterator[dict[str, Any]]:
+    """The connect arguments of an empty database, as its owner or as a superuser, while a server of its own runs."""
     home = Path(mkdtemp(prefix="postgres-"))
     port = free_port()
     user = None
@@ -50,7 +50,7 @@ def serving(programs: Path) -> Iterator[dict[str, Any]]:
         run("initdb", "-D", data, "-A", "trust", "-E", "UTF8")
         run("pg_ctl", "-D", data, "-l", str(home / "log"), "-o", options, "--wait", "start")
         try:
-            run("createuser", *at, "--createdb", OWNER)
+            run("createuser", *at, "--superuser" if superuser else "--no-superuser", OWNER)
             run("createdb", *at, "--owner", OWNER, OWNER)
             yield {"host": "127.0.0.1", "port": port, "user": OWNER, "database": OWNER}
         finally:

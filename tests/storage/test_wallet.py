@@ -88,7 +88,7 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
             SQL.write,
             (["org_7"], [ENV], [1], [0], ["ok"], purse.clock.now(), *["x"] * 3, "1", "1", *["x"] * 3, [], [], [], []),
         ),
-        (messages.ACCEPT, (*[None] * 22, None, True, None, None, None)),
+        (messages.ACCEPT, (*[None] * 22, None, True, None, None, None, None)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]
     async with purse.database.hot.acquire() as connection:
