@@ -1,144 +1,23 @@
-"""Words inside words (C12.1): found on a server that offers pg_trgm, by an index that its migration makes there."""
+"""Words inside words (C12.1): what a search finds on a server that offers pg_trgm, and what it does not."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Iterator, Sequence
-from pathlib import Path
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
 from typing import Any
 
-import asyncpg
 import pytest
 from bench.contacts import make_contacts
-from tests.people import contact_id, insert_people, phone
+from tests.people import contact_id, phone
 from tests.storage.conftest import empty_database, opened
+from tests.storage.searching import ENV, ORG, add, learnt, names, page
 
-from recado.domain.contact_search import Inside, folded, search_mark, search_terms, search_words
+from recado.domain.contact_search import folded, search_mark, search_terms
 from recado.storage import contact_reads
-from recado.storage.contact_reads import ContactFilter, ContactPage
-from recado.storage.contact_search import ContactSearch, condition
-from recado.storage.migrate import migrate, pending
+from recado.storage.contact_reads import ContactFilter
+from recado.storage.contact_search import condition
+from recado.storage.migrate import migrate
 from recado.storage.postgres import Database
-
-ORG, ENV = "org_7", "test"
-CONFIGURATION = Path(__file__).parents[2] / "docs" / "configuration.md"
-
-
-async def learnt(db: Database) -> Inside:
-    search = ContactSearch(db)
-    await search.start()
-    return search.inside
-
-
-async def add(
-    db: Database, names: Sequence[str], *, organization: str = ORG, env: str = ENV, first: int = 1, mark: str = ""
-) -> None:
-    """Contacts of these names, each with what finds it."""
-    mark = mark or search_mark(organization, env)
-    people = []
-    for number, name in enumerate(names, start=first):
-        entries = search_words(mark, phone(number), (name,))
-        people.append({"name": name, "search": " ".join(f"'{entry}'" for entry in entries)})
-    await insert_people(db, organization, env, people, first)
-
-
-async def page(db: Database, q: str, inside: Inside | None = None, limit: int = 50, **more: Any) -> ContactPage:
-    wanted = ContactFilter(organization_id=ORG, env=ENV, q=q, inside=await learnt(db) if inside is None else inside)
-    return await contact_reads.list_page(db, wanted, limit=limit, **more)
-
-
-async def names(db: Database, q: str) -> list[str | None]:
-    found = await page(db, q)
-    assert (found.total, found.estimated) == (len(found.items), False)
-    return [contact.name for contact in reversed(found.items)]
-
-
-@pytest.fixture
-async def bare(system_postgres: dict[str, Any]) -> AsyncIterator[Database]:
-    """A database where whoever migrates may make no extension."""
-    async with empty_database(system_postgres) as arguments, opened(arguments) as db:
-        await db.execute(f"revoke create on database {arguments['database']} from public, {arguments['user']}")
-        yield db
-
-
-async def permit(db: Database) -> None:
-    """Give back what was taken."""
-    database, user = await db.fetchval("select current_database()"), await db.fetchval("select current_user")
-    await db.execute(f"grant create on database {database} to {user}")
-
-
-# The index ----------------------------------------------------------------------------------------------------------
-
-
-async def test_where_the_server_offers_it_migrating_makes_extension_and_index(system_database: Database) -> None:
-    assert not await system_database.fetchval("select rolsuper from pg_roles where rolname = current_user")
-    assert await learnt(system_database) is Inside.ALL
-    made = await system_database.fetchval("select pg_get_indexdef('contacts_search_inside'::regclass)")
-    assert "gin (((search)::text) gin_trgm_ops)" in made
-    assert await pending(system_database) == []
-
-
-async def test_an_extension_that_somebody_made_in_another_schema_is_used(bare: Database) -> None:
-    await permit(bare)
-    await bare.execute('create schema "Of all"; create extension pg_trgm schema "Of all"')
-    await migrate(bare)
-    assert await learnt(bare) is Inside.ALL
-    await add(bare, ["Maria"])
-    assert await names(bare, "ari") == ["Maria"]
-
-
-async def test_where_the_extension_is_not_permitted_all_else_is_migrated_and_beginnings_are_found(
-    bare: Database,
-) -> None:
-    await migrate(bare)
-    assert await pending(bare) == []
-    assert await bare.fetchval("select to_regclass('contacts_search_inside') is null")
-    assert await learnt(bare) is Inside.NONE
-    await add(bare, ["Maria"])
-    assert (await names(bare, "mari"), await names(bare, "aria")) == (["Maria"], [])
-
-
-async def test_the_embedded_server_finds_beginnings_and_is_asked_for_nothing_else(database: Database) -> None:
-    assert not await database.fetchval("select count(*) from pg_available_extensions where name = 'pg_trgm'")
-    assert await learnt(database) is Inside.NONE
-    await add(database, ["Maria", "Ana"])
-    assert (await names(database, "mari"), await names(database, "aria")) == (["Maria"], [])
-    sql, _ = contact_reads.search_query(ContactFilter(organization_id=ORG, env=ENV, q="maria"), limit=1)
-    assert "~" not in sql
-
-
-async def test_what_the_documents_say_brings_it_later(bare: Database) -> None:
-    await migrate(bare)
-    await add(bare, ["Maria"])
-    await permit(bare)
-    (block,) = re.findall(r"```sql\n(create extension pg_trgm;.*?)```", CONFIGURATION.read_text(), re.DOTALL)
-    for statement in block.strip().split(";\n"):
-        await bare.execute(statement.removesuffix(";"))
-    assert await learnt(bare) is Inside.ALL
-    assert await names(bare, "ari") == ["Maria"]
-
-
-async def test_an_index_that_was_not_finished_is_not_used(system_database: Database) -> None:
-    await system_database.execute("drop index contacts_search_inside")
-    await add(system_database, ["Maria"])
-    with pytest.raises(asyncpg.DivisionByZeroError):  # it leaves what it began
-        await system_database.execute(
-            "create index concurrently contacts_search_inside on contacts ((1 / (revision - 1)))"
-        )
-    assert await system_database.fetchval("select to_regclass('contacts_search_inside') is not null")
-    assert await learnt(system_database) is Inside.NONE
-
-
-async def test_letters_that_a_database_does_not_know_are_found_at_beginnings(system_postgres: dict[str, Any]) -> None:
-    of_c = "template template0 lc_ctype 'C' lc_collate 'C'"
-    async with empty_database(system_postgres, of_c) as arguments, opened(arguments) as db:
-        await migrate(db)
-        assert await learnt(db) is Inside.ASCII
-        await add(db, ["Conceição", "Людмила"])
-        assert await names(db, "ceição") == ["Conceição"]
-        assert (await names(db, "людм"), await names(db, "мила")) == (["Людмила"], [])
-
-
-# What is found ------------------------------------------------------------------------------------------------------
 
 PEOPLE = (
     "Maria da Conceição",  # 1
@@ -155,17 +34,19 @@ PEOPLE = (
 def people(system_postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The connect arguments of a database with these people, which tests read only."""
     with asyncio.Runner() as runner:
-        made = empty_database(system_postgres)
-        arguments = runner.run(made.__aenter__())
+        stack = AsyncExitStack()
 
-        async def fill() -> None:
+        async def fill() -> dict[str, Any]:
+            arguments = await stack.enter_async_context(empty_database(system_postgres))
             async with opened(arguments) as db:
                 await migrate(db)
                 await add(db, PEOPLE)
+            return arguments
 
-        runner.run(fill())
-        yield arguments
-        runner.run(made.__aexit__(None, None, None))
+        try:
+            yield runner.run(fill())
+        finally:
+            runner.run(stack.aclose())
 
 
 @pytest.fixture
@@ -271,9 +152,15 @@ async def test_nobody_of_another_organization_or_environment_is_found(system_dat
 
 async def test_the_mark_is_found_neither_alone_nor_with_what_follows(system_database: Database) -> None:
     mark = "4mar"
-    await add(system_database, ["Ana", "x4marana"], mark=mark)
+    await add(system_database, ["Ana Rui", "x4marana"], mark=mark)
     inside = await learnt(system_database)
-    asked = {"4ma": ["x4marana"], "mar": ["x4marana"], "arana": ["x4marana"], "ana": ["Ana", "x4marana"]}
+    asked = {
+        "4ma": ["x4marana"],
+        "mar": ["x4marana"],
+        "arana": ["x4marana"],
+        "marrui": [],
+        "ana": ["Ana Rui", "x4marana"],
+    }
     for q, wanted in asked.items():
         sql, arguments = condition(search_terms(mark, q, inside))
         rows = await system_database.fetch(f"select name from contacts c where {sql} order by id", *arguments)
@@ -328,7 +215,12 @@ async def test_a_search_in_a_static_list_and_by_tag_finds_parts_too(system_datab
         " select organization_id, 'lst_1', id, now() from contacts where name in ('Maria', 'Ana')"
     )
     inside = await learnt(system_database)
-    for more, wanted in (({"tag": "vip"}, [2]), ({"list_id": "lst_1"}, [1]), ({"list_id": "lst_1", "tag": "vip"}, [])):
+    narrowed: list[tuple[dict[str, Any], list[int]]] = [
+        ({"tag": "vip"}, [2]),
+        ({"list_id": "lst_1"}, [1]),
+        ({"list_id": "lst_1", "tag": "vip"}, []),
+    ]
+    for more, wanted in narrowed:
         asked = ContactFilter(organization_id=ORG, env=ENV, q="aria", inside=inside, **more)
         found = await contact_reads.list_page(system_database, asked, limit=5)
         assert ([contact.id for contact in found.items], found.total) == ([contact_id(n) for n in wanted], len(wanted))
