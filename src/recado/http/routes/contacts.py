@@ -44,9 +44,9 @@ def contact_routes(
             operation_id=LIST,
             summary="List and search contacts, newest first",
             description=(
-                "`q` looks for beginnings of words in name, profile name and e-mail, and for the beginning or the end "
-                "of phones; without `pii:full` it is dropped, and `warnings` says so. With `updatedSince` the list is "
-                "in the order of changes."
+                "`q` looks for beginnings of words in name, profile name and e-mail, where the database can (pg_trgm) "
+                "also inside words, and for the beginning or the end of phones; without `pii:full` it is dropped, and "
+                "`warnings` says so. With `updatedSince` the list is in the order of changes."
             ),
             query=ContactQuery,
             responses={200: ContactPage},
