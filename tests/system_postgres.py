@@ -50,7 +50,7 @@ def serving(programs: Path, *, superuser: bool = False) -> Iterator[dict[str, An
         run("initdb", "-D", data, "-A", "trust", "-E", "UTF8")
         run("pg_ctl", "-D", data, "-l", str(home / "log"), "-o", options, "--wait", "start")
         try:
-            run("createuser", *at, "--superuser" if superuser else "--no-superuser", OWNER)
+            run("createuser", *at, "--superuser" if superuser else "--createdb", OWNER)
             run("createdb", *at, "--owner", OWNER, OWNER)
             yield {"host": "127.0.0.1", "port": port, "user": OWNER, "database": OWNER}
         finally:

@@ -7,7 +7,7 @@ after the commit, always.
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
 
@@ -44,6 +44,7 @@ ACCEPTS_IN_A_COMMIT = 100  # so that the next requests are read while these are 
 # Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
 MOST_OUTCOMES = 1_000_000
 MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
+_A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class Sending:
         self._admission = admission
         self._consequences = consequences
         self._clock = clock
+        self._last_claim = clock.now()
         self._tell = tell
         self._epoch = 0
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
@@ -155,8 +157,16 @@ class Sending:
         """
         asks = (row.env, row.recipient) if with_consent else None
         return self._claims.put(
-            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._clock.now(), asks)
+            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._claim_moment(), asks)
         )
+
+    def _claim_moment(self) -> datetime:
+        """The present, a microsecond later than that of the last claim: it tells each claim from every other."""
+        now = self._clock.now()
+        if now <= self._last_claim < now + _A_SECOND:  # beyond, the clock was set back
+            now = self._last_claim + _A_MICROSECOND
+        self._last_claim = now
+        return now
 
     async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:
         return await dispatch.claim(self._db, rows, self._epoch, self._clock.now())
