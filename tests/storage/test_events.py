@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.domain.events import EVENT_NAMES
 from recado.domain.ids import MESSAGE, WEBHOOK, IdSource, created_at
@@ -180,6 +181,25 @@ async def test_an_empty_table_misleads_no_plan(database: Database) -> None:
         assert "delivery_queue_due" not in plan
         assert "Seq Scan" not in plan
     assert "Index Only Scan using delivery_queue_due" in await plan_of(database, deliveries.SQL.waiting)
+
+
+BACKLOG = """
+insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
+    select 'org_7', 'wbh_' || i % 2, 'dlv_' || lpad(i::text, 21, '0'), 'evt_1', 'message.sent', now()
+    from generate_series(1, 20000) i;
+"""
+
+
+@pytest.mark.parametrize("rows", ["select", BACKLOG, BACKLOG + "analyze delivery_queue"], ids=["no", "new", "counted"])
+async def test_a_block_of_a_backlog_is_given_up_by_the_places_that_it_was_found_at(
+    database: Database, rows: str
+) -> None:
+    await database.execute("alter table delivery_queue set (autovacuum_enabled = off)")
+    await database.execute(rows)
+    plan = await plan_for_any(database, deliveries.SQL.drop)
+    assert indexes(plan) == {"delivery_queue_pkey"}
+    assert whole_tables(plan) == set()
+    assert [node["Node Type"] for node in plan if node.get("Relation Name") == "delivery_queue"].count("Tid Scan") == 1
 
 
 async def plan_of(database: Database, sql: str) -> str:

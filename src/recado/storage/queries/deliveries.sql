@@ -136,8 +136,8 @@ where q.ctid = g.place;
 
 -- name: drop
 -- Deliveries that will not be tried any more: a block of those made before $3.
-with chosen as (
-    select id from delivery_queue
+with chosen as materialized (
+    select ctid as place from delivery_queue
     where organization_id = $1 and subscription_id = $2 and id < $3
     order by id
     limit $6
@@ -146,7 +146,7 @@ with chosen as (
 gone as (
     delete from delivery_queue q
     using chosen c
-    where q.organization_id = $1 and q.subscription_id = $2 and q.id = c.id
+    where q.ctid = c.place -- by the key it may read the whole backlog for each row
     returning q.*
 )
 insert into deliveries (

@@ -200,7 +200,7 @@ returning id, organization_id, number_id, event, give_up_at;
 -- name: take_sandbox
 -- Sandbox reports that are due. They are gone when the transaction commits.
 with due as materialized (
-    select organization_id, message_id, step from sandbox_reports
+    select ctid as place from sandbox_reports
     where due_at <= $1
     order by due_at
     limit $2
@@ -208,7 +208,7 @@ with due as materialized (
 )
 delete from sandbox_reports s
 using due
-where s.organization_id = due.organization_id and s.message_id = due.message_id and s.step = due.step
+where s.ctid = due.place
 returning s.organization_id, s.message_id, s.step, s.due_at, s.number_id, s.event;
 
 -- name: next_sandbox
