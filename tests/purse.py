@@ -8,6 +8,8 @@ from typing import Any
 from recado.actors.admission import Admission
 from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
+from recado.actors.recording import Recording
+from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
 from recado.domain.clock import Clock
 from recado.domain.ids import MESSAGE, IdSource
@@ -32,9 +34,12 @@ class Purse:
         self.ids = ids
         self.hinted: list[Any] = []
         self.directories = Directories(database, clock=clock)
-        self.consequences = Consequences(
-            Wallet(self.directories.prices, clock=clock, ids=ids, queued=self.hinted.extend),
-            Outbox(self.directories.subscriptions, ids=ids, queued=self.hinted.extend),
+        outbox = Outbox(self.directories.subscriptions, ids=ids, queued=self.hinted.extend)
+        wallet = Wallet(self.directories.prices, clock=clock, ids=ids, queued=self.hinted.extend)
+        totals = Totals(database, clock=clock, emptied=lambda keys: None)
+        self.consequences = Consequences(outbox, wallet, totals)
+        self.recording = Recording(
+            database, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals
         )
         self.admission = Admission(database, clock=clock, ids=ids, consequences=self.consequences)
         self.organization_id = ""
@@ -97,9 +102,7 @@ class Purse:
             )
             for m in batch
         ]  # fmt: skip
-        async with self.database.hot.transaction() as connection:
-            committed = await self.consequences.write(connection, await settlements.departed(connection, rows))
-        committed()
+        await self.recording.record(rows)
 
     async def fail(self, message: NewMessage, code: FailureCode, *, queued: bool) -> None:
         error = last_error(code, "as the test wants it")

@@ -5,14 +5,15 @@ import re
 import pytest
 from tests.storage.test_events import plan_of
 
-from recado.storage import batch_making, dispatch, messages, receipts, recipients, replacements
+from recado.storage import batch_making, departures, dispatch, messages, receipts, recipients, replacements, settlements
 from recado.storage.postgres import Database
 
 STATEMENTS = {
     "accept": messages.ACCEPT,
     "make": batch_making.MAKE,
     "claim": dispatch.SQL.claim,
-    "sent": dispatch.SQL.sent,
+    "sent": settlements.SENT,
+    "depart": departures.DEPART,
     "failed": dispatch.SQL.failed,
     "returned": dispatch.SQL.returned,
     "uncertain": dispatch.SQL.uncertain,

@@ -10,7 +10,7 @@ from tests.storage.test_resource_plans import scans
 
 from recado.domain.ids import IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import messages, wallet
+from recado.storage import departures, messages, wallet
 from recado.storage.postgres import Database
 from recado.storage.wallet import SQL, Charge, Settlement
 
@@ -86,9 +86,10 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
         (SQL.charged, (["org_7"], [ENV], ["msg_7"])),
         (
             SQL.write,
-            (["org_7"], [ENV], [1], [0], ["ok"], purse.clock.now(), *["x"] * 3, "1", "1", *["x"] * 3, [], [], [], []),
+            (["org_7"], [ENV], [1], [0], ["ok"], ["x"], purse.clock.now(), *["x"] * 3, "1", "1", *["x"] * 3, [], [], [], []),
         ),
         (messages.ACCEPT, (*[None] * 22, None, True, None, None, None, None)),
+        (departures.DEPART, (*[None] * 35,)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]
     async with purse.database.hot.acquire() as connection:

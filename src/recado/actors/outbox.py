@@ -7,14 +7,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from recado.domain.ids import IdSource
 from recado.domain.message import MessageStatus
-from recado.storage.events import Emission, emission, emit_batch
+from recado.storage.events import Emission, deliveries_of, emission, emit_batch
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.rows import Executor
+from recado.storage.settlements import Departed
 from recado.storage.webhooks import SubscriptionDirectory, SubscriptionKey, Takers
 
-RECEIVED = "message.received"
+RECEIVED, SENT = "message.received", "message.sent"
 _EVENTS = {
-    MessageStatus.SENT.value: "message.sent",
+    MessageStatus.SENT.value: SENT,
     MessageStatus.DELIVERED.value: "message.delivered",
     MessageStatus.READ.value: "message.read",
     MessageStatus.FAILED.value: "message.failed",
@@ -73,6 +74,27 @@ class Outbox:
                 emissions.append(found)
         told = await emit_batch(connection, emissions)
         return (lambda: self._queued(told)) if told else None
+
+    async def departures(self, rows: Sequence[Departed]) -> list[Emission]:
+        """What to write of messages that may have been sent, where somebody takes it."""
+        found = [
+            emission(
+                await self._takers((row.organization_id, row.env)),
+                self._ids,
+                organization_id=row.organization_id,
+                env=row.env,
+                type=SENT,
+                channel=row.channel,
+                message_id=row.id,
+            )
+            for row in rows
+        ]
+        return [each for each in found if each is not None]
+
+    def emitted(self, emissions: Sequence[Emission]) -> None:
+        """They are committed."""
+        if emissions:
+            self._queued(deliveries_of(emissions))
 
     async def _takers(self, environment: tuple[str, str]) -> Takers:
         return self._subscriptions.peek(environment) or await self._read(environment)

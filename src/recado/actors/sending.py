@@ -15,6 +15,7 @@ import structlog
 
 from recado.actors.admission import Admission
 from recado.actors.consequences import Consequences
+from recado.actors.recording import Recording
 from recado.actors.row import Row, row_of
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
@@ -24,17 +25,14 @@ from recado.storage import dispatch, messages, settlements
 from recado.storage.batch import Batcher
 from recado.storage.dispatch import Claim, Held
 from recado.storage.messages import AcceptResult, NewMessage, Stored
-from recado.storage.moves import Moved
 from recado.storage.numbers import NumberKey
 from recado.storage.partitions import partition_repair
 from recado.storage.postgres import Database
-from recado.storage.rows import Executor
 from recado.storage.settlements import Departed, Failed, Returned, Uncertain
 
 log = structlog.get_logger()
 
 R = TypeVar("R")
-S = TypeVar("S", Departed, Failed)
 
 # Seconds that a batch gathers while traffic is dense: a departure waits for the first (it is claimed 50 ms early),
 # nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
@@ -62,7 +60,14 @@ class Sending:
     """The batched commits of a message's way out."""
 
     def __init__(
-        self, db: Database, *, clock: Clock, tell: Tell, admission: Admission, consequences: Consequences
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        tell: Tell,
+        admission: Admission,
+        consequences: Consequences,
+        recording: Recording,
     ) -> None:
         self._db = db
         self._admission = admission
@@ -93,7 +98,7 @@ class Sending:
                 max_queue=max_queue,
             )
 
-        self._departed: Batcher[Departed, None] = settling("departed", self._depart)
+        self._departed: Batcher[Departed, None] = settling("departed", recording.record)
         self._failed: Batcher[Failed, None] = settling("failed", self._fail, max_queue=MOST_HELD)
         self._returned: Batcher[Returned, None] = settling("returned", self._return)
         self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
@@ -199,24 +204,13 @@ class Sending:
         """Take the row out of the ready index."""
         return self._held.put(Held(row.organization_id, row.id, until, reason))
 
-    async def _depart(self, rows: Sequence[Departed]) -> None:
-        await self._settled(rows, MessageStatus.SENT, settlements.departed)
-
     async def _fail(self, rows: Sequence[Failed]) -> None:
-        await self._settled(rows, MessageStatus.FAILED, settlements.failed)
-
-    async def _settled(
-        self,
-        rows: Sequence[S],
-        status: MessageStatus,
-        settle: Callable[[Executor, Sequence[S]], Awaitable[list[Moved]]],
-    ) -> None:
-        """Settle a batch, with what follows from its moves in the same commit."""
-        if not await self._consequences.wanted({(row.organization_id, row.env) for row in rows}, status):
-            await settle(self._db.hot, rows)
+        """Record failures, with what follows of them in the same commit."""
+        if not await self._consequences.wanted({(row.organization_id, row.env) for row in rows}, MessageStatus.FAILED):
+            await settlements.failed(self._db.hot, rows)
             return
         async with self._db.hot.transaction() as connection:
-            committed = await self._consequences.write(connection, await settle(connection, rows))
+            committed = await self._consequences.write(connection, await settlements.failed(connection, rows))
         committed()
 
     async def _return(self, rows: Sequence[Returned]) -> None:

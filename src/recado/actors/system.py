@@ -28,6 +28,7 @@ from recado.actors.outbox import Outbox
 from recado.actors.payments import Payments
 from recado.actors.reachability import Reachability
 from recado.actors.receipts import Receipts
+from recado.actors.recording import Recording
 from recado.actors.rescuer import Rescuer
 from recado.actors.retention import Retention
 from recado.actors.sandbox_reports import SandboxReports
@@ -110,9 +111,11 @@ class ActorSystem:
         db, clock = records.db, records.clock
         outbox = Outbox(subscriptions, ids=ids, queued=webhooks.queued)
         totals = Totals(db, clock=clock, emptied=lambda keys: self.batches.emptied(keys))
-        wallets = [] if prices is None else [Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)]
+        wallet = None if prices is None else Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)
         reachability = Reachability(db, clock=clock)
-        self.consequences = Consequences(outbox, *wallets, totals, Campaigns(), reachability)
+        self.consequences = Consequences(
+            outbox, *([] if wallet is None else [wallet]), totals, Campaigns(), reachability
+        )
         inbound = InboundMessages(
             organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
         )
@@ -124,6 +127,7 @@ class ActorSystem:
             tell=self.tell,
             admission=Admission(db, clock=clock, ids=ids, consequences=self.consequences),
             consequences=self.consequences,
+            recording=Recording(db, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals),
         )
         self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
         self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)

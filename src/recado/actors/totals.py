@@ -48,3 +48,8 @@ class Totals:
         changed = await totals.add(connection, changes, self._clock.now())
         empty = [each.key for each in changed if not each.queued]
         return partial(self._emptied, empty) if empty else None
+
+    def emptied(self, keys: Sequence[TotalsKey]) -> None:
+        """A commit left nothing of these queued or sending."""
+        if keys:
+            self._emptied(keys)

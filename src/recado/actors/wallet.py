@@ -1,16 +1,17 @@
 """Captures and releases the prices of messages in the commits that move them (C15.4, C25.2): a consequence."""
 
 from collections.abc import Callable, Collection, Iterable, Sequence
-from datetime import date
+from datetime import date, datetime
 
 from recado.domain.clock import Clock
-from recado.domain.ids import IdSource
+from recado.domain.ids import LEDGER_ENTRY, IdSource
 from recado.domain.message import MessageStatus
 from recado.domain.prices import FAMILY_OF, month_of
 from recado.storage import wallet
 from recado.storage.moves import AfterCommit, Moved
-from recado.storage.prices import PriceDirectory
+from recado.storage.prices import Captured, PriceDirectory
 from recado.storage.rows import Executor
+from recado.storage.settlements import Departed
 from recado.storage.wallet import Charge, Settlement, WalletKey
 from recado.storage.webhooks import SubscriptionKey
 
@@ -60,8 +61,7 @@ class Wallet:
             if family is not None:
                 month = months.get(move.organization_id)
                 if month is None:
-                    zone = (await self._prices.volumes_of(move.organization_id)).zone
-                    month = months[move.organization_id] = month_of(zone, now)
+                    month = months[move.organization_id] = await self._month(move.organization_id, now)
                 key = (move.organization_id, family, month)
                 units[key] = units.get(key, 0) + 1
         if not settlements:
@@ -69,11 +69,27 @@ class Wallet:
         settled = await wallet.settle(connection, self._ids, settlements, units, now=now)
 
         def committed() -> None:
-            self._prices.captured(settled.captured)
+            self.captured(settled.captured)
             if settled.queued:
                 self._queued(settled.queued)
 
         return committed
+
+    async def departures(self, rows: Sequence[Departed]) -> tuple[list[str], dict[str, date]]:
+        """For messages that may have been sent: an id of the ledger each, and the month of each organization."""
+        now = self._clock.now()
+        months: dict[str, date] = {}
+        for row in rows:
+            if row.organization_id not in months:
+                months[row.organization_id] = await self._month(row.organization_id, now)
+        return [self._ids.new(LEDGER_ENTRY) for _ in rows], months
+
+    def captured(self, changes: Iterable[Captured]) -> None:
+        """A commit raised these volumes."""
+        self._prices.captured(changes)
+
+    async def _month(self, organization_id: str, now: datetime) -> date:
+        return month_of((await self._prices.volumes_of(organization_id)).zone, now)
 
     async def _charged_before(self, connection: Executor, moved: Sequence[Moved]) -> set[str]:
         """Of messages that had failed by an unknown outcome, those charged already: they had failed again."""

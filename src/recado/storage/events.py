@@ -67,9 +67,8 @@ def emission(
 
 async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[SubscriptionKey, list[str]]:
     """Write the events of many messages; answers whom to hint after the commit, of which deliveries."""
-    told: dict[SubscriptionKey, list[str]] = {}
     if not emissions:
-        return told
+        return {}
     queued = [(e, subscription_id, delivery_id) for e in emissions for subscription_id, delivery_id in e.deliveries]
     await executor.execute(
         SQL.emit_batch,
@@ -87,8 +86,15 @@ async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[
         pack_moments([created_at(delivery_id) for _, _, delivery_id in queued]),
         array([e.data for e in emissions]),
     )
-    for e, subscription_id, delivery_id in queued:
-        told.setdefault((e.organization_id, subscription_id), []).append(delivery_id)
+    return deliveries_of(emissions)
+
+
+def deliveries_of(emissions: Sequence[Emission]) -> dict[SubscriptionKey, list[str]]:
+    """Their deliveries, by the subscription to be hinted at."""
+    told: dict[SubscriptionKey, list[str]] = {}
+    for e in emissions:
+        for subscription_id, delivery_id in e.deliveries:
+            told.setdefault((e.organization_id, subscription_id), []).append(delivery_id)
     return told
 
 

@@ -151,13 +151,15 @@ async def credit(
     if balance > MOST_BALANCE:
         raise conflict("LIMIT_REACHED", f"A balance has at most {MOST_BALANCE} coins.", limit=MOST_BALANCE)
     status = status_of(before.status, available, before.low_balance_threshold_coins)
-    after = read_wallet(await connection.fetchrow(SQL.change_balance, organization_id, env, coins, status.value, now))
+    entry_id = ids.new(LEDGER_ENTRY)
+    row = await connection.fetchrow(SQL.change_balance, organization_id, env, coins, status.value, now, entry_id)
+    after = read_wallet(row)
     entry = read_entry(
         await connection.fetchrow(
             SQL.insert,
             organization_id,
             env,
-            ids.new(LEDGER_ENTRY),
+            entry_id,
             kind,
             coins,
             after.balance_coins,

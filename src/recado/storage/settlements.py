@@ -16,6 +16,8 @@ from recado.storage.rows import Executor, columns, in_order, pack, pack_moments,
 from recado.storage.sql import load
 
 SQL = load("dispatch")
+PARTS = load("departures")
+SENT = SQL.sent.replace("{following}", "").replace("{answer}", PARTS.moved)
 
 _RETURNABLE = list(MESSAGE_MACHINE.sources(MessageEvent.RETURN_TO_QUEUE))
 # A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
@@ -103,22 +105,7 @@ async def departed(executor: Executor, rows: Sequence[Departed]) -> list[Moved]:
     """
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
-        return await _rows(
-            executor,
-            SQL.sent,
-            pack([row.organization_id for row in some]),
-            pack([row.env for row in some]),
-            pack([row.channel for row in some]),
-            pack([row.id for row in some]),
-            pack([row.number_id for row in some]),
-            [row.provider_message_id for row in some],
-            pack_moments([row.sent_at for row in some]),
-            pack([row.template_category for row in some]),
-            pack_numbers([int(row.needs_lookup) for row in some]),
-            max(row.settled_at for row in some),
-            _DEPARTED,
-            *_planned(some),
-        )
+        return await _rows(executor, SENT, *columns_of(some), None)
 
     return [
         left(record, row.env, row.channel, MessageStatus.SENDING.value, MessageStatus.SENT.value)
@@ -215,6 +202,24 @@ async def _settle(
 async def _rows(executor: Executor, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
     rows: list[Mapping[str, Any]] = await executor.fetch(statement, *arguments)
     return rows
+
+
+def columns_of(rows: Sequence[Departed]) -> list[Any]:
+    """The first 17 parameters of `sent`."""
+    return [
+        pack([row.organization_id for row in rows]),
+        pack([row.env for row in rows]),
+        pack([row.channel for row in rows]),
+        pack([row.id for row in rows]),
+        pack([row.number_id for row in rows]),
+        [row.provider_message_id for row in rows],
+        pack_moments([row.sent_at for row in rows]),
+        pack([row.template_category for row in rows]),
+        pack_numbers([int(row.needs_lookup) for row in rows]),
+        max(row.settled_at for row in rows),
+        _DEPARTED,
+        *_planned(rows),
+    ]
 
 
 def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[str]:

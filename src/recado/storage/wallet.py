@@ -168,13 +168,17 @@ async def _write(
     units: Mapping[tuple[str, str, date], int],
     now: datetime,
 ) -> tuple[Captured, ...]:
-    rows = [(w.organization_id, w.env, w.balance_coins, w.held_coins, w.status.value) for w in wallets]
+    last = {(organization_id, env): entry_id for organization_id, env, entry_id, *_ in entries}
+    rows = [
+        (w.organization_id, w.env, w.balance_coins, w.held_coins, w.status.value, last.get((w.organization_id, w.env)))
+        for w in wallets
+    ]
     if not rows:
         return ()
     charges = [entry[5] for entry in entries]
     found = await connection.fetch(
         SQL.write,
-        *columns(rows, 5),
+        *columns(rows, 6),
         now,
         pack([entry[0] for entry in entries]),
         pack([entry[1] for entry in entries]),

@@ -15,7 +15,9 @@ from recado.actors.acceptance_rules import MessageDraft
 from recado.actors.admission import Admission
 from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
+from recado.actors.recording import Recording
 from recado.actors.sending import Sending
+from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
 from recado.domain.errors import Problem
 from recado.domain.ids import IdSource
@@ -139,16 +141,17 @@ async def house(database: Database) -> AsyncIterator[House]:
     ids = IdSource(clock, random.Random(os.urandom(8)))
     directories = Directories(database, clock=clock)
     told: list[tuple[Any, Any]] = []
-    consequences = Consequences(
-        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
-        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
-    )
+    outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
+    wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
+    totals = Totals(database, clock=clock, emptied=lambda keys: None)
+    consequences = Consequences(outbox, wallet)
     sending = Sending(
         database,
         clock=clock,
         tell=lambda number, message: told.append((number, message)),
         admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
         consequences=consequences,
+        recording=Recording(database, consequences=consequences, outbox=outbox, wallet=wallet, totals=totals),
     )
     windows = ChatWindows(database, clock=clock)
     recipients = Recipients(database, clock=clock)

@@ -22,6 +22,7 @@ from recado.actors.campaigns import Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
+from recado.actors.recording import Recording
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
@@ -168,12 +169,9 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
     )
     found: list[Workshop] = []
     totals = Totals(database, clock=clock, emptied=lambda keys: found[0].batches.emptied(keys))
-    consequences = Consequences(
-        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
-        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
-        totals,
-        Campaigns(),
-    )
+    outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
+    wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
+    consequences = Consequences(outbox, wallet, totals, Campaigns())
 
     def tell(number: Any, message: object) -> None:
         told.append((number, message))
@@ -184,6 +182,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         tell=tell,
         admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
         consequences=consequences,
+        recording=Recording(database, consequences=consequences, outbox=outbox, wallet=wallet, totals=totals),
     )
     audiences = Audiences(database, Evaluation(database), clock=clock)
     maker = BatchMaker(

@@ -20,7 +20,10 @@ from recado.actors.desk import Desk
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import Changed, Look
 from recado.actors.number_view import Records
+from recado.actors.outbox import Outbox
+from recado.actors.recording import Recording
 from recado.actors.sending import Forced, Sending
+from recado.actors.totals import Totals
 from recado.channels.provider import Accepted, Account, OutboundMessage, Outcome
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import NORMAL
@@ -249,7 +252,15 @@ async def line(database: Database) -> AsyncIterator[Line]:
         registry.get_or_spawn(number, make).tell(message)
 
     admission: Any = None  # nothing is accepted here: messages are stored as they are
-    sending = Sending(db, clock=clock, tell=tell, admission=admission, consequences=Consequences())
+    consequences = Consequences()
+    recording = Recording(
+        db,
+        consequences=consequences,
+        outbox=Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
+        wallet=None,
+        totals=Totals(db, clock=clock, emptied=lambda keys: None),
+    )
+    sending = Sending(db, clock=clock, tell=tell, admission=admission, consequences=consequences, recording=recording)
     calls = Calls(sending, clock=clock, expect=lambda at: None)
     desk = Desk(records, sending, calls, Moments(clock), clock.monotonic() + 1.0)
     make = partial(NumberActor, desk=desk)

@@ -22,6 +22,7 @@ from recado.actors.number_view import Records
 from recado.actors.opt_out_replies import OptOutReplies
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
+from recado.actors.recording import Recording
 from recado.actors.resend import Resends
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
@@ -145,18 +146,16 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         callbacks.append((channel, adapter, body))
 
     totals = Totals(database, clock=clock, emptied=lambda keys: None)
-    consequences = Consequences(
-        Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None),
-        totals,
-        Campaigns(),
-        Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None),
-    )
+    outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
+    wallet = Wallet(directories.prices, clock=clock, ids=ids, queued=lambda keys: None)
+    consequences = Consequences(outbox, wallet, totals, Campaigns())
     sending = Sending(
         database,
         clock=clock,
         tell=lambda number, message: None,
         admission=Admission(database, clock=clock, ids=ids, consequences=consequences),
         consequences=consequences,
+        recording=Recording(database, consequences=consequences, outbox=outbox, wallet=wallet, totals=totals),
     )
     windows = ChatWindows(database, clock=clock)
     recipients = Recipients(database, clock=clock)

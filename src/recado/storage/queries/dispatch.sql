@@ -226,20 +226,23 @@ where
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
--- Answers the rows that left the queue.
+-- What else belongs into the same commit, and the answer, are parts of departures.sql.
 with given as (
     select
         organization_id, env, channel, id, number_id, provider_message_id, moment(sent_us) as sent_at, template_category,
-        needs_lookup = 1 as needs_lookup
+        needs_lookup = 1 as needs_lookup, entry_id::id as entry_id
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], unpack($7)::bigint[], unpack($8),
-        unpack($9)::smallint[]
-    ) as g (organization_id, env, channel, id, number_id, provider_message_id, sent_us, template_category, needs_lookup)
+        unpack($9)::smallint[], unpack($18)
+    ) as g (
+        organization_id, env, channel, id, number_id, provider_message_id, sent_us, template_category, needs_lookup,
+        entry_id
+    )
 ),
 released as (
     delete from dispatch d
     using (
-        select r.place
+        select r.place, g.env, g.channel, g.entry_id
         from given g
         cross join lateral (
             select ctid as place, claimed_epoch
@@ -250,7 +253,8 @@ released as (
         where r.claimed_epoch is not null
     ) q
     where d.ctid = q.place
-    returning d.organization_id, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
+    returning
+        d.organization_id, q.env, q.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id, q.entry_id
 ),
 moved as (
     update messages m
@@ -273,6 +277,7 @@ known as (
     where needs_lookup
     order by 1, 2, 3
     on conflict do nothing
+    returning 1
 ),
 planned as (
     insert into sandbox_reports (organization_id, message_id, step, due_at, number_id, event)
@@ -282,6 +287,7 @@ planned as (
     ) as f (organization_id, message_id, step, due_us, number_id, event)
     where (f.message_id in (select id from released)) is true
     on conflict do nothing
+    returning 1
 ),
 counted as (
     insert into number_minutes (organization_id, number_id, minute, sent, marketing, uncategorized)
@@ -294,8 +300,9 @@ counted as (
     order by 1, 2, 3
     on conflict (organization_id, number_id, minute) do update
     set sent = number_minutes.sent + excluded.sent, marketing = number_minutes.marketing + excluded.marketing
-)
-select organization_id, id, coins, price_kind, owner, campaign_id from released;
+    returning 1
+){following}
+{answer};
 
 -- name: failed
 -- queued or sending → failed, for good ($8: the states it may leave). A row that is to fail in the queue (`queued`) is left

@@ -19,12 +19,14 @@ cross join lateral (
 -- Wallets that this transaction has locked, with the entries of what was charged, and the month's volumes; answers these.
 with given as (
     select *
-    from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[])
-        as g (organization_id, env, balance, held, status)
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
+        as g (organization_id, env, balance, held, status, last_entry_id)
 ),
 changed as (
     update wallets w
-    set balance_coins = g.balance, held_coins = g.held, status = g.status, updated_at = $6
+    set
+        balance_coins = g.balance, held_coins = g.held, status = g.status, updated_at = $7,
+        last_entry_id = greatest(w.last_entry_id, g.last_entry_id::id)
     from given g
     where w.organization_id = g.organization_id and w.env = g.env
 ),
@@ -32,13 +34,13 @@ charged as (
     insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, batch_id)
     select organization_id, env, id, 'charge', -coins, balance_after, channel, message_id, batch_id
     from unnest(
-        unpack($7), unpack($8), unpack($9), unpack($10)::bigint[], unpack($11)::bigint[], unpack($12), unpack($13),
-        unpack($14)
+        unpack($8), unpack($9), unpack($10), unpack($11)::bigint[], unpack($12)::bigint[], unpack($13), unpack($14),
+        unpack($15)
     ) as g (organization_id, env, id, coins, balance_after, channel, message_id, batch_id)
 )
 insert into price_volumes (organization_id, family, month, units)
 select organization_id, family, month, units
-from unnest($15::text[], $16::text[], $17::date[], $18::bigint[]) as g (organization_id, family, month, units)
+from unnest($16::text[], $17::text[], $18::date[], $19::bigint[]) as g (organization_id, family, month, units)
 order by 1, 2, 3
 on conflict (organization_id, family, month) do update set units = price_volumes.units + excluded.units
 returning organization_id, family, month, units;

@@ -1,0 +1,129 @@
+-- Parts of the statement that records departures (dispatch.sql: sent).
+
+-- name: moved
+-- The rows that left the queue: what follows of them is the caller's.
+select organization_id, id, coins, price_kind, owner, campaign_id from released
+
+-- name: following
+-- Their events with the deliveries ($19 to $31), their prices captured ($18 and $32 to $35), and their batches and campaigns counted.
+-- All traffic of an environment waits for its wallet, so the wallet comes after everything but the totals, and is given free
+-- by the end of this very statement: nothing of it waits for a turn of the program. The entries' ids are minted before the
+-- wallet is locked, while the order of the entries is that of their balances: when another entry was faster than these, or
+-- less is held than is captured, the statement is refused and undone. What is available stays as it is, and the status too.
+emitted as (
+    insert into events (organization_id, id, env, type, channel, message_id)
+    select organization_id, id, env, type, channel, message_id
+    from unnest(unpack($19), unpack($20), unpack($21), unpack($22), unpack($23), unpack($24))
+        as e (organization_id, id, env, type, channel, message_id)
+    where (message_id in (select id from released)) is true
+    on conflict do nothing
+    returning 1
+),
+told as (
+    insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
+    select organization_id, subscription_id, id, event_id, event, moment(due_us)
+    from unnest(
+        unpack($25), unpack($26), unpack($27), unpack($28), unpack($29), unpack($30)::bigint[], unpack($31)
+    ) as q (organization_id, subscription_id, id, event_id, event, due_us, message_id)
+    where (message_id in (select id from released)) is true
+    on conflict do nothing
+    returning 1
+),
+written as materialized (
+    select
+        (select count(*) from moved) + (select count(*) from known) + (select count(*) from planned)
+        + (select count(*) from counted) + (select count(*) from emitted) + (select count(*) from told) as rows
+),
+captured as (
+    select
+        organization_id, env, sum(coins)::bigint as coins, min(entry_id) as first_entry_id, max(entry_id) as last_entry_id
+    from released
+    where coins > 0 and entry_id is not null and (select rows from written) is not null
+    group by 1, 2
+),
+locked as materialized (
+    select w.organization_id, w.env, w.balance_coins, c.coins, c.first_entry_id, c.last_entry_id
+    from captured c
+    join wallets w on w.organization_id = c.organization_id and w.env = c.env
+    order by w.id
+    for update of w
+),
+paid as (
+    update wallets w
+    set
+        balance_coins = w.balance_coins - l.coins, held_coins = w.held_coins - l.coins, last_entry_id = l.last_entry_id,
+        updated_at = $10
+    from locked l
+    where
+        w.organization_id = l.organization_id and w.env = l.env and w.held_coins >= l.coins
+        and w.last_entry_id < l.first_entry_id
+    returning 1
+),
+charged as (
+    insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, batch_id)
+    select
+        r.organization_id, r.env, r.entry_id, 'charge', -r.coins,
+        l.balance_coins - sum(r.coins) over (partition by r.organization_id, r.env order by r.entry_id), r.channel, r.id,
+        case when starts_with(r.owner, 'btc_') then r.owner end
+    from locked l
+    join released r on r.organization_id = l.organization_id and r.env = l.env
+    where r.coins > 0
+    returning 1
+),
+units as (
+    insert into price_volumes (organization_id, family, month, units)
+    select s.organization_id, f.family, m.month, sum(s.units)
+    from (
+        select r.organization_id, r.price_kind, count(*) as units
+        from locked l
+        join released r on r.organization_id = l.organization_id and r.env = l.env
+        where r.coins > 0
+        group by 1, 2
+    ) s
+    join unnest($32::text[], $33::text[]) as f (kind, family) on f.kind = s.price_kind
+    join unnest($34::text[], $35::date[]) as m (organization_id, month) on m.organization_id = s.organization_id
+    group by 1, 2, 3
+    order by 1, 2, 3
+    on conflict (organization_id, family, month) do update set units = price_volumes.units + excluded.units
+    returning organization_id, family, month, units
+),
+changes as (
+    select organization_id, env, kind, key, count(*) as messages, sum(coins) as coins
+    from (
+        select organization_id, env, 'batch' as kind, owner as key, coins from released where starts_with(owner, 'btc_')
+        union all
+        select organization_id, env, 'campaign', campaign_id, coins from released where campaign_id is not null
+    ) each
+    where (select count(*) from charged) + (select count(*) from units) >= 0
+    group by 1, 2, 3, 4
+),
+summing as materialized (
+    select t.organization_id, t.env, t.kind, t.key, c.messages, c.coins
+    from changes c
+    join totals t
+        on t.organization_id = c.organization_id and t.env = c.env and t.kind = c.kind and t.key = c.key
+    order by 1, 2, 3, 4
+    for update of t
+),
+summed as (
+    update totals t
+    set
+        queued = t.queued - c.messages, sent = t.sent + c.messages, held_coins = t.held_coins - c.coins,
+        charged_coins = t.charged_coins + c.coins
+    from summing c
+    where t.organization_id = c.organization_id and t.env = c.env and t.kind = c.kind and t.key = c.key
+    returning t.organization_id, t.env, t.kind, t.key, t.queued
+)
+
+-- name: answer
+-- Messages that were left alone, usually none; the volumes of the month; totals of which nothing is queued any more.
+select 'left' as answer, organization_id, env, null as kind, id as key, null::bigint as number, null::date as month
+from given
+where (id in (select id from released)) is not true
+union all
+select 'volume', organization_id, null, family, null, units, month from units
+union all
+select 'emptied', organization_id, env, kind, key, queued, null from summed where queued = 0
+union all
+select null, null, null, null, null, null, null
+where case when (select count(*) from locked) <> (select count(*) from paid) then refuse_holds() end
