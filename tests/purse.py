@@ -93,16 +93,18 @@ class Purse:
             message.id,
         )
 
-    async def depart(self, *batch: NewMessage) -> None:
+    def departed(self, *batch: NewMessage) -> list[Departed]:
         now = self.clock.now()
-        rows = [
+        return [
             Departed(
                 m.organization_id, m.env, m.channel, m.id, m.number_id, m.id, now, "utility", needs_lookup=False,
                 settled_at=now,
             )
             for m in batch
         ]  # fmt: skip
-        await self.recording.record(rows)
+
+    async def depart(self, *batch: NewMessage) -> None:
+        await self.recording.record(self.departed(*batch))
 
     async def fail(self, message: NewMessage, code: FailureCode, *, queued: bool) -> None:
         error = last_error(code, "as the test wants it")

@@ -1,0 +1,184 @@
+"""Departures are recorded together with all that follows of them, in one statement or in several (C15.4, C25.2)."""
+
+import random
+from typing import Any
+
+import pytest
+from tests.purse import ENV, Purse
+
+from recado.domain.ids import LEDGER_ENTRY, IdSource
+from recado.engine.clock import SystemClock
+from recado.storage import departures
+from recado.storage.departures import Following
+from recado.storage.holds import HoldsRefused
+from recado.storage.messages import NewMessage
+from recado.storage.postgres import Database
+
+CLOCK = SystemClock()
+IDS = IdSource(CLOCK, random.Random(9))
+BATCH, CAMPAIGN = "btc_" + "1" * 21, "spring"
+SUBSCRIPTION = "wbh_" + "1" * 21
+A_SUBSCRIPTION = """
+insert into webhook_subscriptions (organization_id, id, env, url, secret_cipher, secret_version, events,
+    include_pii, max_attempts, backoff_seconds, status, revision, updated_at)
+values ($1, $2, $3, 'https://x', 's', 1, '{message.sent}', false, 8, 30, 'active', 1, now())
+"""
+COUNTED = """
+insert into totals (organization_id, env, kind, key, accepted, queued, held_coins)
+values ($1, $2, 'batch', $3, 3, 3, 1800), ($1, $2, 'campaign', $4, 3, 3, 1800)
+"""
+OF_A_BATCH = """
+with queued as (update dispatch set owner = $1, campaign_id = $2 where organization_id = $3)
+update messages set batch_id = $1, campaign_id = $2 where organization_id = $3
+"""
+
+
+@pytest.fixture
+async def purse(database: Database) -> Purse:
+    purse = await Purse(database, CLOCK, IDS).open()
+    await purse.credit(1_000_000)
+    return purse
+
+
+async def claimed(purse: Purse, count: int, **changes: Any) -> list[NewMessage]:
+    messages = [purse.message(600, **changes) for _ in range(count)]
+    await purse.store(*messages)
+    for message in messages:
+        await purse.claim(message)
+    return messages
+
+
+async def of_a_batch(purse: Purse, count: int) -> list[NewMessage]:
+    """Claimed messages of one batch and campaign, of an environment where somebody hears of departures."""
+    messages = await claimed(purse, count)
+    await purse.database.execute(A_SUBSCRIPTION, purse.organization_id, SUBSCRIPTION, ENV)
+    await purse.database.execute(COUNTED, purse.organization_id, ENV, BATCH, CAMPAIGN)
+    await purse.database.execute(OF_A_BATCH, BATCH, CAMPAIGN, purse.organization_id)
+    return messages
+
+
+async def totals(purse: Purse) -> dict[str, tuple[int, ...]]:
+    rows = await purse.database.fetch("select kind, queued, sent, held_coins, charged_coins from totals")
+    return {row["kind"]: tuple(row)[1:] for row in rows}
+
+
+async def told(purse: Purse) -> list[str]:
+    """The messages whose events are queued for the subscription, in the order of their ids."""
+    rows = await purse.database.fetch(
+        "select e.message_id from delivery_queue q join events e on e.organization_id = q.organization_id "
+        "and e.id = q.event_id where q.subscription_id = $1 and e.type = 'message.sent' order by 1",
+        SUBSCRIPTION,
+    )
+    return [row["message_id"] for row in rows]
+
+
+def counting(purse: Purse, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Which way departures were recorded: `refused` of the one statement, `in steps` of the transaction."""
+    seen: list[str] = []
+    depart, write = departures.depart, purse.consequences.write
+
+    async def watched(*arguments: Any) -> Any:
+        try:
+            return await depart(*arguments)
+        except HoldsRefused:
+            seen.append("refused")
+            raise
+
+    async def in_steps(*arguments: Any) -> Any:
+        seen.append("in steps")
+        return await write(*arguments)
+
+    monkeypatch.setattr(departures, "depart", watched)
+    monkeypatch.setattr(purse.consequences, "write", in_steps)
+    return seen
+
+
+@pytest.mark.parametrize("faster", [False, True], ids=["in one statement", "in steps"])
+async def test_all_that_follows_is_written_with_the_departure(
+    purse: Purse, monkeypatch: pytest.MonkeyPatch, faster: bool
+) -> None:
+    messages = await of_a_batch(purse, 3)
+    if faster:  # another entry of the ledger, by a clock that is ahead
+        await purse.database.execute("update wallets set last_entry_id = 'led_y' where env = $1", ENV)
+    seen = counting(purse, monkeypatch)
+
+    await purse.depart(*messages[:2])
+
+    assert seen == (["refused", "in steps"] if faster else [])
+    sent = [message.id for message in messages[:2]]
+    assert await told(purse) == sent
+    assert {await purse.status(message) for message in messages[:2]} == {"sent"}
+    assert await purse.charges() == dict.fromkeys(sent, 600)
+    assert await totals(purse) == dict.fromkeys(("batch", "campaign"), (1, 2, 600, 1200))
+    assert await purse.standing() == (1_000_000 - 1200, 600)
+    batches = await purse.database.fetch("select distinct batch_id, channel from ledger where kind = 'charge'")
+    assert [tuple(row) for row in batches] == [(BATCH, "chatapp")]
+    units = await purse.database.fetchval(
+        "select units from price_volumes where organization_id = $1", messages[0].organization_id
+    )
+    assert units == 2
+    await purse.check()
+    assert purse.hinted
+
+
+async def test_what_a_report_had_settled_before_is_told_and_charged_once(purse: Purse) -> None:
+    messages = await of_a_batch(purse, 2)
+    await purse.report(messages[0], "delivered")
+    charged = await purse.charges()
+
+    await purse.depart(*messages)
+    await purse.depart(*messages)
+
+    assert set(charged) == {messages[0].id}
+    assert await purse.charges() == {message.id: 600 for message in messages}
+    assert await told(purse) == [message.id for message in messages]
+    assert await totals(purse) == dict.fromkeys(("batch", "campaign"), (1, 1, 600, 1200))
+
+
+async def test_a_credit_between_the_minting_and_the_lock_keeps_the_entries_in_the_order_of_their_balances(
+    purse: Purse,
+) -> None:
+    (message,) = await claimed(purse, 1)
+    entry_ids = [purse.ids.new(LEDGER_ENTRY)]
+    await purse.credit(5)
+
+    with pytest.raises(HoldsRefused):
+        await departures.depart(purse.database.hot, purse.departed(message), Following(entry_ids=entry_ids))
+    assert await purse.status(message) == "sending"
+
+    await purse.depart(message)
+    await purse.check()
+    assert await purse.standing() == (1_000_005 - 600, 0)
+
+
+async def test_less_held_than_is_captured_is_looked_at_in_steps(purse: Purse, monkeypatch: pytest.MonkeyPatch) -> None:
+    (message,) = await claimed(purse, 1)
+    await purse.database.execute("update wallets set held_coins = 599 where env = $1", ENV)
+    seen = counting(purse, monkeypatch)
+
+    await purse.depart(message)
+
+    assert seen == ["refused", "in steps"]
+    assert await purse.standing() == (1_000_000 - 600, 0)
+
+
+async def test_without_a_price_nothing_is_captured(purse: Purse) -> None:
+    messages = [purse.message(None), purse.message(0)]
+    await purse.store(*messages)
+    for message in messages:
+        await purse.claim(message)
+    await purse.depart(*messages)
+    assert await purse.charges() == {}
+    assert await purse.standing() == (1_000_000, 0)
+    assert [await purse.status(message) for message in messages] == ["sent", "sent"]
+
+
+async def test_the_last_departure_says_which_totals_are_empty(purse: Purse) -> None:
+    messages = await of_a_batch(purse, 3)
+    rows = sorted(purse.departed(*messages), key=lambda row: row.id)
+    first = await departures.depart(purse.database.hot, rows[:1], Following())
+    assert (first.left, first.emptied) == (frozenset(), ())
+    last = await departures.depart(purse.database.hot, rows, Following())
+    assert last.left == {rows[0].id}
+    key: tuple[str, str] = (purse.organization_id, ENV)
+    assert set(last.emptied) == {(*key, "batch", BATCH), (*key, "campaign", CAMPAIGN)}
