@@ -222,14 +222,22 @@ from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[])
 on conflict (sha256) do nothing;
 
 -- name: open_callbacks
--- The oldest callbacks that are not processed yet: at most $1, of about $2 bytes together, one at least.
+-- The oldest callbacks that are not processed yet, but those of $3: at most $1, of about $2 bytes together, one at least.
 select id, channel, adapter, body
 from (
     select id, channel, adapter, body, sum(octet_length(body)) over (order by id) - octet_length(body) as before
-    from (select id, channel, adapter, body from callbacks where processed_at is null order by id limit $1) oldest
+    from (
+        select id, channel, adapter, body from callbacks
+        where processed_at is null and id <> all($3::bigint[])
+        order by id
+        limit $1
+    ) oldest
 ) summed
 where before < $2
 order by id;
+
+-- name: open_callback
+select id, channel, adapter, body from callbacks where id = $1 and processed_at is null;
 
 -- name: callbacks_processed
 update callbacks c
