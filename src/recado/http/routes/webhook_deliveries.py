@@ -94,10 +94,7 @@ class DeliveryOperations:
         unmasked = subscription.include_pii and call.can(PII)
         payload = envelope(told, subscription.organization_id, unmasked=unmasked)
         async with tampering_recorded(self._database, self._ids, call):
-            attempts = attempt_views(subscription, delivery, self._keys)
-        if subscription.include_pii and not unmasked:
-            for attempt in attempts:
-                attempt.pop("answer", None)  # an endpoint may say what it was told
+            attempts = attempt_views(subscription, delivery, self._keys, unmasked=call.can(PII))
         body = {**delivery_view(delivery), "payload": orjson.Fragment(payload), "attempts": attempts}
         return Reply(200, body)
 

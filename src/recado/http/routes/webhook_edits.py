@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from recado.channels.outbound_guard import same_origin
 from recado.domain.errors import FieldError, conflict, validation_error
 from recado.domain.scopes import PII
 from recado.domain.webhook import SubscriptionEvent, SubscriptionStatus
@@ -60,8 +61,19 @@ def refuse_deleted(subscription: Subscription) -> None:
 def edited(
     subscription: Subscription, changes: dict[str, Any], before: list[tuple[str, str]], keys: KeyRing
 ) -> Subscription:
-    """The subscription with a caller's changes; raises `IllegalMove` for a status that it cannot take."""
+    """The subscription with a caller's changes; raises `IllegalMove` for a status that it cannot take.
+
+    Credentials in `headers` are shown to nobody, so that they go to another origin only when they are given anew.
+    """
     fields = dict(changes)
+    if "url" in fields and not same_origin(fields["url"], subscription.url):
+        if "headers" not in fields and any(masks(key) for key, _ in before):
+            raise validation_error(
+                [FieldError("/headers", "REQUIRED", "credentials go to another origin only when they are given anew")]
+            )
+        kept = []
+    else:
+        kept = before
     status = fields.pop("status", None)
     if "events" in fields:
         fields["events"] = tuple(fields["events"])
@@ -70,7 +82,7 @@ def edited(
     if "headers" in fields:
         headers = fields.pop("headers")
         place = place_of(subscription.organization_id, subscription.id)
-        sealed = sealed_headers(headers, before, place, keys)
+        sealed = sealed_headers(headers, kept, place, keys)
         given = [(header.key, header.value) for header in headers or ()]
         if [(key, MASK if masks(key) else value) for key, value in before] != given:
             fields["headers_cipher"] = sealed

@@ -159,13 +159,18 @@ def delivery_view(delivery: Delivery) -> dict[str, Any]:
     return view
 
 
-def attempt_views(subscription: Subscription, delivery: Delivery, keys: KeyRing) -> list[dict[str, Any]]:
-    """The attempts so far; raises Tampered."""
+def attempt_views(
+    subscription: Subscription, delivery: Delivery, keys: KeyRing, *, unmasked: bool
+) -> list[dict[str, Any]]:
+    """The attempts so far; raises Tampered.
+
+    What an endpoint answered to phones in the clear may repeat them: it is shown when `unmasked` only (C30.5).
+    """
     views = []
     for attempt in delivery.history:
         view = dict(attempt)
         cipher = view.pop("answerCipher", None)
-        if cipher is not None:
+        if cipher is not None and unmasked:
             view["answer"] = keys.decrypt(
                 cipher, organization_id=subscription.organization_id, record_id=delivery.id, field=ANSWER_FIELD
             )

@@ -146,6 +146,27 @@ async def test_credentials_in_headers_are_masked_and_kept_by_their_mask(api: Any
     assert (await api.patch(path, {"headers": None})).body["headers"] == []
 
 
+async def test_credentials_in_headers_go_to_no_other_origin_unless_they_are_given_anew(api: Any) -> None:
+    """Whoever may change a subscription may still not read them (C23.1)."""
+    headers = [{"key": "Authorization", "value": "Basic abc"}, {"key": "X-Shop", "value": "7"}]
+    made = await make(api, headers=headers)
+    path = f"/webhooks/{made['id']}"
+    elsewhere = {"url": "https://other.example.com/recado"}
+    for origin in ("https://other.example.com/", "https://hooks.example.com:8443/", "http://hooks.example.com/"):
+        refused = await api.patch(path, {"url": origin})
+        assert (refused.status, refused.code) == (422, "VALIDATION_ERROR")
+        assert [error["path"] for error in refused.body["errors"]] == ["/headers"]
+    kept = await api.patch(path, elsewhere | {"headers": made["headers"]})
+    assert [error["path"] for error in kept.body["errors"]] == ["/headers/0/value"]
+    assert (await api.get(path)).body == {name: made[name] for name in made if name != "secret"}
+
+    assert (await api.patch(path, {"url": "https://HOOKS.example.com:443/new"})).body["headers"] == made["headers"]
+    moved = await api.patch(path, elsewhere | {"headers": headers})
+    assert (moved.body["url"], moved.body["headers"]) == (elsewhere["url"], made["headers"])
+    assert (await api.patch(path, {"url": URL, "headers": headers[1:]})).body["headers"] == headers[1:]
+    assert (await api.patch(path, elsewhere)).body["headers"] == headers[1:]
+
+
 async def test_phones_in_the_clear_need_the_scope_wherever_they_would_go(api: Any) -> None:
     low = await api.key("webhooks:read", "webhooks:write")
     refused = await api.post("/webhooks", NEW | {"includePii": True}, token=low)
