@@ -51,8 +51,8 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (batches.SQL.drop_block, ("org_7", "btc_7", 1)),
         (batches.SQL.block_made, (*key, "running", "failed", now, {"x": 1})),
         (batches.SQL.pause, (*key, now, ["running"], None)),
-        (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test")),
-        (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"])),
+        (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test", "msg_1")),
+        (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"], "msg_1")),
         (batches.SQL.numbers_of, ("org_7", "btc_7")),
         (totals.SQL.any, ("org_7", "test")),
     ]
