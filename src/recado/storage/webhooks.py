@@ -189,15 +189,16 @@ async def save(connection: Executor, before: Subscription, after: Subscription, 
 
 @dataclass(frozen=True, slots=True)
 class HealthNote:
-    """What a subscription's actor found out. `expected`: the status that it believes to be stored."""
+    """What a subscription's actor found out about `url`. `expected`: the status that it believes to be stored."""
 
     key: SubscriptionKey
+    url: str = field(repr=False)
     expected: SubscriptionStatus
     health: Health
 
 
 async def note_health(executor: Executor, notes: Sequence[HealthNote], now: datetime) -> list[bool]:
-    """Write how endpoints fare; False where the status was changed by another, whose word stands."""
+    """Write how endpoints fare; False where status or address was changed by another, whose word stands."""
     ordered = sorted(notes, key=lambda note: note.key)  # one order of locks for all
     rows = [
         (
@@ -211,10 +212,11 @@ async def note_health(executor: Executor, notes: Sequence[HealthNote], now: date
             note.health.failing_since,
             note.health.probe_at,
             note.health.probe_seconds,
+            note.url,
         )
         for note in ordered
     ]
-    written = {row["id"] for row in await executor.fetch(SQL.note_health, *columns(rows, 11), now)}
+    written = {row["id"] for row in await executor.fetch(SQL.note_health, *columns(rows, 12), now)}
     return [note.key[1] in written for note in notes]
 
 

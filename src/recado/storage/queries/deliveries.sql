@@ -135,10 +135,10 @@ from (
 where q.ctid = g.place;
 
 -- name: drop
--- Deliveries that will not be tried any more: a block of those made before $3.
+-- Deliveries that will not be tried any more: a block of those whose `{id}` is below $3.
 with chosen as (
     select id from delivery_queue
-    where organization_id = $1 and subscription_id = $2 and id < $3
+    where organization_id = $1 and subscription_id = $2 and {id} < $3
     order by id
     limit $6
     for update skip locked
