@@ -181,19 +181,43 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
     ),
     (
         template("message_template_status_update", event="APPROVED", reason="NONE"),
-        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1")],
+        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
+    ),
+    (
+        template(
+            "message_template_status_update",
+            event="APPROVED",
+            message_template_name="ola",
+            message_template_language="pt_BR",
+            message_template_category="MARKETING",
+        ),
+        [
+            TemplateStatus(
+                "approved",
+                AT,
+                "594425479261596",
+                category="marketing",
+                business_account="waba-1",
+                name="ola",
+                language="pt-BR",
+            )
+        ],
     ),
     (
         template("message_template_status_update", event="REJECTED", reason="INCORRECT_CATEGORY"),
-        [TemplateStatus("rejected", AT, "594425479261596", reason="INCORRECT_CATEGORY", business_account="waba-1")],
+        [
+            TemplateStatus(
+                "rejected", AT, "594425479261596", reason="INCORRECT_CATEGORY", business_account="waba-1", name="ola"
+            )
+        ],
     ),
     (
         template("message_template_status_update", event="PAUSED", reason=None, other_info={"title": "FIRST_PAUSE"}),
-        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1")],
+        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (
         template("message_template_status_update", event="DISABLED"),
-        [TemplateStatus("disabled", AT, "594425479261596", business_account="waba-1")],
+        [TemplateStatus("disabled", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (template("message_template_status_update", event="FLAGGED"), []),
     (

@@ -144,9 +144,26 @@ class Cloud:
     # Templates --------------------------------------------------------------------------------------------------------
 
     async def submit_template(self, account: Account, template: TemplateSubmission) -> Submission:
+        """Make the template there; one that is there already is edited, for its name and language are taken."""
+        known = template.provider_template_id
+        held = None if known is None else await self._held_template(account, known)
+        if known is not None and held is not None:
+            edit = cloud_templates.edit(template, held.get("category"))
+            await self._call("POST", _object(self._base, known), account, edit)
+            return Submission(known)
         body = cloud_templates.submission(template)
         answer = await self._call("POST", self._templates(account), account, body)
-        return Submission(cloud_answers.text_of(answer, "id", _MAX_ID))
+        template_id = cloud_answers.text_of(answer, "id", _MAX_ID)
+        return Submission(template_id, cloud_templates.verdict(answer, template_id, self._clock.now()))
+
+    async def _held_template(self, account: Account, template_id: str) -> Mapping[str, Any] | None:
+        """What the provider holds under that id; None when it was deleted there."""
+        try:
+            return await self._call("GET", _object(self._base, template_id) % {"fields": "category"}, account)
+        except ProviderError as error:
+            if error.code != "not_found":
+                raise
+            return None
 
     async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None:
         wanted = {"name": name}

@@ -14,10 +14,11 @@ import orjson
 from recado.channels.chatapp.cloud_answers import NAME_STATES, TIERS_READ
 from recado.channels.chatapp.cloud_codes import reported_code
 from recado.channels.chatapp.cloud_inbound import inbound, profile_names
-from recado.channels.chatapp.cloud_templates import CATEGORIES_READ
+from recado.channels.chatapp.cloud_templates import CATEGORIES_READ, service_language
 from recado.channels.errors import MalformedCallback
 from recado.channels.events import (
     LONGEST_REASON,
+    LONGEST_TEMPLATE_NAME,
     Event,
     NumberState,
     NumberStatus,
@@ -162,12 +163,16 @@ def _template_status(entry: Fields, value: Fields) -> TemplateStatus | None:
     if verdict is None:
         return None
     reason = value.optional_text("reason", LONGEST_REASON)
+    language = value.optional_text("message_template_language", 16)
     return TemplateStatus(
         verdict,
         entry.moment("time"),
         value.id("message_template_id", _MAX_ID),
+        category=CATEGORIES_READ.get(value.optional_text("message_template_category", 64) or ""),
         reason=None if reason == "NONE" else reason,
         business_account=entry.id("id", _MAX_ID),
+        name=value.optional_text("message_template_name", LONGEST_TEMPLATE_NAME),
+        language=None if language is None else service_language(language),
     )
 
 
