@@ -83,6 +83,10 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
     ),
     (
         status(status="failed", errors=[{"code": 131050}]),
+        [Status("failed", AT, "p-1", None, "opted_out", "pn-1"), Preference("pn-1", "5511987654321", True, AT)],
+    ),
+    (
+        status(status="failed", errors=[{"code": 131050}], recipient_id=None),
         [Status("failed", AT, "p-1", None, "opted_out", "pn-1")],
     ),
     (status(status="failed"), [Status("failed", AT, "p-1", None, "provider_error", "pn-1")]),

@@ -30,6 +30,7 @@ from recado.channels.events import (
     Verdict,
 )
 from recado.channels.fields import Fields
+from recado.domain.message import FailureCode
 
 SIGNATURE: Final = "X-Hub-Signature-256"
 OBJECT: Final = "whatsapp_business_account"
@@ -133,7 +134,10 @@ def _read_change(entry: Fields, change: Fields, readings: _Readings) -> None:
 def _messages(value: Fields, readings: _Readings) -> None:
     account = value.inner("metadata").text("phone_number_id", _MAX_ID)
     names = profile_names(value)
+    before = len(readings.events)
     readings.each(value, "statuses", lambda item: _status(item, account))
+    if any(isinstance(each, Status) and each.code == FailureCode.OPTED_OUT for each in readings.events[before:]):
+        readings.each(value, "statuses", lambda item: _refusal(item, account))
     readings.each(value, "messages", lambda item: inbound(item, account, names))
 
 
@@ -141,11 +145,6 @@ def _status(item: Fields, account: str) -> Status | None:
     status = _REPORTS.get(item.text("status", 64))
     if status is None:  # "deleted", "warning" and what else may come move no message
         return None
-    code = None
-    if status == "failed":
-        errors = item.items("errors", 100)
-        given = errors[0].get("code") if errors and isinstance(errors[0], dict) else None
-        code = reported_code(given if isinstance(given, int) else None)
     reference = item.get("biz_opaque_callback_data")
     named = isinstance(reference, str) and 0 < len(reference) <= 64 and "\0" not in reference
     return Status(
@@ -153,9 +152,24 @@ def _status(item: Fields, account: str) -> Status | None:
         item.moment("timestamp"),
         item.text("id", _MAX_MESSAGE_ID),
         reference if named else None,  # another application may send with this number, under words of its own
-        code,
+        _failure(item) if status == "failed" else None,
         account,
     )
+
+
+def _refusal(item: Fields, account: str) -> Preference | None:
+    """A message that failed because the person stopped marketing tells so, too (C28.4)."""
+    if item.get("status") != "failed" or _failure(item) != FailureCode.OPTED_OUT:
+        return None
+    phone = item.optional_text("recipient_id", _MAX_ID)
+    return None if phone is None else Preference(account, phone, True, item.moment("timestamp"))
+
+
+def _failure(item: Fields) -> str:
+    """Our code of a failure."""
+    errors = item.items("errors", 100)
+    given = errors[0].get("code") if errors and isinstance(errors[0], dict) else None
+    return reported_code(given if isinstance(given, int) else None)
 
 
 def _template_status(entry: Fields, value: Fields) -> TemplateStatus | None:
