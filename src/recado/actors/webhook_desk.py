@@ -178,7 +178,8 @@ def result_of(
 ) -> Result:
     """What an attempt comes to: delivered, tried again, or dropped after the last one or at its age (C23.3.3).
 
-    `subscription`: as it was when the call began; `may_end`: an answer 410 ends it now; `chance` in [0, 1) spreads retries.
+    `subscription`: as it was when the call began; `may_end`: an answer 410 ends it; `chance`, in [0, 1), spreads
+    the retries.
     """
     attempts = due.attempts + 1
     outcome, due_at = None, None

@@ -89,7 +89,7 @@ class HealthBook:
         return HealthNote(key, url, self.stored, self.health)
 
     def ended(self, note: HealthNote, stood: bool | None) -> None:
-        """It is written; `stood` False: another changed status or address, whose word stands; None: it is not written."""
+        """It is written; `stood` False: another moved status or address, whose word stands; None: it is not written."""
         self._noting = False
         if stood:
             self.stored, self._noted = note.health.status, note.health

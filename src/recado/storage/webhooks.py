@@ -23,7 +23,8 @@ DELETED_ARE_LISTED = timedelta(days=90)
 SECRET_FIELD, HEADERS_FIELD = "webhook_secret", "webhook_headers"
 
 SubscriptionKey = tuple[str, str]  # organization, subscription
-_QUEUES = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING})
+QUEUES = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING})
+"""Those that have new events queued, and their deliveries made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,7 +250,7 @@ def takers_of(rows: Sequence[Mapping[str, Any]]) -> Takers:
     """From the rows of `of_environment`."""
     by_event: dict[str, tuple[str, ...]] = {}
     for row in rows:
-        mine = (row["id"],) if SubscriptionStatus(row["status"]) in _QUEUES else ()
+        mine = (row["id"],) if SubscriptionStatus(row["status"]) in QUEUES else ()
         for event in EVENT_NAMES if EVERY in row["events"] else row["events"]:
             by_event[event] = (*by_event.get(event, ()), *mine)
     return Takers(by_event)

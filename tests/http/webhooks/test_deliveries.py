@@ -1,6 +1,6 @@
 """Deliveries over HTTP (C23.1): tests of an endpoint, lists and single reads; and the events of records."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -80,6 +80,33 @@ async def test_a_delivery_shows_its_payload_and_attempts(api: Any, endpoint: End
     assert masked["payload"]["data"] == {"displayPhone": "+55*******4321"}
     assert "987654321" not in str(masked)
     assert (await api.get(f"{path}/deliveries/{item['id']}", organization=1)).status == 404
+
+
+async def test_the_next_attempt_is_told_while_there_will_be_one(api: Any, endpoint: Endpoint) -> None:
+    """Not before the next probe of a failing endpoint; of what waits for the subscription's owner, none (C23.2)."""
+    path = await subscribe(api, endpoint)
+    endpoint.status = 500
+    await emit(api)
+
+    async def attempted() -> Any:
+        return await api.database.fetchval("select due_at from delivery_queue where attempts = 1")
+
+    due_at = await until(attempted, 10, "the delivery was attempted")
+
+    async def told(status: str, probe_at: datetime | None = None) -> str | None:
+        await api.database.execute("update webhook_subscriptions set status = $1, probe_at = $2", status, probe_at)
+        listed_one = (await api.get(f"{path}/deliveries")).body["items"][0]
+        one = (await api.get(f"{path}/deliveries/{listed_one['id']}")).body
+        assert one.get("nextAttemptAt") == listed_one.get("nextAttemptAt")
+        found: str | None = one.get("nextAttemptAt")
+        return found
+
+    later, sooner = due_at + timedelta(minutes=5), due_at - timedelta(seconds=10)
+    assert await told("active") == format_timestamp(due_at)
+    assert await told("failing", later) == format_timestamp(later)
+    assert await told("failing", sooner) == format_timestamp(due_at)
+    assert await told("paused") is None
+    assert await told("revoked") is None
 
 
 async def test_an_answer_to_phones_in_the_clear_stays_hidden_when_they_are_masked_again(

@@ -95,3 +95,22 @@ async def test_a_period_at_the_end_of_time_holds_nothing(api: Any, endpoint: End
     last = {"from": "9999-12-31T00:00:00Z", "to": "9999-12-31T23:59:59.999999Z"}
     answer = await api.post(f"{path}/replay", last)
     assert (answer.status, answer.body) == (202, {"queued": 0})
+
+
+async def test_an_event_past_its_thirty_days_is_told_and_replayed_no_more(api: Any, endpoint: Endpoint) -> None:
+    """A late replay of it is younger, and is still listed."""
+    path = await subscribe(api, endpoint)
+    await emit(api)
+    first = (await listed(api, path, "delivered"))[0]
+    api.clock.shift(29 * 86_400)
+    second = (await api.post(f"{path}/deliveries/{first['id']}/replay")).body
+    await listed(api, path, "delivered", 2)
+    api.clock.shift(2 * 86_400)
+    await api.webhooks.purge(api.clock.now())
+
+    one = await api.get(f"{path}/deliveries/{second['id']}")
+    assert (one.status, one.body["status"], len(one.body["attempts"])) == (200, "delivered", 1)
+    assert "payload" not in one.body
+    refused = await api.post(f"{path}/deliveries/{second['id']}/replay")
+    assert (refused.status, refused.code) == (409, "INVALID_STATE")
+    assert (await api.get(f"{path}/deliveries?status=pending")).body["items"] == []
