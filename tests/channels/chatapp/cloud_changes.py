@@ -100,6 +100,14 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
         message("text", text={"body": "sim"}, context={"forwarded": True}),
         [arrived("text", {"text": {"body": "sim"}})],
     ),
+    *(
+        (message("text", text={"body": "sim"}, context=odd), [arrived("text", {"text": {"body": "sim"}})])
+        for odd in ({"id": 7}, {"id": ""}, {"id": "p" * 257}, {"id": "\0"}, ["p-1"], "p-1")
+    ),
+    (
+        change("messages", {"metadata": METADATA, "contacts": "Ana", "statuses": [A_STATUS]}),
+        [Status("delivered", AT, "p-1", None, None, "pn-1")],
+    ),
     (
         message("image", image={"id": "m-1", "mime_type": "image/jpeg", "sha256": "s", "caption": "c"}),
         [
@@ -304,7 +312,6 @@ MALFORMED: list[tuple[Any, str]] = [
     (message("text", text={"body": 7}), "entry[0].changes[0].value.messages[0].text.body"),
     (message("image", image={"mime_type": "image/png"}), "entry[0].changes[0].value.messages[0].image.id"),
     (message("button", button="yes"), "entry[0].changes[0].value.messages[0].button"),
-    (message("text", text={"body": "b"}, context={"id": 7}), "entry[0].changes[0].value.messages[0].context.id"),
     (change("message_template_status_update", {"event": "APPROVED"}), "entry[0].changes[0].value.message_template_id"),
     (number("phone_number_quality_update"), "entry[0].changes[0].value.event"),
     (

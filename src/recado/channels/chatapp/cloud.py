@@ -209,7 +209,7 @@ class Cloud:
         try:
             fields = Fields(about, "media")
             mime_type, sha256 = fields.text("mime_type", 256), fields.optional_text("sha256", 128)
-            size = fields.optional_count("file_size", 2**40)
+            size = fields.optional_count("file_size", cloud_media.LARGEST)
         except MalformedCallback as error:
             raise cloud_answers.malformed(error.where) from None
         try:
@@ -220,7 +220,7 @@ class Cloud:
             ):
                 if status != 200:
                     raise ProviderError("unreachable", "no_answer", f"the provider answered with status {status}")
-                yield OpenMedia(mime_type, size, sha256, cloud_media.chunks_of(chunks))
+                yield OpenMedia(mime_type, size, sha256, cloud_media.chunks_of(chunks, size))
         except OSError:
             raise ProviderError("unreachable", "no_answer", "the provider did not answer open_media") from None
 
