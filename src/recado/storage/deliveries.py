@@ -38,6 +38,7 @@ class Told:
     recipient: str | None
     number_id: str | None
     contact_id: str | None
+    contact_external_id: str | None
     campaign_id: str | None
     template_id: str | None
     batch_id: str | None
