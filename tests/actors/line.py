@@ -37,6 +37,7 @@ class Line:
             changed=lambda change: None,
             owing=lambda: None,
         )
+        self.receipts = Receipts(db, clock=self.clock, consequences=consequences, inbound=inbound)
         self.callbacks = Callbacks(
             db,
             clock=self.clock,
@@ -45,7 +46,7 @@ class Line:
                     url="http://127.0.0.1:1", token="t", secret="s", callback_url="http://x.test", clock=self.clock
                 )
             },
-            receipts_of=Receipts(db, clock=self.clock, consequences=consequences, inbound=inbound),
+            receipts_of=self.receipts,
             numbers=Mock(),
             templates=Mock(),
         )

@@ -229,6 +229,11 @@ async def take_parked(executor: Executor, now: datetime, limit: int) -> list[Map
     return rows
 
 
+async def put_off(executor: Executor, now: datetime, retry_at: datetime) -> bool:
+    """Let the report that `take_parked` would take first wait; True when its time was over and it is gone instead."""
+    return bool(await executor.fetchval(SQL.put_off, now, retry_at))
+
+
 async def take_sandbox(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
     """Take out the sandbox's reports that are due."""
     rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_sandbox, now, limit)

@@ -193,9 +193,22 @@ from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
 -- Reports whose message may be known by now. They are gone when the transaction commits.
 delete from parked_reports
 where id = any(array(
-    select id from parked_reports where retry_at <= $1 order by retry_at limit $2 for update skip locked
+    select id from parked_reports where retry_at <= $1 order by retry_at, id limit $2 for update skip locked
 ))
 returning id, organization_id, number_id, event, give_up_at;
+
+-- name: put_off
+-- The first of those, which fails alone, waits until $2, or goes when its time is over: then the answer is true.
+with first as materialized (
+    select id, give_up_at from parked_reports where retry_at <= $1 order by retry_at, id limit 1
+),
+waits as (
+    update parked_reports p set retry_at = $2 from first f where p.id = f.id and f.give_up_at > $1
+),
+gone as (
+    delete from parked_reports p using first f where p.id = f.id and f.give_up_at <= $1 returning p.id
+)
+select exists (select from gone);
 
 -- name: take_sandbox
 -- Sandbox reports that are due. They are gone when the transaction commits.
