@@ -3,7 +3,7 @@
 
 -- name: telling
 -- Deliveries of `found`, in its order, with what they tell. The error is that of the failure: of a message that was sent again
--- since, `last_error` names the one in its place.
+-- since, `last_error` names the one in its place. Contacts have many indexes: only the key has the order (contacts.sql).
 select
     d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
     m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, c.external_id as contact_external_id,
@@ -20,7 +20,10 @@ left join lateral (
     offset 0
 ) m on true
 left join lateral (
-    select external_id from contacts where organization_id = $1 and env = e.env and id = m.contact_id offset 0
+    select external_id from contacts
+    where organization_id = $1 and env = e.env and id >= m.contact_id and id <= m.contact_id
+    order by id
+    limit 1
 ) c on true;
 
 -- name: due
