@@ -6,7 +6,7 @@ taken up again after a crash: a batch stays open until nothing of it is left to 
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
@@ -86,6 +86,7 @@ class Batches:
 
     async def pause(self, batch: Batch) -> bool:
         """Hold its queued messages back; False when its state does not allow it."""
+        await self._close()  # what has left as a whole is completed, though nobody looked yet
         return await self._pause((batch.organization_id, batch.env, batch.id), BatchEvent.PAUSE)
 
     async def resume(self, batch: Batch) -> bool:
@@ -106,6 +107,7 @@ class Batches:
 
         No message of it is claimed after the commit. Of a large one most are archived after the answer.
         """
+        await self._close()
         key, owners = (batch.organization_id, batch.env, batch.id), self._owners
         async with self._move():
             now, held = self._clock.now(), owners.holds(batch.id)
@@ -116,7 +118,8 @@ class Batches:
                     owners.gone(batch.id)
                 return False
         await self.queue.withdraw(key)
-        await self._close()
+        with suppress(Unavailable):  # it is canceled all the same
+            await self._close()
         return True
 
     @asynccontextmanager

@@ -12,7 +12,7 @@ from recado.actors import batch_queue
 from recado.actors.batch_queue import BLOCKS_AT_ONCE
 from recado.actors.campaigns import CampaignCompletion
 from recado.domain.errors import Unavailable
-from recado.storage import batches, campaigns, overtaken
+from recado.storage import batches, campaigns, dispatch, overtaken
 from recado.storage.overtaken import Group
 
 ROWS = 1_000
@@ -145,6 +145,17 @@ async def test_a_claim_that_was_begun_is_committed_before_the_cancel(workshop: W
     may_go_on.set()
     assert await canceling
     assert (await checked(workshop, made)).archived == 1
+
+
+async def test_a_cancel_waits_for_the_claims_under_way(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2))
+    _, arrived = workshop.told[-1]
+    claim = workshop.sending.claim(arrived.rows[0], with_consent=False)
+    assert await workshop.batches.cancel(await workshop.now(made))
+    assert claim.done()
+    assert await claim == dispatch.CLAIMED
+    canceled = await checked(workshop, made)
+    assert (canceled.archived, canceled.queued) == (1, 1)
 
 
 async def test_a_refused_cancel_holds_nothing(workshop: Workshop) -> None:
