@@ -6,8 +6,11 @@ import pytest
 from tests.actors.batches.conftest import PRICE, Workshop
 from tests.actors.batches.counting import another_process, checked
 
+from recado.actors.batch_acceptance import AcceptedBatch
 from recado.actors.sending import Arrived
-from recado.domain.ids import MESSAGE, created_at
+from recado.domain.ids import BATCH, MESSAGE, created_at
+from recado.storage.batch_making import NewBatch
+from recado.storage.batch_rows import Recipients
 from recado.storage.messages import NewMessage, Stored
 from recado.storage.replacements import Replacement
 
@@ -57,3 +60,34 @@ async def test_what_is_sent_again_before_follows_its_batch(workshop: Workshop, m
     reason = await workshop.db.fetchval("select reason from dispatch where id = $1", new.id)
     status = await workshop.db.fetchval("select status from messages where id = $1", new.id)
     assert (status, reason) == {"pause": ("queued", "owner_paused"), "cancel": ("archived", None)}[move]
+
+
+async def test_a_resend_pays_only_for_what_nobody_else_sent_again_meanwhile(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(2))
+    first, second = [row["id"] for row in await workshop.queue(made)]
+    await workshop.db.execute("delete from dispatch")
+    await workshop.db.execute("update messages set status = 'failed'")
+    batch_id = workshop.ids.new(BATCH)
+    planned = NewBatch(
+        organization_id=workshop.organization.id,
+        env="test",
+        id=batch_id,
+        channel="chatapp",
+        number_id=workshop.number.id,
+        type="template",
+        template_id=workshop.template.id,
+        klass=2,
+        ttl_ms=60_000,
+        held_base_ms=0,
+        accepted_at=created_at(batch_id),
+        requested=2,
+        recipients=Recipients(
+            ["+4915000000000", "+4915000000001"], [1, 2], ['["Ana"]'] * 2, [None] * 2, replaces=[first, second]
+        ),
+    )
+    await workshop.db.execute("update messages set replaced_by = 'msg_another' where id = $1", first)
+    await workshop.set_coins(PRICE)
+    assert isinstance(await workshop.acceptance.store(planned), AcceptedBatch)
+    sent_again = await checked(workshop, planned)
+    assert (sent_again.accepted, sent_again.skipped_reasons) == (1, {"ALREADY_REPLACED": 1})
+    assert (await workshop.wallet())[0] == 0
