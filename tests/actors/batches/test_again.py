@@ -9,6 +9,7 @@ from tests.actors.batches.counting import another_process, checked
 from recado.actors.batch_acceptance import AcceptedBatch
 from recado.actors.sending import Arrived
 from recado.domain.ids import BATCH, MESSAGE, created_at
+from recado.http.routes.batch_view import batch_view
 from recado.storage.batch_making import NewBatch
 from recado.storage.batch_rows import Recipients
 from recado.storage.messages import NewMessage, Stored
@@ -46,6 +47,8 @@ async def test_what_is_sent_again_after_the_cancel_is_not_withdrawn_with_the_res
     await workshop.batches.work()
     over = await checked(workshop, made)
     assert (over.status, over.sent, over.charged_coins, over.held_coins) == ("canceled", 2, 2 * PRICE, 0)
+    totals = batch_view(over)["totals"]
+    assert (totals["requested"], totals["accepted"], totals["skipped"]) == (4, 4, 0)
     assert await workshop.db.fetchval("select open from batches") is False
 
 
