@@ -103,6 +103,38 @@ async def test_what_is_deleted_while_it_delivers_leaves_nothing_behind(place: Pl
     assert (await place.stored(subscription)).status is S.REVOKED
 
 
+async def test_what_is_deleted_is_listed_for_ninety_days(place: Place) -> None:
+    subscription = await place.subscribe("http://127.0.0.1:1/")
+    kept = await place.subscribe("http://127.0.0.1:1/")
+    now = place.clock.now()
+    await change(place, subscription, status="revoked", deleted_at=now)
+    await change(place, kept, status="revoked")
+    await place.webhooks.purge(now + timedelta(days=90))
+    assert len(await webhooks.all_keys(place.db)) == 2
+    await place.webhooks.purge(now + timedelta(days=90, seconds=1))
+    assert await webhooks.all_keys(place.db) == [kept.key]
+
+
+async def test_of_two_replays_of_one_period_one_queues_it(place: Place, receiver: Receiver) -> None:
+    subscription = await place.subscribe(receiver.url)
+    await place.emit(count=3)
+    await place.settled(subscription, 3)
+    await change(place, subscription, status="paused")
+    now = place.clock.now()
+
+    async def replay() -> int:
+        async with place.db.transaction() as connection:
+            locked = await webhooks.get_locked(connection, place.organization_id, "test", subscription.id)
+            assert locked is not None
+            span: dict[str, Any] = {"start": now - timedelta(hours=1), "end": now + timedelta(hours=1)}
+            return await events.replay_period(
+                connection, place.ids, locked, events=None, only_failed=False, now=now, **span
+            )
+
+    assert sorted(await asyncio.gather(replay(), replay())) == [0, 3]
+    assert len(await place.pending(subscription)) == 3
+
+
 async def test_an_event_that_is_past_its_time_holds_up_no_other(place: Place, receiver: Receiver) -> None:
     """It was replayed on its last day, and its endpoint did not answer until it was gone."""
     subscription = await place.subscribe(receiver.url)
