@@ -233,6 +233,14 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
     ),
     (template("message_template_status_update", event="FLAGGED"), []),
     (
+        template("message_template_status_update", event="ARCHIVED"),
+        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
+    ),
+    (
+        template("message_template_status_update", event="UNARCHIVED"),
+        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
+    ),
+    (
         template("template_category_update", previous_category="UTILITY", new_category="MARKETING"),
         [TemplateStatus(None, AT, "594425479261596", category="marketing", business_account="waba-1")],
     ),

@@ -160,15 +160,16 @@ async def test_templates_are_listed_page_after_page_without_those_that_could_not
     odd = [
         {**LISTED, "parameter_format": "NAMED"},
         {**LISTED, "category": "OTP"},
-        {**LISTED, "status": "ARCHIVED"},
+        {**LISTED, "status": "LOCKED"},
         {**LISTED, "components": [{"type": "CAROUSEL", "cards": []}]},
         {**LISTED, "components": [{"type": "HEADER", "format": "LOCATION"}]},
         {**LISTED, "components": [{"type": "BUTTONS", "buttons": [{"type": "CATALOG"}]}]},
     ]
     rejected = {**LISTED, "id": "2", "status": "REJECTED", "rejected_reason": "SCAM", "components": []}
+    archived = {**LISTED, "id": "3", "status": "ARCHIVED", "components": []}
     pages = [
         {"data": [LISTED, *odd], "paging": {"cursors": {"after": "next=1"}, "next": "http://elsewhere.example/"}},
-        {"data": [rejected], "paging": {"cursors": {"after": "end"}}},
+        {"data": [rejected, archived], "paging": {"cursors": {"after": "end"}}},
     ]
     fake_bridge.behaviour = replies(*pages)
     cloud: Cloud = await cloud_to(fake_bridge.url)
@@ -178,6 +179,7 @@ async def test_templates_are_listed_page_after_page_without_those_that_could_not
     assert await cloud.list_templates(account) == [
         ProviderTemplate(provider_template_id="1", status="approved", components=components, **fields),
         ProviderTemplate(provider_template_id="2", status="rejected", components=[], rejection_reason="SCAM", **fields),
+        ProviderTemplate(provider_template_id="3", status="paused", components=[], **fields),
     ]
     assert [request.path.partition("&after=")[2] for request in fake_bridge.requests] == ["", "next%3D1"]
     assert all(request.path.startswith("/base/ba-1/message_templates?fields=id") for request in fake_bridge.requests)

@@ -34,7 +34,7 @@ from recado.domain.message import FailureCode
 
 SIGNATURE: Final = "X-Hub-Signature-256"
 OBJECT: Final = "whatsapp_business_account"
-MAX_ITEMS = 10_000  # of any list; a body of 3 MiB (C29.5) holds fewer
+MAX_ITEMS = 50_000  # of any list; a body of 3 MiB (C29.5) holds fewer
 _MAX_ID = 128
 _MAX_MESSAGE_ID = 256
 
@@ -51,6 +51,8 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
     "UNPAUSED": "approved",
     "REJECTED": "rejected",
     "PAUSED": "paused",
+    "ARCHIVED": "paused",  # nobody used it for long; it comes back as it was, or is deleted after four weeks
+    "UNARCHIVED": "approved",
     "DISABLED": "disabled",
     "DELETED": "disabled",
     "PENDING_DELETION": "disabled",

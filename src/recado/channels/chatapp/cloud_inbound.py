@@ -10,7 +10,7 @@ from recado.channels.fields import Fields
 _MAX_ID = 128
 _MAX_MESSAGE_ID = 256
 _MAX_MEDIA_REF = 1_024
-_MOST_CONTACTS = 10_000
+_MOST_CONTACTS = 50_000
 _MEDIA: Final = frozenset({"image", "video", "audio", "document", "sticker"})
 _MEDIA_TEXTS = ("caption", "filename", "mime_type")
 _REPLY_TEXTS = ("id", "title", "description")

@@ -19,6 +19,7 @@ _STATES: Final[Mapping[str, str]] = {
     "IN_APPEAL": "pending",
     "REJECTED": "rejected",
     "PAUSED": "paused",
+    "ARCHIVED": "paused",
     "LIMIT_EXCEEDED": "paused",
     "DISABLED": "disabled",
 }

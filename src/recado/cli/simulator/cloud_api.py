@@ -156,7 +156,7 @@ class CloudApi:
                 number.profile |= {name: value for name, value in body.items() if name != "messaging_product"}
                 self._state.changed(number)
             case _ if (held := self._state.template_by_id(edge)) is not None:
-                self._edit(*held, body)
+                return self._edit(*held, body)
             case _:
                 raise CloudError(100, "no such edge", subcode=33, status=404)
         return json_answer({"success": True})
@@ -171,7 +171,7 @@ class CloudApi:
         self._review(account, template)
         return json_answer({name: template[name] for name in ("id", "status", "category")})
 
-    def _edit(self, account: str, held: dict[str, Any], body: dict[str, Any]) -> None:
+    def _edit(self, account: str, held: dict[str, Any], body: dict[str, Any]) -> web.Response:
         if held["status"] not in _EDITABLE:
             raise CloudError(100, f"a template that is {held['status']} cannot be edited")
         category = str(body.get("category", held["category"])).upper()
@@ -181,6 +181,7 @@ class CloudApi:
         edited = {**held, "category": category, "components": components, "status": "PENDING"}
         self._state.store_template(account, edited)
         self._review(account, edited)
+        return json_answer({"success": True, **{name: edited[name] for name in ("id", "name", "category")}})
 
     def _review(self, account: str, template: dict[str, Any]) -> None:
         self._later(REVIEW_SECONDS, lambda: self._decide(account, template["id"]))
