@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-import orjson
-
+from recado.channels.callback_json import callback_json
 from recado.channels.chatapp.cloud_answers import NAME_STATES, TIERS_READ
 from recado.channels.chatapp.cloud_codes import reported_code
 from recado.channels.chatapp.cloud_inbound import inbound, profile_names
@@ -79,10 +78,7 @@ def signature(secret: bytes, body: bytes) -> str:
 
 def events(body: bytes) -> list[Event]:
     """All events, in their order; raises `MalformedCallback` with those that could be read when one could not."""
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise MalformedCallback("body") from None
+    document = callback_json(body)
     fields = Fields(document, "body")
     if "entry" not in document:
         raise MalformedCallback("body.entry")
