@@ -135,6 +135,32 @@ async def test_of_two_replays_of_one_period_one_queues_it(place: Place, receiver
     assert len(await place.pending(subscription)) == 3
 
 
+async def test_what_is_replayed_while_failing_waits_for_its_probe(place: Place, receiver: Receiver) -> None:
+    subscription = await place.subscribe(receiver.url)
+    await place.emit(count=3)
+    await place.settled(subscription, 3)
+    receiver.answer, go = answers_first(500)
+    now = place.clock.now()
+    probe = {"failing_since": now, "probe_at": now + timedelta(minutes=1), "probe_seconds": 60}
+    await change(place, subscription, status="failing", consecutive_failures=10, first_failure_at=now, **probe)
+    async with place.db.transaction() as connection:
+        period: dict[str, Any] = {"start": now - timedelta(hours=1), "end": now + timedelta(hours=1)}
+        stored = await place.stored(subscription)
+        await events.replay_period(connection, place.ids, stored, events=None, only_failed=False, now=now, **period)
+    await place.webhooks.poll()
+    assert len(receiver.received) == 3
+
+    place.clock.ahead = timedelta(seconds=61)
+    await receiver.wait_for(4)
+    assert place.webhooks.desk.calls == 1
+    go.set()
+    await place.until_attempted(subscription)
+    assert [row["attempts"] for row in await place.pending(subscription)] == [1, 0, 0]
+    place.clock.ahead = timedelta(seconds=200)
+    assert len(await place.settled(subscription, 6)) == 6
+    await place.until_status(subscription, S.ACTIVE)
+
+
 async def test_an_event_that_is_past_its_time_holds_up_no_other(place: Place, receiver: Receiver) -> None:
     """It was replayed on its last day, and its endpoint did not answer until it was gone."""
     subscription = await place.subscribe(receiver.url)

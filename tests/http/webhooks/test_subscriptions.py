@@ -1,5 +1,6 @@
 """Webhook subscriptions over HTTP (C23.1, C23.2): what may be set, what is shown once, and what ends."""
 
+import asyncio
 import base64
 from typing import Any
 
@@ -250,6 +251,11 @@ async def test_an_environment_holds_twenty(api: Any) -> None:
     assert (await api.post("/webhooks", NEW, env="live")).status == 201
     await api.delete(f"/webhooks/{made[0]['id']}")
     await make(api)
+
+
+async def test_who_races_for_the_last_places_gets_no_more_than_there_are(api: Any) -> None:
+    answers = await asyncio.gather(*(api.post("/webhooks", NEW) for _ in range(24)))
+    assert sorted(answer.status for answer in answers) == [201] * 20 + [409] * 4
 
 
 async def test_every_change_is_in_the_audit_without_the_address(api: Any) -> None:
