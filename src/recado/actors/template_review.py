@@ -13,6 +13,7 @@ import structlog
 
 from recado.actors.accounts import account_of
 from recado.actors.record_events import announce, template_moved
+from recado.actors.template_there import there_already
 from recado.channels.provider import (
     ChatAppProvider,
     ProviderError,
@@ -146,15 +147,19 @@ class TemplateReview:
             header_example_url=template.header_example_url,
             provider_template_id=template.provider_template_id,
         )
+        account = account_of(number, self._keys)
         try:
-            taken = await provider.submit_template(account_of(number, self._keys), submission)
+            taken = await provider.submit_template(account, submission)
         except ProviderError as error:
-            if error.kind == "refused":
+            if error.kind != "refused":
+                await self._store(template, with_provider_away)
+                return
+            found = await there_already(provider, account, submission, self._clock.now())
+            if found is None:
                 reason = f"{error.code}: {error.text}"
                 await self._store(template, lambda at, now: with_refusal(at, reason))
-            else:
-                await self._store(template, with_provider_away)
-            return
+                return
+            taken = found
         await self._store(template, lambda at, now: with_submission(at, taken, now))
 
     async def _store(self, template: Template, change: Callable[[Template, datetime], Template]) -> None:
