@@ -192,3 +192,29 @@ async def test_when_very_many_fail_it_is_not_they_that_are_at_fault(apart: Apart
     with pytest.raises(Unavailable):
         apart.desk.take(-MOST, Unavailable("slow"))
     assert len(apart.desk.ids) == MOST
+
+
+async def test_a_block_whose_commit_was_not_answered_is_not_applied_again(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied: list[int] = []
+    take_in, transaction = line.receipts.take_in, line.receipts.transaction
+
+    async def counted(executor: Any, env: str, events: Sequence[Any]) -> None:
+        applied.append(len(events))
+        await take_in(executor, env, events)
+
+    @asynccontextmanager
+    async def unanswered() -> AsyncIterator[Any]:
+        async with transaction() as connection:
+            yield connection
+        raise Unavailable("nobody knows whether it is committed")
+
+    monkeypatch.setattr(line.receipts, "take_in", counted)
+    monkeypatch.setattr(line.receipts, "transaction", unanswered)
+    await store(line, line.inbound("hello", "in-1"))
+    await store(line, line.inbound("hello", "in-2"))
+    await line.callbacks.work()
+    assert applied == [2]
+    assert await open_ones(line) == 0
+    assert line.callbacks.postponed.ids == []

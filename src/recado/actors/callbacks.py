@@ -80,11 +80,9 @@ class Callbacks:
         while rows := await receipts.open_callbacks(self._db, AT_ONCE, AT_ONCE_BYTES, self.postponed.ids):
             try:
                 await self._process(rows)
-            except Exception as error:  # noqa: BLE001 - some callback is at fault: each alone shows which
-                if worth_repeating(error):
-                    await self._database_answers()
+            except Exception:  # noqa: BLE001 - some callback is at fault, or the database: each alone shows which
                 for row in rows:
-                    await self._process_alone(row)
+                    await self._process_alone(row["id"])
 
     async def purge(self, now: datetime) -> None:
         """Delete callbacks older than seven days."""
@@ -101,14 +99,17 @@ class Callbacks:
             await self._clock.sleep(0)  # a body may hold thousands of reports: others have their turn between two
         await self._apply(events, results)
 
-    async def _process_alone(self, row: Mapping[str, Any]) -> None:
+    async def _process_alone(self, callback_id: int) -> None:
         """What fails alone, while the database answers, stands aside, so that those behind it can go on."""
+        row = await receipts.open_callback(self._db, callback_id)
+        if row is None:  # its block is committed after all
+            return
         try:
             await self._process([row])
         except Exception as error:  # noqa: BLE001 - it is this callback's alone
             if worth_repeating(error):
                 await self._database_answers()
-            self.postponed.take(row["id"], error)
+            self.postponed.take(callback_id, error)
 
     async def _open(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
         """The events of a callback, and what was wrong with the rest; one of payments is applied here."""
