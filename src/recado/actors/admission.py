@@ -139,7 +139,7 @@ def not_covered(required: int, available: int) -> Problem:
     """402."""
     return Problem(
         "PAYMENT_REQUIRED",
-        f"The message costs {required} coins; {max(available, 0)} are available.",
+        f"This costs {required} coins; {max(available, 0)} are available.",
         meta={"requiredCoins": required, "availableCoins": available},
     )
 
