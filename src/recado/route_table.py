@@ -62,7 +62,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *campaign_routes(database=db),
         *contact_routes(database=db, ids=ids, people=made.people, cursors=cursors),
         *contact_import_routes(database=db, ids=ids, imports=made.people.imports),
-        *company_routes(database=db, ids=ids, find_account=accounts.get),
+        *company_routes(database=db, ids=ids, clock=made.clock, find_account=accounts.get),
         *reprocess_routes(database=db, acceptance=made.acceptance),
         *number_routes(database=db, ids=ids, keys=keys, provider_for=made.providers.get, changed=made.changed),
         *number_health_routes(health=HealthReader(db, clock=made.clock, refresh=made.refresh)),

@@ -131,6 +131,28 @@ async def test_a_verdict_is_for_each_number_of_the_account_that_holds_the_templa
     assert await place.column("templates", "status") == ["paused", "paused", "approved"]
 
 
+async def test_a_verdict_that_is_faster_than_the_answer_finds_the_submission_by_its_name(place: Place) -> None:
+    await place.database.execute("update templates set status = 'submitted', provider_template_id = null")
+    named: dict[str, Any] = {"name": "ola", "language": "pt-BR"}
+
+    for other in (
+        TemplateStatus("approved", NOW, "99", business_account="ba-1"),
+        TemplateStatus("approved", NOW, "99", business_account="ba-1", name="ola", language="en-US"),
+        TemplateStatus("disabled", NOW, "99", business_account="ba-1", **named),  # of one that had the name before
+        TemplateStatus("approved", NOW, "99", business_account="ba-9", **named),
+        TemplateStatus("approved", NOW, "99", account="pn-9", **named),
+        TemplateStatus("approved", NOW, "99", **named),  # whose is not said
+    ):
+        await place.review.report("live", other)
+    await place.review.report("test", TemplateStatus("approved", NOW, "99", business_account="ba-1", **named))
+    assert await place.column("templates", "status") == ["submitted"] * 3
+
+    await place.review.report("live", TemplateStatus("approved", NOW, "99", business_account="ba-1", **named))
+    await place.review.report("live", TemplateStatus("rejected", NOW, "98", account="pn-2", **named))
+    assert await place.column("templates", "status") == ["approved", "approved", "rejected"]
+    assert await place.column("templates", "provider_template_id") == ["99", "99", "98"]
+
+
 async def test_a_category_alone_moves_no_state(place: Place) -> None:
     await place.review.report("live", TemplateStatus("paused", NOW, "77", business_account="ba-1"))
 

@@ -190,6 +190,32 @@ async def test_the_order_of_a_persons_words_is_kept_within_a_block(
     assert len(await phone.history()) == len(texts)
 
 
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize(("written", "status"), [(-1, "denied"), (0, "granted"), (1, "granted")])
+async def test_a_consent_that_comes_late_does_not_undo_the_refusal_that_was_written_after_it(
+    blocks: int, written: int, status: str, phone: Phone
+) -> None:
+    before = datetime.now(UTC) - timedelta(hours=1)
+    refusal = phone.event("sair", at=before)
+    consent = phone.event("voltar", at=before + timedelta(minutes=written))
+    for block in [[refusal, consent]] if blocks == 1 else [[refusal], [consent]]:
+        await phone.write(*block)
+    assert (await phone.contact())["opt_in_status"] == status
+    assert await phone.count("messages") == 2  # the words are kept in any case
+
+
+async def test_of_a_consent_that_came_late_the_time_of_the_refusal_decides(phone: Phone) -> None:
+    now = datetime.now(UTC)
+    await phone.write(phone.event("sair", at=now - timedelta(hours=1)))
+    refused_at = "update contacts set opt_in_revoked_at = $1"
+    await phone.db.execute(refused_at, now - timedelta(minutes=50))
+    await phone.write(phone.event("hello", at=now - timedelta(minutes=10)))
+    await phone.write(phone.event("voltar", at=now - timedelta(minutes=55)))
+    assert (await phone.contact())["opt_in_status"] == "denied"
+    await phone.write(phone.event("voltar", at=now - timedelta(minutes=45)))
+    assert (await phone.contact())["opt_in_status"] == "granted"
+
+
 async def test_people_of_one_block_do_not_mind_each_other(phone: Phone) -> None:
     await phone.write(phone.event("stop"), phone.event("start", sender=OTHER), phone.event("hello"))
     assert (await phone.contact())["opt_in_status"] == "denied"

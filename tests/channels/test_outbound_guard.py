@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from recado.channels.outbound_guard import OutboundGuard, UrlRefused, target_of
+from recado.channels.outbound_guard import OutboundGuard, UrlRefused, same_origin, target_of
 from recado.engine.clock import VirtualClock
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -140,6 +140,21 @@ async def test_a_public_name_is_still_public_where_a_network_is_opened() -> None
     names = Names(example_com=[PUBLIC])
     await guard(names, "127.0.0.0/8").check("https://example.com/", live=True)
     assert names.asked == ["example.com"]
+
+
+@pytest.mark.parametrize(
+    ("other", "same"),
+    [
+        ("https://EXAMPLE.com:443/b?c", True),
+        ("https://example.com./", True),
+        ("https://example.com:8443/a", False),
+        ("http://example.com/a", False),
+        ("https://www.example.com/a", False),
+        ("https://user@example.com/a", False),
+    ],
+)
+def test_an_origin_is_scheme_host_and_port(other: str, same: bool) -> None:
+    assert same_origin("https://example.com/a", other) is same
 
 
 def test_no_text_breaks_the_reading() -> None:

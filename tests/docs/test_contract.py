@@ -103,7 +103,7 @@ def routes() -> tuple[Route, ...]:
         *batch_routes(database=nothing, movers=nothing),
         *resend_routes(resends=nothing),
         *campaign_routes(database=nothing),
-        *company_routes(database=nothing, ids=nothing, find_account=nothing),
+        *company_routes(database=nothing, ids=nothing, clock=nothing, find_account=nothing),
         *contact_routes(database=nothing, ids=nothing, people=nothing, cursors=nothing),
         *contact_import_routes(database=nothing, ids=nothing, imports=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),

@@ -98,6 +98,14 @@ def test_what_is_revoked_can_be_resumed_with_a_clean_record_but_not_paused() -> 
         revoked.moved(E.PAUSE)
 
 
+def test_the_failures_of_what_is_paused_or_deleted_are_still_told_until_it_is_resumed() -> None:
+    for event in (E.PAUSE, E.DELETE):
+        stopped = failing().moved(event)
+        assert (stopped.consecutive_failures, stopped.first_failure_at) == (10, AT)
+        assert (stopped.failing_since, stopped.probe_at, stopped.probe_seconds) == (None, None, 0)
+    assert failing().moved(E.PAUSE).moved(E.RESUME).consecutive_failures == 0
+
+
 def test_every_state_can_be_deleted() -> None:
     assert SUBSCRIPTION_MACHINE.sources(E.DELETE) == set(SubscriptionStatus)
 

@@ -168,3 +168,28 @@ async def test_work_of_a_long_period_that_failed_does_not_wait_for_its_next_turn
     await clock.advance(120)
     assert work.runs == [0, 60, 180]
     await periodic.stop()
+
+
+async def test_after_a_long_outage_what_comes_round_every_second_is_back_within_five(clock, work):
+    periodic = Periodic("look", 1, work, clock)
+    work.error = ConnectionError()
+    await periodic.start()
+    await clock.advance(3_600)
+    away = len(work.runs)
+    assert 3_600 / 5 <= away < 3_600 / 2  # it had slowed down, too
+    work.error = None
+    await clock.advance(5)
+    assert len(work.runs) > away
+    runs = len(work.runs)
+    await clock.advance(3)
+    assert len(work.runs) == runs + 3
+    await periodic.stop()
+
+
+async def test_work_that_comes_round_every_minute_keeps_its_rhythm_while_it_fails(clock, work):
+    periodic = Periodic("sweep", 60, work, clock)
+    work.error = ConnectionError()
+    await periodic.start()
+    await clock.advance(240)
+    assert work.runs == [60, 120, 180, 240]
+    await periodic.stop()

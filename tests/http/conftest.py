@@ -259,7 +259,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),
         *contact_import_routes(database=database, ids=ids, imports=people.imports),
         *document_reveal_routes(database=database, ids=ids, documents=people.documents),
-        *company_routes(database=database, ids=ids, find_account=accounts.get),
+        *company_routes(database=database, ids=ids, clock=clock, find_account=accounts.get),
         *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),
         *number_usage_routes(database=database, organizations=directories.organizations),
         *template_routes(**providing, sync=sync),

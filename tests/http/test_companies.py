@@ -58,6 +58,11 @@ async def left(api: Any) -> dict[tuple[str | None, int], int]:
     return {(row["company_id"], row["revision"]): row["count"] for row in rows}
 
 
+def minutes(past: timedelta) -> int:
+    """Whole ones: the clock of these tests goes on while they run."""
+    return past // timedelta(minutes=1)
+
+
 async def of_contact(api: Any, contact_id: str) -> Any:
     return await api.database.fetchrow("select * from contacts where id = $1", contact_id)
 
@@ -394,6 +399,44 @@ async def test_a_company_whose_contacts_go_in_blocks_is_changed_by_nobody_who_kn
     assert await left(api) == {(None, 2): companies.RELEASED_AT_ONCE + 1, (other["id"], 1): 1}
     assert (await of_contact(api, theirs))["company_role"] == "outro"
     assert (await api.get(path)).status == 404
+
+
+async def test_contacts_that_go_in_blocks_say_when_their_block_went(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    company, release = await create(api), companies.release_contacts
+    await contacts(api, 2 * companies.RELEASED_AT_ONCE + 1, company)
+    began = api.clock.now()
+
+    async def slow(*block: Any) -> int:
+        released = await release(*block)
+        api.clock.shift(120)
+        return released
+
+    monkeypatch.setattr(companies, "release_contacts", slow)
+    assert (await api.delete(f"/v2/companies/{company['id']}")).status == 204
+    rows = await api.database.fetch("select updated_at, count(*) from contacts group by 1")
+    assert {minutes(row["updated_at"] - began): row["count"] for row in rows} == {
+        0: companies.RELEASED_AT_ONCE,
+        2: companies.RELEASED_AT_ONCE,
+        4: 1,
+    }
+
+
+async def test_contacts_that_join_a_company_while_it_is_deleted_say_when_they_left_it(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    company, release = await create(api), companies.release_in_blocks
+    await contacts(api, companies.RELEASED_AT_ONCE + 1, company)
+    began = api.clock.now()
+
+    async def joined_after(*arguments: Any) -> None:
+        await release(*arguments)
+        await contact(api, 0, company)
+        api.clock.shift(120)
+
+    monkeypatch.setattr(companies, "release_in_blocks", joined_after)
+    assert (await api.delete(f"/v2/companies/{company['id']}")).status == 204
+    joined = await of_contact(api, f"cnt_{0:021}")
+    assert (joined["company_id"], minutes(joined["updated_at"] - began)) == (None, 2)
 
 
 async def test_a_deletion_lets_the_contacts_go(api: Any) -> None:

@@ -3,6 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from tests.http.people import person, session
 from tests.http.template_drafts import BODY, create, live_number, new, set_status, status_of, submitted_live
 
@@ -126,6 +127,30 @@ async def test_a_provider_that_refuses_rejects_the_template(api: Any) -> None:
     await api.review.run("live")
     seen = (await api.get(f"/v2/templates/{template['id']}", env="live")).body
     assert (seen["status"], seen["rejectionReason"]) == ("rejected", "bad_name: the name is taken")
+
+
+@pytest.mark.parametrize(
+    ("held", "ends"),
+    [
+        ({"status": "approved"}, ("approved", "p-7")),
+        ({"status": "pending"}, ("pending", "p-7")),
+        ({"status": "rejected", "rejection_reason": "tone"}, ("rejected", "p-7")),
+        ({"status": "approved", "language": "en-US"}, ("rejected", None)),
+        ({"status": "approved", "components": []}, ("rejected", None)),
+    ],
+)
+async def test_what_a_provider_holds_from_a_submission_whose_answer_was_lost_is_not_refused(
+    held: dict[str, Any], ends: tuple[str, str | None], api: Any
+) -> None:
+    template = await submitted_live(api)
+    api.provider.failures["submit_template"] = ProviderError("refused", "provider_error", "the name is taken")
+    names = {"name": template["name"], "language": template["language"], "category": template["category"]}
+    theirs = {"provider_template_id": "p-7", "components": template["components"], **names, **held}
+    api.provider.templates = [ProviderTemplate(**{**theirs, "name": "other"}), ProviderTemplate(**theirs)]
+    await api.review.run("live")
+    await api.review.run("live")  # the verdict is due at once
+    seen = (await api.get(f"/v2/templates/{template['id']}", env="live")).body
+    assert (seen["status"], seen.get("providerTemplateId")) == ends
 
 
 async def test_without_a_provider_a_submission_waits(api: Any) -> None:

@@ -163,3 +163,26 @@ async def test_a_run_that_answers_too_few_results_is_an_error_for_all() -> None:
     outcomes = await asyncio.gather(batcher.put(1), batcher.put(2), return_exceptions=True)
     assert [str(outcome) for outcome in outcomes] == ["the batch test answered 1 of 2 rows"] * 2
     await batcher.stop()
+
+
+async def test_rows_that_come_later_are_not_waited_for() -> None:
+    run = Recorder()
+    run.gate.clear()
+    clock = VirtualClock(START)
+    batcher = Batcher("test", run, clock=clock, concurrency=1, max_rows=1)
+    await batcher.start()
+    answers = [batcher.put(row) for row in range(2)]
+    await run.batches_begun(1)
+    settled = asyncio.ensure_future(batcher.settled())
+    await clock.settle()
+    run.gate.set()
+    await answers[0]
+    assert not settled.done()
+    run.gate.clear()
+    later = batcher.put(2)
+    run.gate.set()
+    await settled
+    assert answers[1].done()
+    await later
+    await batcher.settled()
+    await batcher.stop()

@@ -26,6 +26,12 @@ analyze batches, batch_blocks, totals, dispatch;
 """
 
 
+def indexes(plan: Any) -> set[str]:
+    """The indexes that are read."""
+    found = {plan["Index Name"]} if "Index Name" in plan else set()
+    return found.union(*(indexes(child) for child in plan.get("Plans", [])))
+
+
 def scans(plan: Any) -> list[tuple[str, str]]:
     """(table, node type) of everything that reads a table."""
     found = [(plan["Relation Name"], plan["Node Type"])] if "Relation Name" in plan else []
@@ -51,8 +57,8 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (batches.SQL.drop_block, ("org_7", "btc_7", 1)),
         (batches.SQL.block_made, (*key, "running", "failed", now, {"x": 1})),
         (batches.SQL.pause, (*key, now, ["running"], None)),
-        (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test")),
-        (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"])),
+        (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test", "msg_1")),
+        (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"], "msg_1")),
         (batches.SQL.numbers_of, ("org_7", "btc_7")),
         (totals.SQL.any, ("org_7", "test")),
     ]
@@ -62,3 +68,12 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         kinds = scans(plan["Plan"])
         assert kinds
         assert not [table for table, kind in kinds if kind == "Seq Scan"], (sql, kinds)
+
+
+async def test_the_rows_of_a_batch_are_found_behind_those_done_before_and_not_among_all(filled: Database) -> None:
+    arguments = ("org_7", "btc_7", 1_000)
+    hold = (filled, batches.SQL.hold, (*arguments, "test", "msg_1"))
+    withdraw = (filled.hot, batches.SQL.withdraw, (*arguments, datetime.now(UTC), "x", ["queued"], "msg_1"))
+    for pool, sql, values in (hold, withdraw):
+        (plan,) = orjson.loads(await pool.fetchval(f"explain (format json) {sql}", *values))
+        assert "dispatch_owner" in indexes(plan["Plan"]), sql

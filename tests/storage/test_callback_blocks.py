@@ -33,8 +33,22 @@ async def test_a_block_is_bounded_by_count_and_by_size(database: Database) -> No
     assert await taken(50, 1) == "b"
 
 
+async def test_a_block_leaves_out_those_that_are_postponed(database: Database) -> None:
+    await receipts.store_callbacks(database, [callback("a", 1), callback("b", 1), callback("c", 1)])
+    first, second, third = [row["id"] for row in await receipts.open_callbacks(database, 50, 1_000)]
+
+    taken = await receipts.open_callbacks(database, 2, 1_000, [first])
+    assert [row["id"] for row in taken] == [second, third]
+
+    one = await receipts.open_callback(database, first)
+    assert one is not None
+    assert one["body"] == b"a"
+    await receipts.callbacks_processed(database, [(first, None)], NOW)
+    assert await receipts.open_callback(database, first) is None
+
+
 async def test_open_callbacks_are_found_without_the_done_ones(database: Database) -> None:
-    lines = await database.hot.fetch("explain " + receipts.SQL.open_callbacks.rstrip().rstrip(";"), 50, 1_000)
+    lines = await database.hot.fetch("explain " + receipts.SQL.open_callbacks.rstrip().rstrip(";"), 50, 1_000, [1, 2])
     plan = "\n".join(line[0] for line in lines)
     assert re.search(r"Index Scan (using|on) callbacks_open", plan)
 

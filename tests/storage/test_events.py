@@ -9,7 +9,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.domain.events import EVENT_NAMES
-from recado.domain.ids import MESSAGE, WEBHOOK, IdSource, created_at
+from recado.domain.ids import CONTACT, MESSAGE, WEBHOOK, IdSource, created_at
 from recado.engine.clock import SystemClock
 from recado.storage import deliveries, events
 from recado.storage.postgres import Database
@@ -137,6 +137,34 @@ async def test_a_failure_is_told_as_it_was_though_the_message_was_sent_again_sin
     assert await error() == "expired: too late"
 
 
+async def test_a_message_is_told_with_what_its_customer_calls_its_contact_now(
+    database: Database, directory: SubscriptionDirectory
+) -> None:
+    subscription = await subscribe(database, "message.sent")
+    message_id, contact_id = IDS.new(MESSAGE), IDS.new(CONTACT)
+    await database.execute(
+        "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, "
+        "recipient_hash, class, force, contact_id, updated_at) "
+        "values ($1, 'test', 'chatapp', $2, 'outbound', 'sent', 'text', 'num_1', '+1', 1, 1, false, $3, now())",
+        ORGANIZATION, message_id, contact_id,
+    )  # fmt: skip
+    sent = emission_of(await directory.get((ORGANIZATION, "test")), "message.sent", message_id)
+    await events.emit_batch(database, [sent])
+
+    async def contact() -> tuple[str | None, str | None]:
+        ((due,), _) = await deliveries.due(database, (ORGANIZATION, subscription), SystemClock().now(), set(), 1)
+        return due.told.contact_id, due.told.contact_external_id
+
+    assert await contact() == (contact_id, None)  # it was deleted
+    for env, external_id in (("live", "another's"), ("test", "shop-7")):
+        await database.execute(
+            "insert into contacts (organization_id, env, id, phone, phone_hash, external_id, source, opt_in_status, "
+            "search, updated_at) values ($1, $2, $3, '+5511987654321', '', $4, 'api', 'unknown', '', now())",
+            ORGANIZATION, env, contact_id, external_id,
+        )  # fmt: skip
+    assert await contact() == (contact_id, "shop-7")
+
+
 async def test_results_are_written_once_however_often_the_batch_runs(
     database: Database, directory: SubscriptionDirectory
 ) -> None:
@@ -172,6 +200,9 @@ async def test_an_empty_table_misleads_no_plan(database: Database) -> None:
     lines = await database.hot.fetch("explain " + deliveries.DUE, ORGANIZATION, "wbh_1", now, 100, ["x"])
     plan = "\n".join(line[0] for line in lines)
     assert re.search(r"Index Scan using events_pkey.*\n\s+Index Cond: .*organization_id.* AND .*id\)", plan)
+    assert re.search(
+        r"Index Scan using contacts_pkey.*\n\s+Index Cond: .*organization_id.* AND .*env.* AND .*contact_id", plan
+    )
     assert re.search(r"Index Scan using delivery_queue_due", plan)
     assert "Seq Scan" not in plan
     assert "Sort" not in plan
@@ -190,13 +221,14 @@ insert into delivery_queue (organization_id, subscription_id, id, event_id, even
 """
 
 
+@pytest.mark.parametrize("sql", [deliveries.DROP_OLD, deliveries.DROP_UNTOLD], ids=["old", "untold"])
 @pytest.mark.parametrize("rows", ["select", BACKLOG, BACKLOG + "analyze delivery_queue"], ids=["no", "new", "counted"])
 async def test_a_block_of_a_backlog_is_given_up_by_the_places_that_it_was_found_at(
-    database: Database, rows: str
+    database: Database, rows: str, sql: str
 ) -> None:
     await database.execute("alter table delivery_queue set (autovacuum_enabled = off)")
     await database.execute(rows)
-    plan = await plan_for_any(database, deliveries.SQL.drop)
+    plan = await plan_for_any(database, sql)
     assert indexes(plan) == {"delivery_queue_pkey"}
     assert whole_tables(plan) == set()
     assert [node["Node Type"] for node in plan if node.get("Relation Name") == "delivery_queue"].count("Tid Scan") == 1

@@ -16,7 +16,7 @@ from recado.domain.message import MessageStatus
 from recado.storage import messages, replacements, wallet
 from recado.storage.holds import HoldsRefused
 from recado.storage.ledger import WalletRecord
-from recado.storage.messages import AcceptResult, NewMessage, Stored
+from recado.storage.messages import SINGLE_OWNER, AcceptResult, NewMessage, Stored
 from recado.storage.moves import Moved
 from recado.storage.postgres import Database
 from recado.storage.replacements import Replacement
@@ -115,7 +115,7 @@ class Admission:
                 results = await messages.accept(connection, [new], hold=False)
                 if type(results[0]) is Stored:
                     await replacements.replace(connection, [replacement], new.accepted_at)
-                    await replacements.inherit(connection, replacement)
+                    new.owner = await replacements.inherit(connection, replacement) or SINGLE_OWNER
                 await self._hold(connection, _prices([new], results))
                 committed = await self._consequences.write(connection, _counted([new], results))
         except _NotCovered:
@@ -139,7 +139,7 @@ def not_covered(required: int, available: int) -> Problem:
     """402."""
     return Problem(
         "PAYMENT_REQUIRED",
-        f"The message costs {required} coins; {max(available, 0)} are available.",
+        f"This costs {required} coins; {max(available, 0)} are available.",
         meta={"requiredCoins": required, "availableCoins": available},
     )
 

@@ -98,6 +98,7 @@ class BatchMaker:
         locked = await self._lock(connection, batch, first)
         if locked is not first:
             batch.leave_out(len(first.ids) - len(locked.ids), batch_making.ALREADY_REPLACED)
+            batch.estimate -= first.held - locked.held
             batch.first = locked
             if not locked.ids and not batch.rest:
                 batch.recipients = locked.recipients

@@ -79,9 +79,9 @@ class LeftOut:
     reasons: dict[str, int] = field(default_factory=dict)
     errors: list[dict[str, str]] = field(default_factory=list)
 
-    def add(self, path: str, code: str, message: str) -> None:
-        self.count += 1
-        self.reasons[code] = self.reasons.get(code, 0) + 1
+    def add(self, path: str, code: str, message: str, *, count: int = 1) -> None:
+        self.count += count
+        self.reasons[code] = self.reasons.get(code, 0) + count
         if len(self.errors) < MAX_ERRORS:
             self.errors.append({"path": path, "code": code, "message": message})
 

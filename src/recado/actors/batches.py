@@ -5,18 +5,19 @@ taken up again after a crash: a batch stays open until nothing of it is left to 
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
 
 import structlog
 
 from recado.actors.batch_maker import BatchMaker
+from recado.actors.batch_queue import BatchQueue
 from recado.actors.consequences import Consequences
 from recado.actors.number_messages import OwnerMoved
 from recado.actors.owners import Owners
 from recado.actors.sending import Tell
 from recado.actors.tariff import NotCovered
-from recado.domain.batch import BLOCK, NO_BALANCE, BatchEvent, BatchStatus
+from recado.domain.batch import NO_BALANCE, BatchEvent, BatchStatus
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
 from recado.engine.periodic import Periodic
@@ -32,7 +33,10 @@ LOOK_AT_ALL_EVERY = 60  # looks: a minute (C32)
 
 
 class Batches:
-    """A service; and the moves that callers make."""
+    """A service; and the moves that callers make.
+
+    `claims_settled` comes back when every claim begun before is committed, or has failed.
+    """
 
     def __init__(
         self,
@@ -43,14 +47,16 @@ class Batches:
         owners: Owners,
         consequences: Consequences,
         tell: Tell,
+        claims_settled: Callable[[], Awaitable[None]],
     ) -> None:
         self._db = db
         self._clock = clock
         self._maker = maker
         self._owners = owners
-        self._consequences = consequences
         self._tell = tell
+        self._claims_settled = claims_settled
         self._emptied: set[BatchKey] = set()
+        self.queue = BatchQueue(db, clock=clock, consequences=consequences, through=self._withdrawn)
         self._moving = asyncio.Lock()
         self._looks = 0
         self._worker = Periodic("batches", LOOK_EVERY, self.work, clock, at_once=True)
@@ -58,10 +64,12 @@ class Batches:
     async def start(self) -> None:
         """Before any number starts: what is paused must not leave."""
         self._owners.load(await batches.open_batches(self._db))
+        await self.queue.start()
         await self._worker.start()
 
     async def stop(self) -> None:
         await self._worker.stop()
+        await self.queue.stop()
 
     def hint(self) -> None:
         """A batch has rows left to make."""
@@ -78,6 +86,7 @@ class Batches:
 
     async def pause(self, batch: Batch) -> bool:
         """Hold its queued messages back; False when its state does not allow it."""
+        await self._close()  # what has left as a whole is completed, though nobody looked yet
         return await self._pause((batch.organization_id, batch.env, batch.id), BatchEvent.PAUSE)
 
     async def resume(self, batch: Batch) -> bool:
@@ -94,15 +103,23 @@ class Batches:
         return True
 
     async def cancel(self, batch: Batch) -> bool:
-        """Withdraw its queued messages and make no more; False when it is over already."""
-        key = (batch.organization_id, batch.env, batch.id)
-        async with self._move():
-            if not await batches.cancel(self._db, key, self._clock.now()):
-                return False
-            self._owners.canceled(batch.id)
-        await self._withdraw(key)
-        self._emptied.add(key)
+        """Make no more of it and withdraw its queued messages; False when it is over already.
+
+        No message of it is claimed after the commit. Of a large one most are archived after the answer.
+        """
         await self._close()
+        key, owners = (batch.organization_id, batch.env, batch.id), self._owners
+        async with self._move():
+            now, held = self._clock.now(), owners.holds(batch.id)
+            owners.canceled(batch.id, now)
+            await self._claims_settled()
+            if not await batches.cancel(self._db, key, now):
+                if not held:
+                    owners.gone(batch.id)
+                return False
+        await self.queue.withdraw(key)
+        with suppress(Unavailable):  # it is canceled all the same
+            await self._close()
         return True
 
     @asynccontextmanager
@@ -124,20 +141,14 @@ class Batches:
             now = self._clock.now()
             if not await batches.pause(self._db, key, now, event, reason):
                 return False
-            # From here on no dispatcher lets a message of it go; the blocks only spare them the look at each.
-            self._owners.paused(key[2], now)
-        while self._owners.holds(key[2]) and await batches.hold(self._db, key, BLOCK) == BLOCK:
-            pass
+            self._owners.paused(key[2], now)  # from here on no dispatcher lets a message of it go
+        await self.queue.hold(key)
         return True
 
-    async def _withdraw(self, key: BatchKey) -> None:
-        while True:
-            async with self._db.hot.transaction() as connection:
-                moved = await batches.withdraw(connection, key, self._clock.now(), BLOCK)
-                committed = await self._consequences.write(connection, moved)
-            committed()
-            if len(moved) < BLOCK:
-                return
+    def _withdrawn(self, key: BatchKey) -> None:
+        """Nothing of a canceled batch is left to be archived."""
+        self._emptied.add(key)
+        self._worker.hint()
 
     # What happens by itself -----------------------------------------------------------------------------------------
 
@@ -209,7 +220,7 @@ class Batches:
         for batch in found:
             match batch.status:
                 case BatchStatus.CANCELED:
-                    await self._withdraw(batch.key)
+                    await self.queue.withdraw(batch.key)
                     self._emptied.add(batch.key)
                 case BatchStatus.RUNNING | BatchStatus.BUILDING:
                     self._emptied.add(batch.key)

@@ -9,6 +9,7 @@ import structlog
 
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.payments import Payments
+from recado.actors.postponed_callbacks import PostponedCallbacks
 from recado.actors.receipts import Receipts
 from recado.actors.template_review import TemplateReview
 from recado.channels.events import Event, Inbound, NumberStatus, Preference, Status, TemplateStatus
@@ -54,13 +55,18 @@ class Callbacks:
             "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
         )
         self._worker = Periodic("callbacks", 1.0, self.work, clock)
+        self.postponed = PostponedCallbacks(
+            db, clock=clock, open_=self._open, apply=self._apply, answers=self._database_answers
+        )
 
     async def start(self) -> None:
         await self._store.start()
+        await self.postponed.start()
         await self._worker.start()
 
     async def stop(self) -> None:
         await self._worker.stop()
+        await self.postponed.stop()
         await self._store.stop()
 
     async def take(self, channel: str, adapter: str, body: bytes) -> None:
@@ -71,14 +77,12 @@ class Callbacks:
 
     async def work(self) -> None:
         """Process what is open."""
-        while rows := await receipts.open_callbacks(self._db, AT_ONCE, AT_ONCE_BYTES):
+        while rows := await receipts.open_callbacks(self._db, AT_ONCE, AT_ONCE_BYTES, self.postponed.ids):
             try:
                 await self._process(rows)
-            except Exception as error:
-                if worth_repeating(error):
-                    raise
+            except Exception:  # noqa: BLE001 - some callback is at fault, or the database: each alone shows which
                 for row in rows:
-                    await self._process_alone(row)
+                    await self._process_alone(row["id"])
 
     async def purge(self, now: datetime) -> None:
         """Delete callbacks older than seven days."""
@@ -88,16 +92,35 @@ class Callbacks:
         """One transaction for a block: its events and the mark that it is done."""
         events: list[Event] = []
         results: list[tuple[int, str | None]] = []
-        # Payments and news of numbers and templates can be applied twice, and so come first: a crash repeats them, and
-        # loses none.
         for row in rows:
-            if row["channel"] == PAYMENTS and self._payments is not None:
-                results.append((row["id"], await self._payments.take(row["body"])))
-                continue
-            read, failure = self._read(row)
+            read, failure = await self._open(row)
             events += read
             results.append((row["id"], failure))
             await self._clock.sleep(0)  # a body may hold thousands of reports: others have their turn between two
+        await self._apply(events, results)
+
+    async def _process_alone(self, callback_id: int) -> None:
+        """What fails alone, while the database answers, stands aside, so that those behind it can go on."""
+        row = await receipts.open_callback(self._db, callback_id)
+        if row is None:  # its block is committed after all
+            return
+        try:
+            await self._process([row])
+        except Exception as error:  # noqa: BLE001 - it is this callback's alone
+            if worth_repeating(error):
+                await self._database_answers()
+            self.postponed.take(callback_id, error)
+
+    async def _open(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
+        """The events of a callback, and what was wrong with the rest; one of payments is applied here."""
+        if row["channel"] == PAYMENTS and self._payments is not None:
+            return [], await self._payments.take(row["body"])
+        return self._read(row)
+
+    async def _apply(self, events: Sequence[Event], results: Sequence[tuple[int, str | None]] = ()) -> None:
+        """Apply events, and mark the callbacks done whose last they are."""
+        # Payments and news of numbers and templates can be applied twice, and so come first: a crash repeats them, and
+        # loses none.
         for event in events:
             if isinstance(event, NumberStatus):
                 await self._numbers.report(ENV, event)
@@ -106,16 +129,12 @@ class Callbacks:
         async with self._receipts.transaction() as connection:
             mine = [event for event in events if isinstance(event, Status | Inbound | Preference)]
             await self._receipts.take_in(connection, ENV, mine)
-            await receipts.callbacks_processed(connection, results, self._clock.now())
+            if results:
+                await receipts.callbacks_processed(connection, results, self._clock.now())
 
-    async def _process_alone(self, row: Mapping[str, Any]) -> None:
-        try:
-            await self._process([row])
-        except Exception as error:
-            if worth_repeating(error):
-                raise
-            log.error("callback_set_aside", callback=row["id"], error=type(error).__name__)
-            await receipts.callbacks_processed(self._db, [(row["id"], type(error).__name__)], self._clock.now())
+    async def _database_answers(self) -> None:
+        """Raises `Unavailable` while the database is away: then no callback is at fault."""
+        await self._db.fetchval("select 1")
 
     def _read(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
         provider = self._providers.get((row["channel"], row["adapter"]))

@@ -1,4 +1,4 @@
-"""Takes recipient and content out of messages of deleted contacts (C12.6), soon after that and whatever crashes.
+"""Takes what deleted contacts were given out of their messages and events (C12.6), soon after and whatever crashes.
 
 It looks twice, minutes apart, and withdraws what is queued: a message may have been accepted while its contact was
 deleted, or have come back from its provider after that.
@@ -7,6 +7,7 @@ deleted, or have come back from its provider after that.
 import asyncio
 from datetime import datetime
 
+from recado.actors.contact_events import without_details
 from recado.domain.clock import Clock
 from recado.domain.masking import mask_email, mask_phone, mask_social_id
 from recado.engine.periodic import Periodic
@@ -49,6 +50,7 @@ class ContactErasure:
             while found := await contact_erasures.due(self._db, now, _AT_ONCE):
                 for each in found:
                     await self._withdraw(each, now)
+                    await contact_erasures.erase_events(self._db, each.key, kept=without_details)
                     left: Erasure | None = each
                     while left is not None:
                         left = await contact_erasures.block(self._db, left, now, mask=masked)

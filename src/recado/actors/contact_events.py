@@ -1,9 +1,11 @@
 """What webhooks are told of contacts (C23.6). Phones are given in the clear and masked when they are delivered."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 from recado.domain.consent import Changed
+from recado.domain.masking import mask_phone
 from recado.storage.contacts import Contact
 from recado.storage.events import RecordEvent
 
@@ -12,6 +14,12 @@ CONSENT_CHANGED = "contact.consent_changed"
 OPTED_OUT = "contact.opted_out"
 
 _UNSAID = "api"  # the source of a refusal that named none
+# Of what the contact was given; a refusal's source stays, as it does in the registry.
+_DETAILS = {
+    CREATED: ("externalId",),
+    CONSENT_CHANGED: ("externalId", "source"),
+    OPTED_OUT: ("externalId", "revokedReason"),
+}
 
 
 def created(contact: Contact) -> RecordEvent:
@@ -70,6 +78,16 @@ def opted_out(
     if reason is not None:
         data["revokedReason"] = reason
     return RecordEvent(organization_id, env, OPTED_OUT, data)
+
+
+def without_details(type: str, data: Mapping[str, Any]) -> dict[str, Any]:  # noqa: A002 - as in the envelope
+    """What is kept of the data of a stored event when its contact is deleted (C12.6): the same, when done again."""
+    kept = {name: value for name, value in data.items() if name not in _DETAILS.get(type, ())}
+    if "phone" in kept:
+        kept["phone"] = mask_phone(kept["phone"])
+    if "tags" in kept:
+        kept["tags"] = []
+    return kept
 
 
 def _named(contact: Contact) -> dict[str, Any]:

@@ -95,7 +95,7 @@ class InboundContacts:
     ) -> None:
         """Opt out and in as the keywords say, each person's in their order."""
         consents = Consents(self._ids, gathered, self._changed)
-        spoken = [each for each in heard if each.keyword is not None]
+        spoken = _in_time([each for each in heard if each.keyword is not None], known)
         # A statement for each turn: what a person says later is decided on what was written of the earlier.
         for turn, each_turn in enumerate(_turns(spoken)):
             await self._turn(connection, each_turn, known, now + turn * _LATER, consents, gathered)
@@ -186,6 +186,25 @@ class InboundContacts:
             source=ContactSource.WEBHOOK.value,
             updated_at=created_at(contact_id),
         )
+
+
+def _in_time(heard: Sequence[Heard], known: dict[Person, Known]) -> list[Heard]:
+    """Without consents that were written before the refusal which they would undo: providers keep to no order.
+
+    A refusal counts whenever it was written. When it was, is known within the block; of an earlier one, only when it
+    was recorded: a consent that is older than that, and than what the person wrote since, leaves it as it is.
+    """
+    refused: dict[Person, datetime] = {}
+    kept = []
+    for each in heard:
+        contact = known[each.person].contact
+        before = [at for at in (contact.last_interaction_at, contact.opt_in_revoked_at) if at is not None]
+        if each.keyword is not None and each.keyword.opts_out:
+            refused[each.person] = max(each.at, refused.get(each.person, each.at))
+        elif each.at < refused.get(each.person, each.at) or (len(before) == 2 and each.at < min(before)):
+            continue
+        kept.append(each)
+    return kept
 
 
 def _change(keyword: Keyword) -> ConsentChange:

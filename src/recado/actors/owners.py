@@ -62,9 +62,11 @@ class Owners:
         self._held.discard(owner)
         self._pauses[owner] = _Pauses(held_ms, None)
 
-    def canceled(self, owner: str) -> None:
-        """None of its messages leaves any more."""
+    def canceled(self, owner: str, at: datetime) -> None:
+        """None of its messages leaves any more; nor does one outlive its time before it is archived."""
         self._held.add(owner)
+        pauses = self._pauses.setdefault(owner, _Pauses(0, None))
+        pauses.paused_at = pauses.paused_at or at
 
     def gone(self, owner: str) -> None:
         """Nothing of the owner waits any more."""

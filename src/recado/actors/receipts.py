@@ -21,6 +21,7 @@ from recado.domain.errors import Problem
 from recado.domain.ids import MESSAGE, is_id
 from recado.domain.message import FailureCode, last_error
 from recado.storage import receipts
+from recado.storage.failures import worth_repeating
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.numbers import Number
 from recado.storage.postgres import Connection, Database
@@ -32,6 +33,7 @@ log = structlog.get_logger()
 CHANNEL = "chatapp"
 PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
+PUT_OFF_FOR = timedelta(minutes=1)
 BLOCK = 1_000
 
 
@@ -122,20 +124,34 @@ class Receipts:
         return moved
 
     async def retry_parked(self) -> None:
-        """Try parked reports again."""
+        """Try parked reports again. One that fails alone while the database answers waits longer than the others."""
+        block = BLOCK
         while True:
-            async with self.transaction() as connection:
-                rows = await receipts.take_parked(connection, self._clock.now(), BLOCK)
-                reports = []
-                for row in rows:
-                    status = event_from_json(row["event"])
-                    if isinstance(status, Status):
-                        reports.append(
-                            Report(row["organization_id"], row["number_id"], None, status, row["give_up_at"])
-                        )
-                await self.apply(connection, "live", await self._with_messages(connection, reports))
-            if len(rows) < BLOCK:
-                return
+            try:
+                if await self._retry_block(block) < block:
+                    return
+            except Exception as error:  # noqa: BLE001 - some report is at fault: smaller blocks show which
+                if worth_repeating(error):
+                    await self._db.fetchval("select 1")  # raises while the database is away: then none is at fault
+                if block > 1:
+                    block = max(1, block // 10)
+                    continue
+                now = self._clock.now()
+                log.warning("report_put_off", error=type(error).__name__)
+                if await receipts.put_off(self._db, now, now + PUT_OFF_FOR):
+                    log.info("reports_dropped", count=1)
+                block = BLOCK
+
+    async def _retry_block(self, block: int) -> int:
+        async with self.transaction() as connection:
+            rows = await receipts.take_parked(connection, self._clock.now(), block)
+            reports = []
+            for row in rows:
+                status = event_from_json(row["event"])
+                if isinstance(status, Status):
+                    reports.append(Report(row["organization_id"], row["number_id"], None, status, row["give_up_at"]))
+            await self.apply(connection, "live", await self._with_messages(connection, reports))
+        return len(rows)
 
     # Whose report it is ---------------------------------------------------------------------------------------------
 

@@ -23,7 +23,7 @@ from recado.domain.retention import CONTENT_MONTHS, months_before
 from recado.domain.template import TemplateCategory
 from recado.storage import batches, recipients, resends
 from recado.storage.audit import Actor, entry_of
-from recado.storage.batch_making import NewBatch
+from recado.storage.batch_making import ALREADY_REPLACED, NewBatch
 from recado.storage.batch_rows import Recipients
 from recado.storage.chat_windows import WINDOW
 from recado.storage.numbers import Number, NumberDirectory
@@ -32,6 +32,8 @@ from recado.storage.postgres import Database
 from recado.storage.recipients import Asked
 from recado.storage.resends import FailedFilter, Old
 from recado.storage.templates import Template, TemplateDirectory
+
+FILTER = "/filter"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ class Resends:
             return olds, paths
         assert resend.wanted is not None  # noqa: S101 - the body has one of the two
         await self._check_filter(resend, resend.wanted)
+        before = await resends.replaced(self._db, *where, resend.wanted)
         olds = await resends.failed(self._db, *where, resend.wanted, MAX_RECIPIENTS + 1)
         if len(olds) > MAX_RECIPIENTS:
             raise conflict(
@@ -156,7 +159,9 @@ class Resends:
                 f"More than {MAX_RECIPIENTS:,} messages failed: narrow the filter by a period, a number or a batch.",
                 limit=MAX_RECIPIENTS,
             )
-        return olds, {old.id: "/filter" for old in olds}
+        if before:
+            left_out.add(FILTER, ALREADY_REPLACED, f"Sent again before: {before:,}.", count=before)
+        return olds, {old.id: FILTER for old in olds}
 
     async def _check_filter(self, resend: Resend, wanted: FailedFilter) -> None:
         key = (resend.organization_id, resend.env)

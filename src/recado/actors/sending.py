@@ -165,6 +165,10 @@ class Sending:
             Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._claim_moment(), asks)
         )
 
+    async def claims_settled(self) -> None:
+        """Until every claim begun so far is committed, or has failed."""
+        await self._claims.settled()
+
     def _claim_moment(self) -> datetime:
         """The present, a microsecond later than that of the last claim: it tells each claim from every other."""
         now = self._clock.now()

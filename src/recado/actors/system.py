@@ -161,6 +161,7 @@ class ActorSystem:
             owners=records.owners,
             consequences=self.consequences,
             tell=self.tell,
+            claims_settled=self.sending.claims_settled,
         )
         self.root = Supervisor("recado", runtime=runtime)
         self._numbers = Supervisor("numbers", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)

@@ -13,6 +13,7 @@ import structlog
 
 from recado.actors.accounts import account_of
 from recado.actors.record_events import announce, template_moved
+from recado.actors.template_there import there_already
 from recado.channels.provider import (
     ChatAppProvider,
     ProviderError,
@@ -52,6 +53,7 @@ LEASE = timedelta(seconds=60)
 BLOCK = 100
 AT_ONCE = 20
 LONGEST_REASON = 512
+_REVIEWED = frozenset({"approved", "rejected"})
 
 _log = structlog.get_logger(__name__)
 
@@ -90,10 +92,11 @@ class TemplateReview:
     async def report(self, env: str, news: TemplateReport) -> None:
         """Store what a provider reports by itself; news of a template that is not here is dropped."""
         if news.business_account is not None:
-            for shared in await templates.of_business_account(
+            shared = await templates.of_business_account(
                 self._database, env, news.provider_template_id, news.business_account
-            ):
-                await self._store(shared, lambda at, now: with_report(at, news))
+            )
+            for template in shared or await self._submitted(env, news, None):
+                await self._store(template, lambda at, now: with_report(at, news))
             return
         number_id = None
         if news.account is not None:
@@ -101,9 +104,22 @@ class TemplateReview:
             if number is None:
                 return
             number_id = number.id
-        template = await templates.by_provider_id(self._database, env, news.provider_template_id, number_id)
-        if template is not None:
+        known = await templates.by_provider_id(self._database, env, news.provider_template_id, number_id)
+        for template in await self._submitted(env, news, number_id) if known is None else [known]:
             await self._store(template, lambda at, now: with_report(at, news))
+
+    async def _submitted(self, env: str, news: TemplateReport, number_id: str | None) -> list[Template]:
+        """Those that a verdict may be about which came before the answer to their submission: found by their name."""
+        if news.name is None or news.language is None or news.status not in _REVIEWED:
+            return []
+        return await templates.submitted(
+            self._database,
+            env,
+            news.name,
+            news.language,
+            business_account_id=news.business_account,
+            number_id=number_id,
+        )
 
     async def _turn(self, turns: asyncio.Semaphore, template: Template) -> None:
         async with turns:
@@ -129,16 +145,21 @@ class TemplateReview:
             category=template.category,
             components=template.components,
             header_example_url=template.header_example_url,
+            provider_template_id=template.provider_template_id,
         )
+        account = account_of(number, self._keys)
         try:
-            taken = await provider.submit_template(account_of(number, self._keys), submission)
+            taken = await provider.submit_template(account, submission)
         except ProviderError as error:
-            if error.kind == "refused":
+            if error.kind != "refused":
+                await self._store(template, with_provider_away)
+                return
+            found = await there_already(provider, account, submission, self._clock.now())
+            if found is None:
                 reason = f"{error.code}: {error.text}"
                 await self._store(template, lambda at, now: with_refusal(at, reason))
-            else:
-                await self._store(template, with_provider_away)
-            return
+                return
+            taken = found
         await self._store(template, lambda at, now: with_submission(at, taken, now))
 
     async def _store(self, template: Template, change: Callable[[Template, datetime], Template]) -> None:
@@ -207,6 +228,8 @@ def with_provider_away(template: Template, now: datetime) -> Template:
 def with_report(template: Template, news: TemplateReport) -> Template:
     """The template after a provider's report; a report that its state does not know changes nothing."""
     status = template.status
+    if status is TemplateStatus.SUBMITTED and template.provider_template_id is None:
+        template = replace(template, provider_template_id=news.provider_template_id)
     if news.status is not None:
         for event in reported_events(status, TemplateStatus(news.status)):
             status = TEMPLATE_MACHINE.move(status, event)

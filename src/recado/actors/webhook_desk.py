@@ -17,7 +17,7 @@ from recado.channels.webhook_signing import signed_lines, static_lines
 from recado.domain.clock import Clock
 from recado.domain.ids import created_at
 from recado.domain.timestamps import format_timestamp
-from recado.domain.webhook import GONE, MAX_AGE, SubscriptionStatus, retry_delay
+from recado.domain.webhook import GONE, MAX_AGE, retry_delay
 from recado.storage import deliveries, webhooks
 from recado.storage.batch import Batcher
 from recado.storage.crypto import KeyRing, Tampered
@@ -168,16 +168,18 @@ def headers_of(subscription: Subscription, keys: KeyRing) -> list[tuple[str, str
 
 def result_of(
     subscription: Subscription,
-    status: SubscriptionStatus,
     due: Due,
     response: Response,
     now: datetime,
     chance: float,
     desk: WebhookDesk,
+    *,
+    may_end: bool,
 ) -> Result:
     """What an attempt comes to: delivered, tried again, or dropped after the last one or at its age (C23.3.3).
 
-    `status`: that of the subscription now, which its row may not have yet; `chance` in [0, 1) spreads the retries.
+    `subscription`: as it was when the call began; `may_end`: an answer 410 ends it; `chance`, in [0, 1), spreads
+    the retries.
     """
     attempts = due.attempts + 1
     outcome, due_at = None, None
@@ -186,7 +188,7 @@ def result_of(
     else:
         asked = retry_after(response.retry_after, now) if response.status in _ASKS_TO_WAIT else None
         due_at = now + timedelta(seconds=retry_delay(attempts, subscription.backoff_seconds, chance, asked))
-        gone = response.status == GONE and status in (SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING)
+        gone = may_end and response.status == GONE
         if attempts >= subscription.max_attempts or due_at - created_at(due.id) > MAX_AGE or gone:
             outcome, due_at = DROPPED, None
     return Result(

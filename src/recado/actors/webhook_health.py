@@ -3,18 +3,20 @@
 from dataclasses import replace
 from datetime import datetime
 
-from recado.domain.webhook import Health, SubscriptionStatus
+from recado.domain.webhook import SUBSCRIPTION_MACHINE, Health, SubscriptionEvent, SubscriptionStatus
 from recado.storage.webhooks import HealthNote, SubscriptionKey
 
 EVERY = 1.0  # seconds between writes of counters; a status is written at once
 
 
 class HealthBook:
-    """`stored`: the status that the row is believed to have."""
+    """`stored`: the status that the row is believed to have; `unheeded`: it said another one while this was written."""
 
-    __slots__ = ("_health", "_noted", "_noted_at", "_noting", "_succeeded_at", "stored")
+    __slots__ = ("_health", "_noted", "_noted_at", "_noting", "_refused", "_succeeded_at", "stored", "unheeded")
 
     def __init__(self) -> None:
+        self.unheeded = False
+        self._refused = False  # what was written last did not stand
         self.stored = SubscriptionStatus.ACTIVE
         self._health = Health(self.stored)
         self._noted: Health | None = None
@@ -34,6 +36,11 @@ class HealthBook:
         return self._health.status
 
     @property
+    def in_service(self) -> bool:
+        """Whether an answer 410 ends it (C23.2)."""
+        return self.status in SUBSCRIPTION_MACHINE.sources(SubscriptionEvent.GONE)
+
+    @property
     def written(self) -> bool:
         """Nothing is left to be written; before the row was read there is nothing either."""
         if self._noted is None:
@@ -41,11 +48,17 @@ class HealthBook:
         return not self._noting and self._succeeded_at is None and self._health == self._noted
 
     def read(self, found: Health, *, first: bool) -> bool:
-        """What the row says; its own findings stand unless somebody moved the status. Answers whether they fell."""
-        fell = first or (found.status is not self.stored and not self._noting)
+        """What the row says; its own findings stand unless somebody moved the status, or they were not taken.
+
+        Answers whether they fell.
+        """
+        moved = found.status is not self.stored
+        self.unheeded = moved and self._noting  # it may be its own writing that is seen
+        fell = first or self._refused or (moved and not self._noting)
         if fell:
             self._health = self._noted = found
             self.stored = found.status
+            self._refused = False
         return fell
 
     def succeeded(self, at: datetime) -> None:
@@ -70,15 +83,16 @@ class HealthBook:
             return None
         return self._noted_at + EVERY - monotonic if self._health.status is self.stored else 0.0
 
-    def begin(self, key: SubscriptionKey, monotonic: float) -> HealthNote:
-        """What to write; it is being written from then on."""
+    def begin(self, key: SubscriptionKey, url: str, monotonic: float) -> HealthNote:
+        """What to write about the endpoint; it is being written from then on."""
         self._noting, self._noted_at = True, monotonic
-        return HealthNote(key, self.stored, self.health)
+        return HealthNote(key, url, self.stored, self.health)
 
     def ended(self, note: HealthNote, stood: bool | None) -> None:
-        """It is written; `stood` False: somebody moved the status, whose word stands; None: it is not written."""
+        """It is written; `stood` False: another moved status or address, whose word stands; None: it is not written."""
         self._noting = False
         if stood:
             self.stored, self._noted = note.health.status, note.health
         elif stood is False:
             self._noted = self._health = replace(self.health, status=note.expected)
+            self._refused = True

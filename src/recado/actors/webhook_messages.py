@@ -31,11 +31,12 @@ class Wake:
 
 @dataclass(slots=True, eq=False)
 class Answered:
-    """An attempt has ended."""
+    """An attempt has ended. `url`: where it went, which may be the subscription's no more; None: nowhere."""
 
     due: Due
     response: Response
     probe: bool
+    url: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ _MASKS: Mapping[str, Callable[[str], str]] = {"email": mask_email, "social": mas
 _REFERENCES = (
     ("number_id", "numberId"),
     ("contact_id", "contactId"),
+    ("contact_external_id", "contactExternalId"),
     ("campaign_id", "campaignId"),
     ("template_id", "templateId"),
     ("batch_id", "batchId"),

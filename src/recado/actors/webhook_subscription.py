@@ -117,7 +117,7 @@ class WebhookSubscriptionActor(Actor):
             self._probe()
         elif status is SubscriptionStatus.REVOKED:
             self._drop(self._clock.now(), "the subscription was revoked")
-        self._note_health()
+        self._note_health(self._subscription.url)
 
     async def _read(self) -> None:
         """The subscription as it is now; its own findings stand unless somebody moved the status."""
@@ -178,23 +178,26 @@ class WebhookSubscriptionActor(Actor):
         self._errands.begin(self._attempt(due, probe))
 
     async def _attempt(self, due: Due, probe: bool) -> None:
+        made_by, channel = self._subscription, self._channel  # as they are now: either may change before the answer
         try:
-            response = _NOT_MADE if self._channel is None else await self._channel.deliver(due)
+            response = _NOT_MADE if channel is None else await channel.deliver(due)
         except Exception as error:  # noqa: BLE001 - a fault of ours is an attempt that failed
             log.error("delivery_not_made", delivery_id=due.id, error=type(error).__name__)
             response = _NOT_MADE
         finally:
             self._desk.call_ended()
-        self._settle(due, response)
-        self._errands.tell(Answered(due, response, probe))
+        self._settle(due, made_by, response)
+        self._errands.tell(Answered(due, response, probe, None if made_by is None else made_by.url))
 
     def _answered(self, answered: Answered) -> None:
         due, response = answered.due, answered.response
         self._pace.in_flight.discard(due.id)
         self._probing = self._probing and not answered.probe
-        if self._subscription is None:
+        if self._subscription is None or answered.url is None:
             self._stock.in_hand.discard(due.id)
             return
+        if answered.url != self._subscription.url:
+            return  # what its former address makes of an event says nothing about the present one
         now = self._clock.now()
         if response.ok:
             self._pace.succeeded()
@@ -204,13 +207,14 @@ class WebhookSubscriptionActor(Actor):
             self._pace.failed(self._clock.monotonic(), self._book.health.consecutive_failures)
             self._book.failed(now, gone=response.status == GONE, probe=answered.probe)
 
-    def _settle(self, due: Due, response: Response) -> None:
+    def _settle(self, due: Due, made_by: Subscription | None, response: Response) -> None:
         """Have the result of an attempt written, not in the actor's turn but at once: a stop loses no answer."""
-        if self._subscription is None:
+        if self._subscription is None or made_by is None:
             return
         now, chance = self._clock.now(), self.context.random.random()
+        may_end = self._book.in_service and made_by.url == self._subscription.url
         try:
-            result = result_of(self._subscription, self._book.status, due, response, now, chance, self._desk)
+            result = result_of(made_by, due, response, now, chance, self._desk, may_end=may_end)
             self._desk.results.put(result).add_done_callback(partial(self._was_settled, due.id))
         except Exception as error:  # noqa: BLE001 - no room, or a fault of ours: neither may keep it in hand for good
             log.warning("delivery_not_settled", delivery_id=due.id, error=type(error).__name__)
@@ -271,16 +275,14 @@ class WebhookSubscriptionActor(Actor):
 
     # Health -----------------------------------------------------------------------------------------------------------
 
-    def _note_health(self) -> None:
-        """Write what was found out."""
+    def _note_health(self, url: str) -> None:
+        """Write what was found out about the endpoint."""
         now = self._clock.monotonic()
         pause = self._book.pause(now)
-        if pause is None:
-            return
-        if pause > 0:
+        if pause is not None and pause > 0:
             self._errands.wake_in(pause)
-        else:
-            self._errands.begin(self._write_health(self._book.begin(self._key, now)))
+        elif pause is not None:
+            self._errands.begin(self._write_health(self._book.begin(self._key, url, now)))
 
     async def _write_health(self, note: HealthNote) -> None:
         stood: bool | None = None
@@ -294,5 +296,5 @@ class WebhookSubscriptionActor(Actor):
         self._book.ended(note, stood)
         if stood is None:
             self._errands.wake_in(READ_AGAIN_AFTER)
-        elif not stood or note.expected is not note.health.status:
-            self._read_at = float("-inf")  # its revision rose with its status, or another moved it
+        elif not stood or note.expected is not note.health.status or self._book.unheeded:
+            self._read_at = float("-inf")  # its revision rose with its status, or another changed it

@@ -144,6 +144,7 @@ class Webhooks:
         """Remove what is past its time: events and deliveries after 30 days, deleted subscriptions after 90."""
         for key in await webhooks.all_keys(self._db):
             await deliveries.purge(self._db, key, now)
+            await deliveries.drop_untold(self._db, key, now)  # or they would be first in the queue, and never leave it
         for organization in await organizations.all_organizations(self._db):
             await events.purge(self._db, organization.id, now)
         await webhooks.purge(self._db, now)

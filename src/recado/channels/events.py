@@ -56,6 +56,8 @@ class TemplateStatus:
     """The provider's verdict on a template (C11.3); `category` where the provider changed it. One of both is there.
 
     `business_account`: where the provider shares a template among the numbers of one, as it is meant for all of them.
+    `name` and `language` find a template whose id is not known yet: its verdict can be faster than the answer to its
+    submission.
     """
 
     status: Verdict | None
@@ -65,6 +67,8 @@ class TemplateStatus:
     category: Category | None = None
     reason: str | None = None
     business_account: str | None = None
+    name: str | None = None
+    language: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +149,8 @@ def event_to_json(event: Event) -> dict[str, Any]:
             category=event.category,
             reason=event.reason,
             businessAccount=event.business_account,
+            name=event.name,
+            language=event.language,
         )
     if isinstance(event, NumberStatus):
         return _present(
@@ -217,6 +223,8 @@ def _template(fields: Fields) -> TemplateStatus:
         category=category,
         reason=fields.optional_text("reason", LONGEST_REASON),
         business_account=fields.optional_text("businessAccount", 128),
+        name=fields.optional_text("name", LONGEST_TEMPLATE_NAME),
+        language=fields.optional_text("language", 16),
     )
 
 
@@ -260,6 +268,7 @@ NUMBER_STATES: frozenset[NumberState] = frozenset(get_args(NumberState))
 QUALITIES: frozenset[Quality] = frozenset(get_args(Quality))
 LONGEST_NAME = 512  # characters
 LONGEST_REASON = 512
+LONGEST_TEMPLATE_NAME = 512
 TIERS = frozenset({"tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"})
 NAME_STATES = frozenset({"approved", "pending", "rejected", "expired", "none"})
 

@@ -92,6 +92,15 @@ def target_of(url: str) -> Target:
     return Target(scheme, host, _PORTS[scheme] if port is None else port, path, literal)
 
 
+def same_origin(one: str, other: str) -> bool:
+    """Whether two URLs name the same scheme, host and port; False where one is no URL that may be called."""
+    try:
+        first, second = target_of(one), target_of(other)
+    except UrlRefused:
+        return False
+    return (first.scheme, first.host, first.port) == (second.scheme, second.host, second.port)
+
+
 def form_fault(target: Target, *, live: bool) -> str | None:
     """Why a URL is none of the open internet by its form alone; None when it is one. `live`: http is not enough."""
     if live and target.scheme != "https":

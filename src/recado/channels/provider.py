@@ -166,7 +166,7 @@ class NumberHealth:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TemplateSubmission:
-    """A template for the provider's review (C11.3)."""
+    """A template for the provider's review (C11.3). With `provider_template_id` it is an edit of one that is there."""
 
     id: str
     name: str
@@ -174,11 +174,12 @@ class TemplateSubmission:
     category: str
     components: Sequence[Mapping[str, Any]]
     header_example_url: str | None = None
+    provider_template_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The provider took the template for review. `followups`: only from the sandbox (its verdict)."""
+    """The provider took the template for review. `followups`: its verdict, where it comes with the answer."""
 
     provider_template_id: str
     followups: tuple[Followup, ...] = ()

@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,7 +20,9 @@ from recado.config.secrets import KEY_FILE
 from recado.config.settings import Settings, database_host, load_settings, unknown_variables
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
+from recado.storage.abandoned_clusters import abandoned_clusters
 from recado.storage.organizations import all_organizations
+from recado.storage.service_folder import USERS_LOCK
 
 _SKEW_LIMIT = 2.0  # seconds
 _TOOL_TIMEOUT = 5.0
@@ -68,6 +71,7 @@ async def examine(data_dir: Path | None) -> list[Finding]:
         findings += await _clock(installation)
     finally:
         await installation.stop()
+    findings += _left_behind()
     findings += await _providers(settings)
     return findings
 
@@ -102,6 +106,20 @@ async def _database(installation: Installation) -> list[Finding]:
         text = "there is no organization: make one with 'recado org create --name NAME'"
         findings.append(Finding("database", Verdict.WARNING, text))
     return findings
+
+
+def _left_behind() -> Iterator[Finding]:
+    """Databases of this machine that nobody uses any more: an operator removes them, and not we."""
+    for each in abandoned_clusters():
+        folder, lock = shlex.quote(str(each.folder)), shlex.quote(str(each.folder / USERS_LOCK))
+        remove = f"flock -n {lock} rm -rf {folder}"  # nothing, when somebody uses it after all
+        if each.pid is not None:
+            remove = f"kill -INT {each.pid} && tail --pid={each.pid} -f /dev/null && {remove}"
+        text = (
+            f"{each.folder} ({each.size / 2**20:.0f} MiB) was the database of {each.data_dir}, which is gone or has "
+            f"another one. Unless that folder was moved, or is not mounted now: {remove}"
+        )
+        yield Finding("database", Verdict.WARNING, text)
 
 
 async def _clock(installation: Installation) -> list[Finding]:

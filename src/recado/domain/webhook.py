@@ -79,12 +79,17 @@ class Health:
     probe_seconds: int = 0
 
     def moved(self, event: SubscriptionEvent) -> "Health":
-        """After an event that leaves no failure behind; raises `IllegalMove` where the state does not know it."""
+        """After an event that is none of an endpoint's; raises `IllegalMove` where the state does not know it.
+
+        Whoever is active again has no failure behind.
+        """
+        status = SUBSCRIPTION_MACHINE.move(self.status, event)
+        clean = status is SubscriptionStatus.ACTIVE
         return replace(
             self,
-            status=SUBSCRIPTION_MACHINE.move(self.status, event),
-            consecutive_failures=0,
-            first_failure_at=None,
+            status=status,
+            consecutive_failures=0 if clean else self.consecutive_failures,
+            first_failure_at=None if clean else self.first_failure_at,
             failing_since=None,
             probe_at=None,
             probe_seconds=0,

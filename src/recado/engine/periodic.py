@@ -12,12 +12,15 @@ from recado.engine.signals import SILENT, Emitter
 
 _log = logging.getLogger(__name__)
 
+SLOWEST_AT_LEAST, SLOWEST_AT_MOST = 5.0, 60.0  # seconds between tries after failures
+
 
 class Periodic:
     """A service that awaits `work()` every `seconds`, counted from the end of the run before.
 
     An exception is logged by its type and place, and doubles the pause up to `ceiling` seconds, until a run succeeds;
-    work of a longer period is tried again after `ceiling` seconds already.
+    work of a longer period is tried again after `ceiling` seconds already. However long the database was away, what
+    comes round every second is back at most five seconds after it.
     """
 
     def __init__(
@@ -28,13 +31,14 @@ class Periodic:
         clock: Clock,
         *,
         at_once: bool = False,
-        ceiling: float = 60.0,
+        ceiling: float | None = None,
         grace: float = 10.0,
         chance: random.Random | None = None,
         signals: Emitter = SILENT,
     ) -> None:
         """`at_once`: the first run comes with the start. `grace`: seconds that a stop gives the run under way.
 
+        `ceiling` None: the period itself, of which 5 s are the least and a minute is the most.
         `chance` spreads the pauses after failures; without it they are exact.
         """
         self.name = name
@@ -42,8 +46,9 @@ class Periodic:
         self._seconds = seconds
         self._work = work
         self._clock = clock
+        slowest = min(max(seconds, SLOWEST_AT_LEAST), SLOWEST_AT_MOST) if ceiling is None else ceiling
         self._backoff = Backoff(
-            first=min(seconds, ceiling), ceiling=max(seconds, ceiling), jitter=0.0 if chance is None else 0.2
+            first=min(seconds, slowest), ceiling=max(seconds, slowest), jitter=0.0 if chance is None else 0.2
         )
         self._chance = chance or random.Random(0)  # noqa: S311 - jitter is 0 then: never seen
         self._grace = grace

@@ -81,7 +81,7 @@ class Dispatcher:
         try:
             operation = self._find(call)
             await self._admit(operation, call, started)
-            reply = await self._run(operation, call, request, query)
+            reply = await self._run_counting(operation, call, request, query, started)
             self._answers.render(reply)
         except Problem as problem:
             reply = self._answers.problem(problem, call)
@@ -168,6 +168,17 @@ class Dispatcher:
             bucket = self._limiter.of_address(call.client_ip, FAILED, at)
             if not bucket.take(at):
                 raise bucket.refusal() from None
+
+    async def _run_counting(
+        self, operation: Operation, call: Call, request: BaseRequest, query: str, at: float
+    ) -> Reply:
+        """A callback's credential is its signature, which only its handler knows to be wrong."""
+        try:
+            return await self._run(operation, call, request, query)
+        except Problem as problem:
+            if operation.route.access is Access.CALLBACK:
+                self._count_failure(problem, call, at)
+            raise
 
     async def _run(self, operation: Operation, call: Call, request: BaseRequest, query: str) -> Reply:
         """Required headers, parsing, path resource, idempotency, and the rest."""

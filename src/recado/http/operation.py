@@ -59,7 +59,7 @@ def statuses(route: Route) -> tuple[int, ...]:
         found.add(401)
     if route.access is Access.KEY:
         found |= {403, 429}
-    elif route.rate_class:
+    elif route.rate_class or route.access is Access.CALLBACK:
         found.add(429)
     if route.query is not None:
         found.add(route.bad_query_status)

@@ -6,6 +6,7 @@ statement must bear being run twice with the same rows (`on conflict do nothing`
 
 import asyncio
 import contextlib
+import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
@@ -64,6 +65,7 @@ class Batcher(Generic[Row, Result]):
         self._last_size = 0
         self._deadline = deadline
         self._waiting: deque[_Entry[Row, Result]] = deque()
+        self._in_flight: dict[int, list[_Entry[Row, Result]]] = {}
         self._idle: list[asyncio.Future[None]] = []
         self._flushers: list[asyncio.Task[None]] = []
         self._new_future: Callable[[], asyncio.Future[Result]] | None = None
@@ -108,6 +110,12 @@ class Batcher(Generic[Row, Result]):
             self._idle.pop().set_result(None)
         return future
 
+    async def settled(self) -> None:
+        """Until every row that was put before has its answer; not those that come meanwhile."""
+        rows = itertools.chain(self._waiting, *self._in_flight.values())
+        if answers := [answer for _, answer, _ in rows if not answer.done()]:
+            await asyncio.wait(answers)
+
     async def _flush_always(self) -> None:
         while True:
             if self._worth_lingering():
@@ -115,12 +123,15 @@ class Batcher(Generic[Row, Result]):
             batch = self._take()
             if batch:
                 self._last_size = len(batch)
+                self._in_flight[id(batch)] = batch
                 try:
                     await self._settle(batch)
                 except BaseException:  # cancelled: nobody may be left without an answer
                     for entry in batch:
                         self._refuse(entry)
                     raise
+                finally:
+                    del self._in_flight[id(batch)]
             elif self._new_future is None:
                 return
             else:

@@ -128,14 +128,14 @@ async def close(executor: Executor, keys: Sequence[BatchKey], now: datetime) -> 
     return [(row["organization_id"], row["env"], row["id"]) for row in rows]
 
 
-async def hold(executor: Executor, key: BatchKey, limit: int) -> int:
-    """Take one block of the ready rows of a paused batch out of the ready index; answers how many."""
-    return len(await executor.fetch(SQL.hold, key[0], key[2], limit, key[1]))
+async def hold(executor: Executor, key: BatchKey, limit: int, after_id: str = "") -> list[str]:
+    """Take one block of the ready rows of a paused batch out of the ready index; answers which."""
+    return [row["id"] for row in await executor.fetch(SQL.hold, key[0], key[2], limit, key[1], after_id)]
 
 
-async def withdraw(executor: Executor, key: BatchKey, now: datetime, limit: int) -> list[Moved]:
-    """Archive one block of the queued messages of a canceled batch."""
-    rows = await executor.fetch(SQL.withdraw, key[0], key[2], limit, now, _WITHDRAWN, _WITHDRAWABLE)
+async def withdraw(executor: Executor, key: BatchKey, now: datetime, limit: int, after_id: str = "") -> list[Moved]:
+    """Archive one block of the queued messages of a canceled batch, in the order of their ids."""
+    rows = await executor.fetch(SQL.withdraw, key[0], key[2], limit, now, _WITHDRAWN, _WITHDRAWABLE, after_id)
     return [
         left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, MessageStatus.ARCHIVED.value) for row in rows
     ]

@@ -23,6 +23,8 @@ from recado.storage.service_folder import Home
 DATABASE = "recado"
 ROLE = "recado"
 PORT = 5432  # names the socket file; nothing listens on TCP
+_RUN = "run"
+_SOCKET_NOTE = "socket_folder"
 _LONGEST_SOCKET = 100  # bytes of path; the kernel takes 107
 _LARGEST_LOG = 10 * 2**20  # bytes
 _NO_PID = 2**30  # above the largest pid of the kernel
@@ -126,17 +128,11 @@ class Cluster:
 
     def pid(self) -> int | None:
         """The pid of the running server, or None. A pid file of another program counts not."""
-        pid = _first_line_pid(self.folder / "postmaster.pid")
-        return pid if pid is not None and self._is_server(pid) else None
+        return server_pid(self.folder)
 
     def listening(self) -> bool:
         """Whether somebody accepts connections on the socket, ready to serve or not."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
-            try:
-                probe.connect(str(self.socket_folder / f".s.PGSQL.{PORT}"))
-            except OSError:
-                return False
-            return True
+        return accepts_connections(self.socket_folder)
 
     def interrupt(self) -> int | None:
         """Asks for a fast shutdown: open transactions are rolled back. Answers the pid that will end, or None."""
@@ -186,26 +182,19 @@ class Cluster:
             arguments |= {"user": self.home.uid, "group": self.home.gid, "extra_groups": []}
         return arguments
 
-    def _is_server(self, pid: int) -> bool:
-        try:
-            arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            return False
-        return arguments[0].endswith(b"postgres") and os.fsencode(self.folder) in arguments
-
     def _disown(self, lock: Path) -> None:
         """Makes PostgreSQL see a lock file as left behind when its pid belongs to another program by now.
 
         Only the pid is replaced: the rest lets PostgreSQL find out whether children of the old server are still alive.
         """
         pid = _first_line_pid(lock)
-        if pid is not None and not self._is_server(pid):
+        if pid is not None and not _is_server(pid, self.folder):
             lines = lock.read_text().splitlines(keepends=True)
             with os.fdopen(os.open(lock, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW), "w") as file:
                 file.writelines([f"{_NO_PID}\n", *lines[1:]])
 
     def _choose_socket_folder(self) -> Path:
-        inside = self.home.folder / "run"
+        inside = self.home.folder / _RUN
         path = str(inside / f".s.PGSQL.{PORT}")
         # The server reads the folder from a list, in which other characters would need quotes.
         if len(os.fsencode(path)) <= _LONGEST_SOCKET and re.fullmatch(r"[A-Za-z0-9/._-]+", path):
@@ -214,7 +203,7 @@ class Cluster:
 
     def _short_folder(self) -> Path:
         """A folder of the owner's in the temporary folder; its name is noted, so that every process finds the same."""
-        note = self.home.folder / "socket_folder"
+        note = self.home.folder / _SOCKET_NOTE
         if note.exists():
             return Path(note.read_text().strip())
         digest = hashlib.sha256(os.fsencode(self.home.folder)).hexdigest()[:16]
@@ -226,6 +215,48 @@ class Cluster:
                 folder = Path(tempfile.mkdtemp(prefix="recado-", dir="/tmp"))
         note.write_text(f"{folder}\n")
         return folder
+
+
+def server_pid(folder: Path) -> int | None:
+    """The pid of the server that runs a cluster, or None. A pid file of another program counts not."""
+    pid = _first_line_pid(folder / "postmaster.pid")
+    return pid if pid is not None and _is_server(pid, folder) else None
+
+
+def has_clients(pid: int) -> bool:
+    """Whether anybody is connected to a server: its processes say in their titles what they are."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return any(_title(int(child)).startswith(f"postgres: {ROLE} ".encode()) for child in children)
+
+
+def accepts_connections(socket_folder: Path) -> bool:
+    """Whether a server listens there, ready to serve or not."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(socket_folder / f".s.PGSQL.{PORT}"))
+        except OSError:
+            return False
+        return True
+
+
+def socket_folder_of(folder: Path) -> Path:
+    """Where the server of a home's folder has its socket, if it has one."""
+    try:
+        return Path((folder / _SOCKET_NOTE).read_text().strip())
+    except FileNotFoundError:
+        return folder / _RUN
+
+
+def _is_server(pid: int, folder: Path) -> bool:
+    arguments = _title(pid).split(b"\0")
+    return arguments[0].endswith(b"postgres") and os.fsencode(folder) in arguments
+
+
+def _title(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
 
 
 def _first_line_pid(path: Path) -> int | None:

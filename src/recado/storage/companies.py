@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import asyncpg
 
+from recado.domain.clock import Clock
 from recado.domain.contact_search import folded
 from recado.domain.errors import Problem, conflict
 from recado.domain.ids import created_at
@@ -221,12 +222,15 @@ async def release_contacts(
     return affected(status)
 
 
-async def release_in_blocks(database: Database, company: Company, now: datetime) -> None:
-    """Release all of its contacts that are there now, each block in a commit of its own."""
+async def release_in_blocks(database: Database, company: Company, clock: Clock) -> None:
+    """Release all of its contacts that are there now, each block in a commit of its own.
+
+    Each says its own moment: whoever follows changes looks back a minute (C12.1), and all blocks may take longer.
+    """
     released = RELEASED_AT_ONCE
     while released == RELEASED_AT_ONCE:
         async with database.transaction() as connection:
-            released = await release_contacts(connection, company, now)
+            released = await release_contacts(connection, company, clock.now())
 
 
 def _cnpj_taken() -> Problem:

@@ -1,8 +1,11 @@
-"""What messages of deleted contacts lose (C12.6): recipients are masked for good, content is emptied, in blocks."""
+"""What messages and events of deleted contacts lose (C12.6): recipients are masked for good, content is emptied."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
 
 from recado.storage.postgres import Connection, Database
 from recado.storage.rows import Executor
@@ -11,6 +14,7 @@ from recado.storage.sql import load
 SQL = load("contact_erasures")
 
 BLOCK = 1_000  # messages in a commit
+EVENTS = 100  # in a commit
 AGAIN = timedelta(minutes=5)
 """Until the next look: longer than a request or a block takes that found the contact before it was deleted."""
 
@@ -62,6 +66,23 @@ async def block(
         after_id = rows[-1]["id"]
         await connection.execute(SQL.advance, *erasure.key, after_id)
     return Erasure(erasure.key, after_id, erasure.seen)
+
+
+async def erase_events(
+    executor: Executor, key: Key, *, kept: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], limit: int = EVENTS
+) -> None:
+    """Write what is kept of the events of a contact, `limit` in a commit; those that hold no more are not written.
+
+    `kept`: from type and data. Whoever writes one holds the contact, so that none comes after the deletion.
+    """
+    after_id = ""
+    while rows := await executor.fetch(SQL.events, *key, after_id, limit):
+        found = {row["id"]: (row["type"], orjson.loads(row["data"])) for row in rows}
+        left = {event_id: kept(*event) for event_id, event in found.items()}
+        changed = {event_id: data for event_id, data in left.items() if data != found[event_id][1]}
+        if changed:
+            await executor.execute(SQL.erase_events, key[0], list(changed), orjson.dumps(changed).decode())
+        after_id = rows[-1]["id"]
 
 
 async def _finish(connection: Connection, erasure: Erasure, now: datetime) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.ids import DELIVERY, created_at, lowest_id
+from recado.domain.ids import DELIVERY, EVENT, created_at, lowest_id
 from recado.domain.webhook import MAX_AGE
 from recado.storage.events import KEPT, PURGE_BLOCK
 from recado.storage.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
@@ -38,6 +38,7 @@ class Told:
     recipient: str | None
     number_id: str | None
     contact_id: str | None
+    contact_external_id: str | None
     campaign_id: str | None
     template_id: str | None
     batch_id: str | None
@@ -99,6 +100,8 @@ class Delivery:
 
 DUE, DUE_OF, TOLD = (SQL.telling.replace("{found}", found) for found in (SQL.due, SQL.due_of, SQL.never_queued))
 
+DROP_OLD, DROP_UNTOLD = (SQL.drop.replace("{id}", which) for which in ("id", "event_id"))
+
 read_told = reader(Told)
 read = reader(Delivery)
 
@@ -147,7 +150,13 @@ async def settle(executor: Executor, results: Sequence[Result]) -> None:
 async def drop_all(executor: Executor, key: SubscriptionKey, now: datetime, reason: str, *, before: datetime) -> None:
     """Give up the pending deliveries that were made before a moment, in blocks."""
     before_id = lowest_id(DELIVERY, before)
-    await in_blocks(executor, SQL.drop, *key, before_id, now, reason, block=BLOCK)
+    await in_blocks(executor, DROP_OLD, *key, before_id, now, reason, block=BLOCK)
+
+
+async def drop_untold(executor: Executor, key: SubscriptionKey, now: datetime) -> None:
+    """Give up the pending deliveries of events older than 30 days, which were replayed late: nothing could be told."""
+    before_id = lowest_id(EVENT, now - KEPT)
+    await in_blocks(executor, DROP_UNTOLD, *key, before_id, now, "its event is past its time", block=BLOCK)
 
 
 async def insert_settled(

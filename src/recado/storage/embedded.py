@@ -17,7 +17,7 @@ from recado.domain.clock import Clock
 from recado.storage.cluster import DATABASE, Cluster
 from recado.storage.cluster_lock import FileLock
 from recado.storage.failures import connection_lost
-from recado.storage.service_folder import SERVICE_ROOT, locate
+from recado.storage.service_folder import CHANGE_LOCK, SERVICE_ROOT, USERS_LOCK, locate
 
 log = structlog.get_logger(__name__)
 
@@ -55,10 +55,10 @@ class EmbeddedPostgres:
         if self._cluster is None:
             home = await asyncio.to_thread(locate, self._data_dir, self._service_root)
             cluster = Cluster(home)
-            users = FileLock(home.folder / "users.lock")
+            users = FileLock(home.folder / USERS_LOCK)
             async with self._changing(cluster):
                 if not users.try_take(shared=True):
-                    raise EmbeddedError(f"{home.folder / 'users.lock'} is locked by another program")
+                    raise EmbeddedError(f"{home.folder / USERS_LOCK} is locked by another program")
                 try:
                     await self._ensure_running(cluster)
                 except BaseException:
@@ -98,7 +98,7 @@ class EmbeddedPostgres:
 
     def _changing(self, cluster: Cluster) -> contextlib.AbstractAsyncContextManager[None]:
         """Admits one at a time, of all processes, to start or stop the server."""
-        return FileLock(cluster.home.folder / "change.lock").held(self._clock, START_LIMIT)
+        return FileLock(cluster.home.folder / CHANGE_LOCK).held(self._clock, START_LIMIT)
 
     async def _ensure_running(self, cluster: Cluster) -> None:
         """Comes back when the database answers. The caller holds the change lock."""

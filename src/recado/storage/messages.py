@@ -75,11 +75,9 @@ class NewMessage:
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
     contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
     consent: ConsentCheck = ConsentCheck.EXEMPT
-
-    @property
-    def owner(self) -> str:
-        """Whose row it is in the queue (C14.5.2): the batch of the message that it replaces, or nobody's."""
-        return SINGLE_OWNER if self.replaces is None else self.replaces.batch_id or SINGLE_OWNER
+    owner: str = (
+        SINGLE_OWNER  # whose row it is in the queue (C14.5.2): `inherit` tells that of one that replaces another
+    )
 
 
 @dataclass(frozen=True, slots=True)

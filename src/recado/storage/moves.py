@@ -6,7 +6,7 @@ which nothing follows.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from recado.domain.ids import BATCH
 from recado.domain.message import MessageStatus
@@ -52,6 +52,9 @@ class Effects(Protocol):
         ...
 
 
+AFTER_CANCEL: Final = "+"
+"""At the end of the owner of a row that was made for a batch after its cancel: it neither holds nor withdraws it."""
+
 _WAITING = (MessageStatus.QUEUED.value, MessageStatus.SENDING.value)
 
 
@@ -73,4 +76,4 @@ def left(row: Any, env: str, channel: str, from_status: str, to_status: str) -> 
 
 def batch_of(owner: str) -> str | None:
     """The batch, when one owns the row (C14.5.2)."""
-    return owner if owner.startswith(BATCH) else None
+    return owner.removesuffix(AFTER_CANCEL) if owner.startswith(BATCH) else None

@@ -229,6 +229,11 @@ async def take_parked(executor: Executor, now: datetime, limit: int) -> list[Map
     return rows
 
 
+async def put_off(executor: Executor, now: datetime, retry_at: datetime) -> bool:
+    """Let the report that `take_parked` would take first wait; True when its time was over and it is gone instead."""
+    return bool(await executor.fetchval(SQL.put_off, now, retry_at))
+
+
 async def take_sandbox(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
     """Take out the sandbox's reports that are due."""
     rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_sandbox, now, limit)
@@ -247,10 +252,16 @@ async def store_callbacks(executor: Executor, rows: Sequence[CallbackRow]) -> No
     await executor.execute(SQL.store_callbacks, *arguments)
 
 
-async def open_callbacks(executor: Executor, limit: int, size: int) -> list[Mapping[str, Any]]:
-    """The oldest callbacks that are not processed yet, of about `size` bytes together, one at least."""
-    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit, size)
+async def open_callbacks(executor: Executor, limit: int, size: int, but: Sequence[int] = ()) -> list[Mapping[str, Any]]:
+    """The oldest callbacks that are not processed yet, `but` these, of about `size` bytes together, one at least."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit, size, list(but))
     return rows
+
+
+async def open_callback(executor: Executor, callback_id: int) -> Mapping[str, Any] | None:
+    """One that is not processed yet."""
+    row: Mapping[str, Any] | None = await executor.fetchrow(SQL.open_callback, callback_id)
+    return row
 
 
 async def callbacks_processed(executor: Executor, results: Sequence[tuple[int, str | None]], now: datetime) -> None:

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from recado.domain.batch import BatchStatus
 from recado.domain.message import MessageStatus
 from recado.storage.audit import AuditEntry, append
+from recado.storage.moves import AFTER_CANCEL
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load
 
@@ -54,9 +56,15 @@ async def replace(executor: Executor, done: Sequence[Replacement], now: datetime
         await append(executor, entry)
 
 
-async def inherit(executor: Executor, done: Replacement) -> None:
-    """Give the new message, stored before in this transaction, what it has of the old one beside its content."""
-    if done.batch_id is not None or done.contact_id is not None:
-        await executor.execute(
-            SQL.inherit, done.organization_id, done.env, done.channel, done.new_id, done.batch_id, done.contact_id
-        )
+async def inherit(executor: Executor, done: Replacement) -> str | None:
+    """Give the new message, stored before in this transaction, what it has of the old one beside its content.
+
+    Answers whose row it is in the queue, when it belongs to a batch.
+    """
+    if done.batch_id is None and done.contact_id is None:
+        return None
+    batch = (done.batch_id, AFTER_CANCEL, BatchStatus.CANCELED)
+    owner: str | None = await executor.fetchval(
+        SQL.inherit, done.organization_id, done.env, done.channel, done.new_id, done.contact_id, *batch
+    )
+    return owner

@@ -1,9 +1,11 @@
 """The messages that a resend is about, as they failed (C15.4)."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from recado.domain.errors import Unavailable
 from recado.domain.ids import MESSAGE, lowest_id
@@ -63,7 +65,26 @@ async def by_ids(executor: Executor, organization_id: str, env: str, ids: Sequen
 
 
 async def failed(executor: Executor, organization_id: str, env: str, wanted: FailedFilter, limit: int) -> list[Old]:
-    """What the filter finds, up to `limit`. Raises `Unavailable` when the database does not find it in five seconds."""
+    """What the filter finds that nothing replaced yet, up to `limit`.
+
+    Raises `Unavailable` when the database does not find it in five seconds.
+    """
+    statement, arguments = _query(SQL.failed, organization_id, env, wanted, limit)
+    async with _in_time():
+        return [read(row) for row in await executor.fetch(statement, *arguments)]
+
+
+async def replaced(executor: Executor, organization_id: str, env: str, wanted: FailedFilter) -> int:
+    """How many of what the filter finds were replaced already; raises as `failed`."""
+    statement, arguments = _query(SQL.replaced, organization_id, env, wanted)
+    async with _in_time():
+        count: int = await executor.fetchval(statement, *arguments)
+    return count
+
+
+def _query(
+    text: str, organization_id: str, env: str, wanted: FailedFilter, limit: int | None = None
+) -> tuple[str, list[Any]]:
     values = {
         "organization_id": organization_id,
         "env": env,
@@ -80,10 +101,14 @@ async def failed(executor: Executor, organization_id: str, env: str, wanted: Fai
         (wanted.number_id, SQL.if_number),
     ]
     conditions = "\n".join(condition for value, condition in given if value is not None)
-    statement, arguments = compose(SQL.failed.replace("{conditions}", conditions), values)
+    return compose(text.replace("{which}", SQL.which).replace("{conditions}", conditions), values)
+
+
+@asynccontextmanager
+async def _in_time() -> AsyncIterator[None]:
     try:
         async with asyncio.timeout(READ_LIMIT):
-            return [read(row) for row in await executor.fetch(statement, *arguments)]
+            yield
     except TimeoutError:
         raise Unavailable("The messages take too long to find; narrow the filter by a period.") from None
 

@@ -24,6 +24,10 @@ SERVICE_ROOT = Path("/var/lib/recado")
 SERVICE_USER = "recado-pg"
 INSIDE = "postgres"
 LOCATION = "postgres.location"
+# In a cluster's folder: whose it is, and what processes lock to use its server, and to start or stop it.
+DATA_FOLDER = "data_folder"
+USERS_LOCK = "users.lock"
+CHANGE_LOCK = "change.lock"
 
 
 class NoHome(Exception):
@@ -102,14 +106,14 @@ def _service_home(data_dir: Path, service_root: Path) -> Home:
 
 def _mention_earlier(data_dir: Path, service_root: Path) -> None:
     """A data folder that was removed and made again begins anew; what it had is kept: it may only have moved."""
-    for note in service_root.glob("*/data_folder"):
+    for note in service_root.glob(f"*/{DATA_FOLDER}"):
         if note.read_text().strip() == str(data_dir):
             log.warning("earlier_database_kept", data_dir=str(data_dir), folder=str(note.parent))
 
 
 def _refuse_copies(folder: Path, data_dir: Path) -> None:
     """A copied data folder names the database of its original: two installations would write into one."""
-    original = Path((folder / "data_folder").read_text().strip())
+    original = Path((folder / DATA_FOLDER).read_text().strip())
     if original == data_dir:
         return
     if service_folder(original) == folder and not os.path.samefile(original, data_dir):
@@ -121,7 +125,7 @@ def _refuse_copies(folder: Path, data_dir: Path) -> None:
 
 
 def _remember(folder: Path, data_dir: Path) -> None:
-    (folder / "data_folder").write_text(f"{data_dir}\n")
+    (folder / DATA_FOLDER).write_text(f"{data_dir}\n")
 
 
 def _service_binaries(service_root: Path) -> Path:

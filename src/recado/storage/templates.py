@@ -127,6 +127,16 @@ async def of_business_account(
     return [read(row) for row in rows]
 
 
+async def submitted(
+    executor: Executor, env: str, name: str, language: str, *, business_account_id: str | None, number_id: str | None
+) -> list[Template]:
+    """The templates of that name whose submission is under way, of a number or of all numbers of a business account."""
+    if business_account_id is None and number_id is None:
+        return []
+    rows = await executor.fetch(SQL.submitted, env, name, language, business_account_id, number_id)
+    return [read(row) for row in rows]
+
+
 async def list_page(
     executor: Executor,
     organization_id: str,

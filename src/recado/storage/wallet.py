@@ -84,13 +84,6 @@ async def hold_many(
     return after
 
 
-async def release(
-    connection: Executor, ids: IdSource, organization_id: str, env: str, coins: int, *, now: datetime
-) -> None:
-    """Give back coins that were held, in the caller's transaction."""
-    await settle(connection, ids, {(organization_id, env): Settlement(released=coins)}, {}, now=now)
-
-
 async def settle(
     connection: Executor,
     ids: IdSource,

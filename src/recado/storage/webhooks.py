@@ -23,7 +23,8 @@ DELETED_ARE_LISTED = timedelta(days=90)
 SECRET_FIELD, HEADERS_FIELD = "webhook_secret", "webhook_headers"
 
 SubscriptionKey = tuple[str, str]  # organization, subscription
-_QUEUES = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING})
+QUEUES = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING})
+"""Those that have new events queued, and their deliveries made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,15 +190,16 @@ async def save(connection: Executor, before: Subscription, after: Subscription, 
 
 @dataclass(frozen=True, slots=True)
 class HealthNote:
-    """What a subscription's actor found out. `expected`: the status that it believes to be stored."""
+    """What a subscription's actor found out about `url`. `expected`: the status that it believes to be stored."""
 
     key: SubscriptionKey
+    url: str = field(repr=False)
     expected: SubscriptionStatus
     health: Health
 
 
 async def note_health(executor: Executor, notes: Sequence[HealthNote], now: datetime) -> list[bool]:
-    """Write how endpoints fare; False where the status was changed by another, whose word stands."""
+    """Write how endpoints fare; False where status or address was changed by another, whose word stands."""
     ordered = sorted(notes, key=lambda note: note.key)  # one order of locks for all
     rows = [
         (
@@ -211,10 +213,11 @@ async def note_health(executor: Executor, notes: Sequence[HealthNote], now: date
             note.health.failing_since,
             note.health.probe_at,
             note.health.probe_seconds,
+            note.url,
         )
         for note in ordered
     ]
-    written = {row["id"] for row in await executor.fetch(SQL.note_health, *columns(rows, 11), now)}
+    written = {row["id"] for row in await executor.fetch(SQL.note_health, *columns(rows, 12), now)}
     return [note.key[1] in written for note in notes]
 
 
@@ -247,7 +250,7 @@ def takers_of(rows: Sequence[Mapping[str, Any]]) -> Takers:
     """From the rows of `of_environment`."""
     by_event: dict[str, tuple[str, ...]] = {}
     for row in rows:
-        mine = (row["id"],) if SubscriptionStatus(row["status"]) in _QUEUES else ()
+        mine = (row["id"],) if SubscriptionStatus(row["status"]) in QUEUES else ()
         for event in EVENT_NAMES if EVERY in row["events"] else row["events"]:
             by_event[event] = (*by_event.get(event, ()), *mine)
     return Takers(by_event)

@@ -67,6 +67,21 @@ async def test_a_large_batch_leaves_while_it_is_made_and_is_made_whole(api: Api)
     assert totals["archived"] + totals["sent"] + totals["delivered"] + totals["read"] + totals["failed"] == 3_500
 
 
+async def test_a_large_batch_is_canceled_at_once_and_archived_by_and_by(api: Api) -> None:
+    customer = await Customer.arrive(api, per_second=5)
+    accepted = await bulk(customer, [{"to": f"+4915{number:09}"} for number in range(6_500)], campaignId="called off")
+    await becomes(customer, accepted, {"accepted": 6_500})
+    canceled = await customer.api.call("POST", f"/v2/batches/{accepted['id']}/cancel")
+    assert (canceled["status"], canceled["totals"]["accepted"]) == ("canceled", 6_500)
+    gone = 6_500 - canceled["totals"]["queued"] - canceled["totals"]["archived"]
+    at_rest = await becomes(customer, accepted, {"queued": 0})
+    assert 6_500 - at_rest["totals"]["archived"] - gone <= 2  # claimed before, and on their way
+    assert at_rest["finishedAt"] == canceled["finishedAt"]
+    assert at_rest["heldCoins"] == 0
+    campaign = await customer.api.call("GET", "/v2/campaigns/called%20off")
+    assert campaign["totals"]["archived"] == at_rest["totals"]["archived"]
+
+
 async def test_a_paused_batch_stands_still_and_others_go_on(api: Api) -> None:
     customer = await Customer.arrive(api, per_second=5)
     accepted = await bulk(customer, [{"to": phone()} for _ in range(30)], priority="normal")

@@ -195,7 +195,15 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         tariff=WalletTariff(records, prices=directories.prices, ids=ids),
         audiences=audiences,
     )
-    life = Batches(database, clock=clock, maker=maker, owners=records.owners, consequences=consequences, tell=tell)
+    life = Batches(
+        database,
+        clock=clock,
+        maker=maker,
+        owners=records.owners,
+        consequences=consequences,
+        tell=tell,
+        claims_settled=sending.claims_settled,
+    )
 
     def hint() -> None:
         found[0].hints += 1

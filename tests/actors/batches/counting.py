@@ -37,6 +37,7 @@ def another_process(workshop: Workshop) -> Batches:
         clock=workshop.clock,
         maker=workshop.maker,
         owners=Owners(),
-        consequences=workshop.batches._consequences,
+        consequences=workshop.batches.queue._consequences,
         tell=lambda number, message: workshop.told.append((number, message)),
+        claims_settled=workshop.sending.claims_settled,
     )

@@ -126,6 +126,16 @@ async def test_a_cancel_archives_what_waits_and_gives_its_price_back(workshop: W
     assert not await workshop.batches.cancel(canceled)
 
 
+@pytest.mark.parametrize("move", ["pause", "cancel"])
+async def test_a_batch_whose_last_message_has_just_left_is_completed_and_not_moved(
+    workshop: Workshop, move: str
+) -> None:
+    made = await workshop.made(workshop.draft(2))
+    await workshop.depart([row["id"] for row in await workshop.queue(made)])
+    assert not await getattr(workshop.batches, move)(await workshop.now(made))
+    assert (await checked(workshop, made)).status == "completed"
+
+
 async def test_what_comes_back_of_a_cancelled_batch_is_withdrawn_too(workshop: Workshop) -> None:
     made = await workshop.made(workshop.draft(2))
     claimed = (await workshop.queue(made))[0]["id"]

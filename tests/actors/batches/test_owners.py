@@ -33,7 +33,7 @@ def test_a_pause_counts_from_when_the_message_was_due() -> None:
 def test_what_is_over_is_forgotten() -> None:
     owners = Owners()
     owners.paused("b", NOW)
-    owners.canceled("b")
+    owners.canceled("b", NOW)
     owners.gone("b")
     assert not owners.holds("b")
     assert owners.held_ms("b", NOW - MINUTE, NOW) == 0
@@ -46,3 +46,12 @@ def test_what_is_read_again_replaces_what_was_known() -> None:
     assert owners.holds("b")
     assert not owners.holds("resumed meanwhile")
     assert owners.held_ms("resumed meanwhile", NOW - MINUTE, NOW + MINUTE) == 0
+
+
+def test_what_is_cancelled_stands_still_since_its_pause_or_else_its_cancel() -> None:
+    owners = Owners()
+    owners.paused("paused before", NOW - MINUTE)
+    for owner in ("paused before", "running before"):
+        owners.canceled(owner, NOW)
+    due_at, later = NOW - 5 * MINUTE, NOW + MINUTE
+    assert [owners.held_ms(owner, due_at, later) for owner in ("paused before", "running before")] == [120_000, 60_000]

@@ -97,9 +97,25 @@ async def test_a_move_whose_answer_is_lost_holds_the_messages_all_the_same(
     monkeypatch.setattr(batches, move, lost)
     with pytest.raises(Unavailable):
         await getattr(workshop.batches, move)(await workshop.now(made))
-    assert not workshop.records.owners.holds(made.id)
     await workshop.batches.work()
     assert workshop.records.owners.holds(made.id)
+
+
+async def test_a_cancel_that_was_not_committed_lets_the_messages_go_on(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await workshop.made(workshop.draft(2))
+    await workshop.batches.work()
+
+    async def away(*arguments: Any) -> bool:
+        assert workshop.records.owners.holds(made.id)
+        raise Unavailable
+
+    monkeypatch.setattr(batches, "cancel", away)
+    with pytest.raises(Unavailable):
+        await workshop.batches.cancel(await workshop.now(made))
+    await workshop.batches.work()
+    assert not workshop.records.owners.holds(made.id)
 
 
 async def test_a_resume_whose_answer_is_lost_lets_the_messages_go_all_the_same(

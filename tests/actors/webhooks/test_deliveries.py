@@ -193,7 +193,7 @@ async def test_while_failing_one_probe_is_made_and_its_success_frees_the_others(
     for number in range(10):
         failing = failing.failed(now + timedelta(seconds=7 * number))
     assert failing.status is S.FAILING
-    await webhooks.note_health(place.db, [HealthNote(subscription.key, S.ACTIVE, failing)], now)
+    await webhooks.note_health(place.db, [HealthNote(subscription.key, subscription.url, S.ACTIVE, failing)], now)
     receiver.answer = status(500)
     await place.emit(count=5)
     assert receiver.received == []

@@ -28,7 +28,8 @@ async def test_a_failing_subscription_without_deliveries_asks_for_none(
     failing = subscription.health
     for number in range(10):
         failing = failing.failed(now + timedelta(seconds=7 * number))
-    await webhooks.note_health(place.db, [HealthNote(subscription.key, SubscriptionStatus.ACTIVE, failing)], now)
+    note = HealthNote(subscription.key, subscription.url, SubscriptionStatus.ACTIVE, failing)
+    await webhooks.note_health(place.db, [note], now)
     place.clock.ahead = timedelta(seconds=200)  # its probe is due
     place.webhooks.changed(subscription.key)
     for _ in range(50):
@@ -45,7 +46,8 @@ async def test_a_failing_subscription_is_revoked_after_72_hours_also_without_del
     failing = subscription.health
     for number in range(10):
         failing = failing.failed(now + timedelta(seconds=7 * number))
-    await webhooks.note_health(place.db, [HealthNote(subscription.key, SubscriptionStatus.ACTIVE, failing)], now)
+    note = HealthNote(subscription.key, subscription.url, SubscriptionStatus.ACTIVE, failing)
+    await webhooks.note_health(place.db, [note], now)
     for hours, status in ((71, SubscriptionStatus.FAILING), (73, SubscriptionStatus.REVOKED)):
         place.clock.ahead = timedelta(hours=hours)
         await place.webhooks.tidy()

@@ -6,7 +6,7 @@ from recado.actors.webhook_health import EVERY, HealthBook
 from recado.domain.webhook import FAILURES_TO_FAIL, MAX_AGE, Health, SubscriptionStatus
 
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
-KEY = ("org_1", "wbh_1")
+KEY, URL = ("org_1", "wbh_1"), "https://example.com/"
 ACTIVE, FAILING, PAUSED = SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING, SubscriptionStatus.PAUSED
 
 
@@ -22,7 +22,7 @@ def test_counters_are_written_once_a_second_and_a_status_at_once() -> None:
     fares.succeeded(AT)
     assert not fares.written
     assert fares.pause(100.0) is not None
-    note = fares.begin(KEY, 100.0)
+    note = fares.begin(KEY, URL, 100.0)
     assert (note.expected, note.health.last_success_at) == (ACTIVE, AT)
     fares.succeeded(AT + timedelta(seconds=1))
     assert fares.pause(100.1) is None  # while it is being written
@@ -55,17 +55,38 @@ def test_the_word_of_whoever_moved_the_status_stands() -> None:
     fares.failed(AT, gone=False, probe=False)
     assert not fares.read(Health(ACTIVE), first=False)
     assert fares.health.consecutive_failures == 1
-    note = fares.begin(KEY, 0.0)
+    note = fares.begin(KEY, URL, 0.0)
     assert not fares.read(Health(PAUSED), first=False)  # it may be its own writing that is seen
     fares.ended(note, False)
     assert fares.read(Health(PAUSED), first=False)
     assert (fares.status, fares.stored, fares.written) == (PAUSED, PAUSED, True)
 
 
+def test_a_status_that_was_seen_while_another_was_written_is_looked_at_again() -> None:
+    fares = book()
+    fares.succeeded(AT)
+    note = fares.begin(KEY, URL, 0.0)
+    fares.read(Health(PAUSED), first=False)
+    fares.ended(note, True)
+    assert fares.unheeded
+    assert fares.read(Health(PAUSED), first=False)
+    assert (fares.status, fares.unheeded) == (PAUSED, False)
+
+
+def test_what_was_not_taken_falls_though_the_status_is_the_same() -> None:
+    """It was about another address."""
+    fares = book()
+    fares.failed(AT, gone=True, probe=False)
+    fares.ended(fares.begin(KEY, URL, 0.0), False)
+    assert fares.read(Health(ACTIVE, consecutive_failures=3), first=False)
+    assert (fares.status, fares.health.consecutive_failures, fares.written) == (ACTIVE, 3, True)
+    assert not fares.read(Health(ACTIVE), first=False)
+
+
 def test_what_could_not_be_written_is_written_later() -> None:
     fares = book()
     fares.succeeded(AT)
-    fares.ended(fares.begin(KEY, 0.0), None)
+    fares.ended(fares.begin(KEY, URL, 0.0), None)
     assert not fares.written
     assert fares.pause(0.5) == EVERY - 0.5
 

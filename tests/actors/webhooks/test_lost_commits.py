@@ -118,10 +118,10 @@ async def test_a_delivery_whose_result_cannot_be_told_is_made_once_more(
     subscription = await place.subscribe(receiver.url)
     faults = [RuntimeError("a fault of the program")]
 
-    def faulty(*args: Any) -> Result:
+    def faulty(*args: Any, **how: Any) -> Result:
         if faults:
             raise faults.pop()
-        return result_of(*args)
+        return result_of(*args, **how)
 
     monkeypatch.setattr("recado.actors.webhook_subscription.result_of", faulty)
     await place.emit()

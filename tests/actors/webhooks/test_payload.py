@@ -66,6 +66,15 @@ def test_an_event_has_the_status_and_moments_of_its_name(event: str, moments: li
     assert said(replace(READ, type=event), unmasked=True)["data"]["to"] == "+5511987654321"
 
 
+def test_whose_a_message_is_stands_between_its_number_and_its_campaign() -> None:
+    known = replace(READ, contact_id="cnt_1", contact_external_id="shop-7")
+    data = said(known)["data"]
+    assert (data["contactId"], data["contactExternalId"]) == ("cnt_1", "shop-7")
+    references = [name for name in data if name in ("numberId", "contactId", "contactExternalId", "campaignId")]
+    assert references == ["numberId", "contactId", "contactExternalId", "campaignId"]
+    assert "contactExternalId" not in said(replace(known, contact_external_id=None))["data"]
+
+
 def test_a_failure_says_why_also_when_it_was_taken_back() -> None:
     failed = replace(READ, type="message.failed", read_at=None, failed_at=AT, message_error="policy_blocked: no")
     data = said(failed)["data"]

@@ -83,6 +83,10 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
     ),
     (
         status(status="failed", errors=[{"code": 131050}]),
+        [Status("failed", AT, "p-1", None, "opted_out", "pn-1"), Preference("pn-1", "5511987654321", True, AT)],
+    ),
+    (
+        status(status="failed", errors=[{"code": 131050}], recipient_id=None),
         [Status("failed", AT, "p-1", None, "opted_out", "pn-1")],
     ),
     (status(status="failed"), [Status("failed", AT, "p-1", None, "provider_error", "pn-1")]),
@@ -95,6 +99,14 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
     (
         message("text", text={"body": "sim"}, context={"forwarded": True}),
         [arrived("text", {"text": {"body": "sim"}})],
+    ),
+    *(
+        (message("text", text={"body": "sim"}, context=odd), [arrived("text", {"text": {"body": "sim"}})])
+        for odd in ({"id": 7}, {"id": ""}, {"id": "p" * 257}, {"id": "\0"}, ["p-1"], "p-1")
+    ),
+    (
+        change("messages", {"metadata": METADATA, "contacts": "Ana", "statuses": [A_STATUS]}),
+        [Status("delivered", AT, "p-1", None, None, "pn-1")],
     ),
     (
         message("image", image={"id": "m-1", "mime_type": "image/jpeg", "sha256": "s", "caption": "c"}),
@@ -181,21 +193,53 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
     ),
     (
         template("message_template_status_update", event="APPROVED", reason="NONE"),
-        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1")],
+        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
+    ),
+    (
+        template(
+            "message_template_status_update",
+            event="APPROVED",
+            message_template_name="ola",
+            message_template_language="pt_BR",
+            message_template_category="MARKETING",
+        ),
+        [
+            TemplateStatus(
+                "approved",
+                AT,
+                "594425479261596",
+                category="marketing",
+                business_account="waba-1",
+                name="ola",
+                language="pt-BR",
+            )
+        ],
     ),
     (
         template("message_template_status_update", event="REJECTED", reason="INCORRECT_CATEGORY"),
-        [TemplateStatus("rejected", AT, "594425479261596", reason="INCORRECT_CATEGORY", business_account="waba-1")],
+        [
+            TemplateStatus(
+                "rejected", AT, "594425479261596", reason="INCORRECT_CATEGORY", business_account="waba-1", name="ola"
+            )
+        ],
     ),
     (
         template("message_template_status_update", event="PAUSED", reason=None, other_info={"title": "FIRST_PAUSE"}),
-        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1")],
+        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (
         template("message_template_status_update", event="DISABLED"),
-        [TemplateStatus("disabled", AT, "594425479261596", business_account="waba-1")],
+        [TemplateStatus("disabled", AT, "594425479261596", business_account="waba-1", name="ola")],
     ),
     (template("message_template_status_update", event="FLAGGED"), []),
+    (
+        template("message_template_status_update", event="ARCHIVED"),
+        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
+    ),
+    (
+        template("message_template_status_update", event="UNARCHIVED"),
+        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
+    ),
     (
         template("template_category_update", previous_category="UTILITY", new_category="MARKETING"),
         [TemplateStatus(None, AT, "594425479261596", category="marketing", business_account="waba-1")],
@@ -276,7 +320,6 @@ MALFORMED: list[tuple[Any, str]] = [
     (message("text", text={"body": 7}), "entry[0].changes[0].value.messages[0].text.body"),
     (message("image", image={"mime_type": "image/png"}), "entry[0].changes[0].value.messages[0].image.id"),
     (message("button", button="yes"), "entry[0].changes[0].value.messages[0].button"),
-    (message("text", text={"body": "b"}, context={"id": 7}), "entry[0].changes[0].value.messages[0].context.id"),
     (change("message_template_status_update", {"event": "APPROVED"}), "entry[0].changes[0].value.message_template_id"),
     (number("phone_number_quality_update"), "entry[0].changes[0].value.event"),
     (

@@ -1,6 +1,7 @@
 """The bridge's operations besides sending: what is asked, how answers are read, and failures of two kinds."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -91,6 +92,21 @@ ANSWERED = [
             "language": "pt-BR",
             "category": "utility",
             "components": TEMPLATE.components,
+            "callbackUrl": "https://recado.test/v2/callbacks/chatapp/bridge",
+        },
+    ),
+    (
+        lambda bridge, account: bridge.submit_template(account, replace(TEMPLATE, provider_template_id="t-1")),
+        {"providerTemplateId": "t-1"},
+        Submission("t-1"),
+        "submit_template",
+        {
+            "id": TEMPLATE.id,
+            "name": "ola",
+            "language": "pt-BR",
+            "category": "utility",
+            "components": TEMPLATE.components,
+            "providerTemplateId": "t-1",
             "callbackUrl": "https://recado.test/v2/callbacks/chatapp/bridge",
         },
     ),

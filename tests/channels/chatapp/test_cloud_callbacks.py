@@ -17,6 +17,7 @@ from tests.channels.chatapp.cloud_changes import (
     SECONDS,
     body_of,
     change,
+    message,
     preference,
     status,
 )
@@ -25,6 +26,7 @@ from recado.channels.chatapp import cloud_callbacks
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.provider import (
     Event,
+    Inbound,
     MalformedCallback,
     Status,
     event_from_json,
@@ -59,6 +61,16 @@ def test_one_odd_status_among_many_loses_no_other() -> None:
 
     assert [getattr(event, "provider_message_id", None) for event in refusal.value.events] == ["p-1", "p-2", None]
     assert refusal.value.where == "entry[0].changes[0].value.statuses[1]"
+
+
+def test_half_an_emoji_in_a_persons_words_loses_no_report() -> None:
+    words = body_of(message("text", text={"body": "half of one: CUT"}), status()).replace(b"CUT", rb"\ud83d")
+
+    heard, reported = cloud_callbacks.events(words)
+
+    assert isinstance(heard, Inbound)
+    assert heard.payload == {"text": {"body": "half of one: \ufffd"}}
+    assert reported == INCOMING[0][1][0]
 
 
 @pytest.mark.parametrize(

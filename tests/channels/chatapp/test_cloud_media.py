@@ -41,6 +41,14 @@ async def test_an_upload_is_one_form_of_known_length(fake_bridge: Any, cloud_to:
         ("ftp://media.example/1", "https://graph.example", False),
         ("https://[", "https://graph.example", False),
         ("", "https://graph.example", False),
+        ("https://graph.example:8443/1", "https://graph.example", True),
+        ("https://10.0.0.7/1", "https://graph.example", False),
+        ("https://[::1]/1", "https://graph.example", False),
+        ("https://0x7f000001/1", "https://graph.example", False),
+        ("https://localhost/1", "https://graph.example", False),
+        ("https://vault.internal/1", "https://graph.example", False),
+        ("https://media.example:22/1", "https://graph.example", False),
+        ("https://10.0.0.7/1", "http://10.0.0.7", True),
     ],
 )
 def test_the_token_goes_to_safe_addresses_only(address: str, api: str, safe: bool) -> None:
@@ -80,3 +88,38 @@ async def test_media_that_breaks_off_or_is_refused_says_so(fake_bridge: Any, clo
     async with cloud.open_media(account, "m-1") as media:
         with pytest.raises(ProviderError, match="broke off"):
             assert [chunk async for chunk in media.chunks] == []
+
+
+@pytest.mark.parametrize("sent", [100, 101, 150_000])
+async def test_no_more_of_media_is_read_than_the_provider_said(
+    sent: int, fake_bridge: Any, cloud_to: Any, account: Account
+) -> None:
+    about = json.dumps({"url": f"{fake_bridge.url}/m-1/content", "mime_type": "image/png", "file_size": 100}).encode()
+
+    async def behave(connection: Any) -> None:
+        while True:
+            request = await connection.read_request()
+            await connection.answer(200, bytes(sent) if request.path.endswith("content") else about)
+
+    fake_bridge.behaviour = behave
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+
+    async with cloud.open_media(account, "m-1") as media:
+        if sent == 100:
+            assert sum([len(chunk) async for chunk in media.chunks]) == 100
+        else:
+            with pytest.raises(ProviderError, match="longer"):
+                assert [chunk async for chunk in media.chunks] == []
+
+
+async def test_media_that_is_too_large_for_anything_is_not_asked_for(
+    fake_bridge: Any, cloud_to: Any, account: Account
+) -> None:
+    about = {"url": f"{fake_bridge.url}/m-1/content", "mime_type": "image/png", "file_size": cloud_media.LARGEST + 1}
+    fake_bridge.behaviour = replies(about)
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+
+    with pytest.raises(ProviderError, match="malformed"):
+        async with cloud.open_media(account, "m-1"):
+            pass
+    assert len(fake_bridge.requests) == 1

@@ -52,6 +52,67 @@ async def test_a_template_is_submitted_in_the_words_of_the_api(
     }
 
 
+@pytest.mark.parametrize(
+    ("held", "sent"),
+    [
+        ({"category": "MARKETING", "id": "77"}, {"components"}),
+        ({"category": "UTILITY", "id": "77"}, {"category", "components"}),
+    ],
+)
+async def test_a_template_that_is_there_already_is_edited(
+    held: dict[str, Any], sent: set[str], fake_bridge: Any, cloud_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = replies(held, {"success": True})
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+
+    assert await cloud.submit_template(account, replace(TEMPLATE, provider_template_id="77")) == Submission("77")
+
+    asked, edited = fake_bridge.requests
+    assert (asked.method, asked.path) == ("GET", "/base/77?fields=category")
+    assert (edited.method, edited.path) == ("POST", "/base/77")
+    assert set(edited.json) == sent
+
+
+async def test_a_template_that_was_deleted_there_is_made_anew(
+    fake_bridge: Any, cloud_to: Any, account: Account
+) -> None:
+    async def behave(connection: Any) -> None:
+        await connection.read_request()
+        await connection.answer(400, b'{"error": {"code": 100, "error_subcode": 33, "message": "no such object"}}')
+        await connection.read_request()
+        await connection.answer(200, b'{"id": "78", "status": "PENDING"}')
+
+    fake_bridge.behaviour = behave
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+
+    assert await cloud.submit_template(account, replace(TEMPLATE, provider_template_id="77")) == Submission("78")
+    assert fake_bridge.requests[1].path == "/base/ba-1/message_templates"
+
+
+@pytest.mark.parametrize(
+    ("answer", "verdict"),
+    [
+        ({"status": "APPROVED", "category": "UTILITY"}, ("approved", "utility")),
+        ({"status": "REJECTED", "category": 7}, ("rejected", None)),
+        ({"status": "APPROVED"}, ("approved", None)),
+        ({"status": "ARCHIVED"}, None),
+        ({"status": ["APPROVED"]}, None),
+        ({}, None),
+    ],
+)
+async def test_a_review_that_took_no_time_ends_with_the_answer(
+    answer: dict[str, Any], verdict: tuple[str, str | None] | None, fake_bridge: Any, cloud_to: Any, account: Account
+) -> None:
+    fake_bridge.behaviour = replies({"id": "1", **answer})
+    cloud: Cloud = await cloud_to(fake_bridge.url)
+
+    taken = await cloud.submit_template(account, TEMPLATE)
+
+    told = [(each.after_seconds, each.event.status, each.event.category) for each in taken.followups]
+    assert told == ([] if verdict is None else [(0.0, *verdict)])
+    assert taken.provider_template_id == "1"
+
+
 async def test_a_button_s_example_may_be_a_text_as_the_api_has_it(
     fake_bridge: Any, cloud_to: Any, account: Account
 ) -> None:
@@ -99,15 +160,16 @@ async def test_templates_are_listed_page_after_page_without_those_that_could_not
     odd = [
         {**LISTED, "parameter_format": "NAMED"},
         {**LISTED, "category": "OTP"},
-        {**LISTED, "status": "ARCHIVED"},
+        {**LISTED, "status": "LOCKED"},
         {**LISTED, "components": [{"type": "CAROUSEL", "cards": []}]},
         {**LISTED, "components": [{"type": "HEADER", "format": "LOCATION"}]},
         {**LISTED, "components": [{"type": "BUTTONS", "buttons": [{"type": "CATALOG"}]}]},
     ]
     rejected = {**LISTED, "id": "2", "status": "REJECTED", "rejected_reason": "SCAM", "components": []}
+    archived = {**LISTED, "id": "3", "status": "ARCHIVED", "components": []}
     pages = [
         {"data": [LISTED, *odd], "paging": {"cursors": {"after": "next=1"}, "next": "http://elsewhere.example/"}},
-        {"data": [rejected], "paging": {"cursors": {"after": "end"}}},
+        {"data": [rejected, archived], "paging": {"cursors": {"after": "end"}}},
     ]
     fake_bridge.behaviour = replies(*pages)
     cloud: Cloud = await cloud_to(fake_bridge.url)
@@ -117,6 +179,7 @@ async def test_templates_are_listed_page_after_page_without_those_that_could_not
     assert await cloud.list_templates(account) == [
         ProviderTemplate(provider_template_id="1", status="approved", components=components, **fields),
         ProviderTemplate(provider_template_id="2", status="rejected", components=[], rejection_reason="SCAM", **fields),
+        ProviderTemplate(provider_template_id="3", status="paused", components=[], **fields),
     ]
     assert [request.path.partition("&after=")[2] for request in fake_bridge.requests] == ["", "next%3D1"]
     assert all(request.path.startswith("/base/ba-1/message_templates?fields=id") for request in fake_bridge.requests)

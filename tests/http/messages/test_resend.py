@@ -164,6 +164,20 @@ async def test_a_resend_of_too_many_asks_for_less(mail: Any, monkeypatch: pytest
     assert (answer.status, answer.code, answer.body["meta"]) == (409, "LIMIT_REACHED", {"limit": 2})
 
 
+async def test_what_was_sent_again_already_is_not_too_many(mail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("recado.actors.resend.MAX_RECIPIENTS", 2)
+    wanted = {"filter": {"campaignId": "spring"}}
+    for _ in range(2):
+        await failed(mail, campaignId="spring")
+    assert (await resend(mail, wanted)).body["matched"] == 2
+    await failed(mail, campaignId="spring")
+    estimate = await resend(mail, {**wanted, "dryRun": True})
+    assert (estimate.status, estimate.body["matched"]) == (200, 1)
+    answer = await resend(mail, wanted)
+    assert (answer.status, answer.body["matched"], answer.body["skipped"]) == (202, 1, {"ALREADY_REPLACED": 2})
+    assert answer.body["batch"]["totals"]["requested"] == 3
+
+
 async def test_messages_of_others_are_not_found(mail: Any) -> None:
     old = await failed(mail, campaignId="spring")
     for how in ({"organization": 1}, {"env": "live"}):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recado.domain.errors import Problem
 from recado.http.call import Call
 from recado.http.middleware.rate_limits import Bucket, RateLimiter
 from recado.http.principal import Principal
@@ -79,6 +80,24 @@ async def test_failed_credentials_are_limited_without_harm_to_valid_ones(serve: 
     await api.clock.advance(0.02)
     async with api.client.get("/things", headers={"Authorization": ""}) as answer:
         assert answer.status == 401
+
+
+async def test_wrong_signatures_of_callbacks_are_failed_credentials(serve: Any, thing: Any) -> None:
+    async def handle(call: Call) -> Reply:
+        if call.raw_body != b"signed":
+            raise Problem("INVALID_SIGNATURE", "The signature of the callback is not valid.")
+        return Reply(200, {})
+
+    path = "/v2/callbacks/a"
+    route = thing("POST", path, handler=handle, access=Access.CALLBACK, scope=None, rate_class="", raw_body=True)
+    api = await serve(route)
+    statuses = []
+    for _ in range(52):
+        async with api.client.post(path, data=b"guess") as answer:
+            statuses.append(answer.status)
+    assert statuses == [401] * 50 + [429] * 2
+    async with api.client.post(path, data=b"signed") as answer:
+        assert answer.status == 200
 
 
 async def test_on_public_routes_only_what_is_unknown_costs(serve: Any, thing: Any) -> None:

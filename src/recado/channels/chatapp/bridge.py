@@ -125,6 +125,7 @@ class Bridge:
             category=template.category,
             components=list(template.components),
             headerExampleUrl=template.header_example_url,
+            providerTemplateId=template.provider_template_id,
             callbackUrl=self._callback_url,
         )
         return bridge_answers.submission(answer)

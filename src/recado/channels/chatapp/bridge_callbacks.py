@@ -1,7 +1,6 @@
 """The body of a bridge's callback: `{"events": [{"kind": …}, …]}` (C29.3, C29.5). Pure."""
 
-import orjson
-
+from recado.channels.callback_json import callback_json
 from recado.channels.errors import MalformedCallback
 from recado.channels.events import Event, event_from_json
 from recado.channels.fields import Fields
@@ -11,10 +10,7 @@ MAX_EVENTS = 50_000  # a body of 3 MiB (C29.5) holds fewer of them
 
 def events(body: bytes) -> list[Event]:
     """All events, in their order; raises `MalformedCallback` with those that could be read when one could not."""
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise MalformedCallback("body") from None
+    document = callback_json(body)
     fields = Fields(document, "body")
     if "events" not in document:
         raise MalformedCallback("body.events")

@@ -144,9 +144,26 @@ class Cloud:
     # Templates --------------------------------------------------------------------------------------------------------
 
     async def submit_template(self, account: Account, template: TemplateSubmission) -> Submission:
+        """Make the template there; one that is there already is edited, for its name and language are taken."""
+        known = template.provider_template_id
+        held = None if known is None else await self._held_template(account, known)
+        if known is not None and held is not None:
+            edit = cloud_templates.edit(template, held.get("category"))
+            await self._call("POST", _object(self._base, known), account, edit)
+            return Submission(known)
         body = cloud_templates.submission(template)
         answer = await self._call("POST", self._templates(account), account, body)
-        return Submission(cloud_answers.text_of(answer, "id", _MAX_ID))
+        template_id = cloud_answers.text_of(answer, "id", _MAX_ID)
+        return Submission(template_id, cloud_templates.verdict(answer, template_id, self._clock.now()))
+
+    async def _held_template(self, account: Account, template_id: str) -> Mapping[str, Any] | None:
+        """What the provider holds under that id; None when it was deleted there."""
+        try:
+            return await self._call("GET", _object(self._base, template_id) % {"fields": "category"}, account)
+        except ProviderError as error:
+            if error.code != "not_found":
+                raise
+            return None
 
     async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None:
         wanted = {"name": name}
@@ -192,7 +209,7 @@ class Cloud:
         try:
             fields = Fields(about, "media")
             mime_type, sha256 = fields.text("mime_type", 256), fields.optional_text("sha256", 128)
-            size = fields.optional_count("file_size", 2**40)
+            size = fields.optional_count("file_size", cloud_media.LARGEST)
         except MalformedCallback as error:
             raise cloud_answers.malformed(error.where) from None
         try:
@@ -203,7 +220,7 @@ class Cloud:
             ):
                 if status != 200:
                     raise ProviderError("unreachable", "no_answer", f"the provider answered with status {status}")
-                yield OpenMedia(mime_type, size, sha256, cloud_media.chunks_of(chunks))
+                yield OpenMedia(mime_type, size, sha256, cloud_media.chunks_of(chunks, size))
         except OSError:
             raise ProviderError("unreachable", "no_answer", "the provider did not answer open_media") from None
 

@@ -9,15 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-import orjson
-
+from recado.channels.callback_json import callback_json
 from recado.channels.chatapp.cloud_answers import NAME_STATES, TIERS_READ
 from recado.channels.chatapp.cloud_codes import reported_code
 from recado.channels.chatapp.cloud_inbound import inbound, profile_names
-from recado.channels.chatapp.cloud_templates import CATEGORIES_READ
+from recado.channels.chatapp.cloud_templates import CATEGORIES_READ, service_language
 from recado.channels.errors import MalformedCallback
 from recado.channels.events import (
     LONGEST_REASON,
+    LONGEST_TEMPLATE_NAME,
     Event,
     NumberState,
     NumberStatus,
@@ -29,10 +29,11 @@ from recado.channels.events import (
     Verdict,
 )
 from recado.channels.fields import Fields
+from recado.domain.message import FailureCode
 
 SIGNATURE: Final = "X-Hub-Signature-256"
 OBJECT: Final = "whatsapp_business_account"
-MAX_ITEMS = 10_000  # of any list; a body of 3 MiB (C29.5) holds fewer
+MAX_ITEMS = 50_000  # of any list; a body of 3 MiB (C29.5) holds fewer
 _MAX_ID = 128
 _MAX_MESSAGE_ID = 256
 
@@ -49,6 +50,8 @@ _VERDICTS: Final[Mapping[str, Verdict]] = {
     "UNPAUSED": "approved",
     "REJECTED": "rejected",
     "PAUSED": "paused",
+    "ARCHIVED": "paused",  # nobody used it for long; it comes back as it was, or is deleted after four weeks
+    "UNARCHIVED": "approved",
     "DISABLED": "disabled",
     "DELETED": "disabled",
     "PENDING_DELETION": "disabled",
@@ -75,10 +78,7 @@ def signature(secret: bytes, body: bytes) -> str:
 
 def events(body: bytes) -> list[Event]:
     """All events, in their order; raises `MalformedCallback` with those that could be read when one could not."""
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise MalformedCallback("body") from None
+    document = callback_json(body)
     fields = Fields(document, "body")
     if "entry" not in document:
         raise MalformedCallback("body.entry")
@@ -132,7 +132,10 @@ def _read_change(entry: Fields, change: Fields, readings: _Readings) -> None:
 def _messages(value: Fields, readings: _Readings) -> None:
     account = value.inner("metadata").text("phone_number_id", _MAX_ID)
     names = profile_names(value)
+    before = len(readings.events)
     readings.each(value, "statuses", lambda item: _status(item, account))
+    if any(isinstance(each, Status) and each.code == FailureCode.OPTED_OUT for each in readings.events[before:]):
+        readings.each(value, "statuses", lambda item: _refusal(item, account))
     readings.each(value, "messages", lambda item: inbound(item, account, names))
 
 
@@ -140,11 +143,6 @@ def _status(item: Fields, account: str) -> Status | None:
     status = _REPORTS.get(item.text("status", 64))
     if status is None:  # "deleted", "warning" and what else may come move no message
         return None
-    code = None
-    if status == "failed":
-        errors = item.items("errors", 100)
-        given = errors[0].get("code") if errors and isinstance(errors[0], dict) else None
-        code = reported_code(given if isinstance(given, int) else None)
     reference = item.get("biz_opaque_callback_data")
     named = isinstance(reference, str) and 0 < len(reference) <= 64 and "\0" not in reference
     return Status(
@@ -152,9 +150,24 @@ def _status(item: Fields, account: str) -> Status | None:
         item.moment("timestamp"),
         item.text("id", _MAX_MESSAGE_ID),
         reference if named else None,  # another application may send with this number, under words of its own
-        code,
+        _failure(item) if status == "failed" else None,
         account,
     )
+
+
+def _refusal(item: Fields, account: str) -> Preference | None:
+    """A message that failed because the person stopped marketing tells so, too (C28.4)."""
+    if item.get("status") != "failed" or _failure(item) != FailureCode.OPTED_OUT:
+        return None
+    phone = item.optional_text("recipient_id", _MAX_ID)
+    return None if phone is None else Preference(account, phone, True, item.moment("timestamp"))
+
+
+def _failure(item: Fields) -> str:
+    """Our code of a failure."""
+    errors = item.items("errors", 100)
+    given = errors[0].get("code") if errors and isinstance(errors[0], dict) else None
+    return reported_code(given if isinstance(given, int) else None)
 
 
 def _template_status(entry: Fields, value: Fields) -> TemplateStatus | None:
@@ -162,12 +175,16 @@ def _template_status(entry: Fields, value: Fields) -> TemplateStatus | None:
     if verdict is None:
         return None
     reason = value.optional_text("reason", LONGEST_REASON)
+    language = value.optional_text("message_template_language", 16)
     return TemplateStatus(
         verdict,
         entry.moment("time"),
         value.id("message_template_id", _MAX_ID),
+        category=CATEGORIES_READ.get(value.optional_text("message_template_category", 64) or ""),
         reason=None if reason == "NONE" else reason,
         business_account=entry.id("id", _MAX_ID),
+        name=value.optional_text("message_template_name", LONGEST_TEMPLATE_NAME),
+        language=None if language is None else service_language(language),
     )
 
 

@@ -10,7 +10,7 @@ from recado.channels.fields import Fields
 _MAX_ID = 128
 _MAX_MESSAGE_ID = 256
 _MAX_MEDIA_REF = 1_024
-_MOST_CONTACTS = 10_000
+_MOST_CONTACTS = 50_000
 _MEDIA: Final = frozenset({"image", "video", "audio", "document", "sticker"})
 _MEDIA_TEXTS = ("caption", "filename", "mime_type")
 _REPLY_TEXTS = ("id", "title", "description")
@@ -19,9 +19,10 @@ Payload = dict[str, Any]
 
 
 def profile_names(value: Fields) -> dict[str, str]:
-    """What senders call themselves there, by phone and by user id. A name that is odd is no name."""
+    """What senders call themselves there, by phone and by user id. An odd name is no name, and loses no words."""
     names: dict[str, str] = {}
-    for item in value.items("contacts", _MOST_CONTACTS):
+    given = value.get("contacts")
+    for item in given[:_MOST_CONTACTS] if isinstance(given, list) else ():
         profile = item.get("profile") if isinstance(item, dict) else None
         name = profile.get("name") if isinstance(profile, dict) else None
         if not isinstance(name, str) or not (shown := name.replace("\0", "\ufffd").strip()[:LONGEST_NAME]):
@@ -48,7 +49,9 @@ def inbound(item: Fields, account: str, names: Mapping[str, str]) -> Inbound | N
         type=type_,
         payload=payload,
         provider_message_id=item.text("id", _MAX_MESSAGE_ID),
-        quoted=Fields(context, f"{item.where}.context").text("id", _MAX_MESSAGE_ID) if quoted is not None else None,
+        quoted=quoted
+        if isinstance(quoted, str) and 0 < len(quoted) <= _MAX_MESSAGE_ID and "\0" not in quoted
+        else None,
         media_ref=media_ref,
         profile_name=names.get(sender) or names.get(str(item.get("from_user_id"))),
     )

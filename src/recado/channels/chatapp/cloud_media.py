@@ -9,9 +9,13 @@ from yarl import URL
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.channels.errors import ProviderError
+from recado.channels.outbound_guard import UrlRefused, form_fault, target_of
 
 UPLOAD_TIMEOUT: Final = 300.0
 """Seconds for all of a body of up to 100 MB, as long as it keeps moving."""
+
+LARGEST: Final = 100 * 1024 * 1024
+"""Bytes of the largest media that the provider takes or gives."""
 
 _BOUNDARY_BYTES = 16
 
@@ -62,21 +66,28 @@ def upload_form(content: AsyncIterable[bytes], size: int, mime_type: str, filena
 
 
 def download_address(text: str, api: URL) -> URL:
-    """The address of media as the provider gives it; raises `ProviderError` for one that the token must not go to."""
+    """The address of media as the provider gives it; raises `ProviderError` for one that the token must not go to.
+
+    That is the host of the API itself, or with https any name that is not one of a local network.
+    """
     try:
-        url = URL(text)
-    except ValueError:
-        url = URL()
-    safe = url.scheme == "https" or (url.scheme == "http" and api.scheme == "http" and url.host == api.host)
-    if not safe or not url.host or url.user:
+        url, target = URL(text), target_of(text)
+    except (ValueError, UrlRefused):
+        url, target = URL(), None
+    ours = url.host == api.host and url.scheme in (api.scheme, "https")
+    if target is None or not (ours or form_fault(target, live=True) is None):
         raise ProviderError("unreachable", "malformed_answer", "the provider gave an address of media that is not safe")
     return url
 
 
-async def chunks_of(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The same chunks, with our error."""
+async def chunks_of(chunks: AsyncIterator[bytes], size: int | None) -> AsyncIterator[bytes]:
+    """The same chunks, with our error; more bytes than the provider said, or than any media has, break it off."""
+    left = LARGEST if size is None else size
     try:
         async for chunk in chunks:
+            left -= len(chunk)
+            if left < 0:
+                raise ProviderError("unreachable", "malformed_answer", "the media is longer than the provider said")
             yield chunk
     except OSError:
         raise ProviderError("unreachable", "no_answer", "the media broke off") from None

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final
 
 from recado.channels.errors import MalformedCallback
-from recado.channels.events import LONGEST_REASON, Category
+from recado.channels.events import LONGEST_REASON, Category, Followup, TemplateStatus, Verdict
 from recado.channels.fields import Fields
 from recado.channels.provider import ProviderTemplate, TemplateSubmission
 
@@ -18,6 +19,7 @@ _STATES: Final[Mapping[str, str]] = {
     "IN_APPEAL": "pending",
     "REJECTED": "rejected",
     "PAUSED": "paused",
+    "ARCHIVED": "paused",
     "LIMIT_EXCEEDED": "paused",
     "DISABLED": "disabled",
 }
@@ -34,6 +36,11 @@ def provider_language(language: str) -> str:
     return language.replace("-", "_")
 
 
+def service_language(language: str) -> str:
+    """`pt_BR` → `pt-BR`."""
+    return language.replace("_", "-")
+
+
 def submission(template: TemplateSubmission) -> dict[str, Any]:
     """The JSON that hands a template in for review."""
     authentication = template.category == "authentication"
@@ -48,6 +55,23 @@ def submission(template: TemplateSubmission) -> dict[str, Any]:
             for kind, payload in (_parts(component) for component in template.components)
         ],
     }
+
+
+def edit(template: TemplateSubmission, held_category: object) -> dict[str, Any]:
+    """The JSON that hands in what is there already; its category only when it changes, which not every state allows."""
+    body = submission(template)
+    changed = ("components",) if body["category"] == held_category else ("category", "components")
+    return {name: body[name] for name in changed}
+
+
+def verdict(answer: Mapping[str, Any], provider_template_id: str, at: datetime) -> tuple[Followup, ...]:
+    """The end of a review that took no time, as the answer to a submission tells it; nothing for any other answer."""
+    status, category = answer.get("status"), answer.get("category")
+    decided: Verdict | None = "approved" if status == "APPROVED" else "rejected" if status == "REJECTED" else None
+    if decided is None:
+        return ()
+    known = CATEGORIES_READ.get(category) if isinstance(category, str) else None
+    return (Followup(0.0, TemplateStatus(decided, at, provider_template_id, category=known)),)
 
 
 def _parts(component: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
@@ -137,7 +161,7 @@ def _listed(fields: Fields, item: Any) -> ProviderTemplate | None:
     return ProviderTemplate(
         provider_template_id=fields.text("id", 256),
         name=fields.text("name", 512),
-        language=fields.text("language", 16).replace("_", "-"),
+        language=service_language(fields.text("language", 16)),
         category=category,
         status=status,
         components=[component for component in components if component is not None],

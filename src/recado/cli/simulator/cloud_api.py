@@ -20,6 +20,7 @@ _STATUS_OF = {190: 401, 0: 401, 10: 403, 368: 403, 131031: 403, 1: 500, 2: 503, 
 _STATUS_OF |= {80007: 429, 130429: 429, 132001: 404}
 _NOT_SENDABLE = {"PAUSED": 132015, "DISABLED": 132016}
 _MEDIA = frozenset({"image", "video", "audio", "document", "sticker"})
+_EDITABLE = frozenset({"APPROVED", "REJECTED", "PAUSED"})
 _MOST_ON_A_PAGE = 250
 
 Tell = Callable[[cloud_webhooks.Entry], None]
@@ -154,6 +155,8 @@ class CloudApi:
                 number = self._state.number(owner)
                 number.profile |= {name: value for name, value in body.items() if name != "messaging_product"}
                 self._state.changed(number)
+            case _ if (held := self._state.template_by_id(edge)) is not None:
+                return self._edit(*held, body)
             case _:
                 raise CloudError(100, "no such edge", subcode=33, status=404)
         return json_answer({"success": True})
@@ -167,6 +170,18 @@ class CloudApi:
         self._state.store_template(account, template)
         self._review(account, template)
         return json_answer({name: template[name] for name in ("id", "status", "category")})
+
+    def _edit(self, account: str, held: dict[str, Any], body: dict[str, Any]) -> web.Response:
+        if held["status"] not in _EDITABLE:
+            raise CloudError(100, f"a template that is {held['status']} cannot be edited")
+        category = str(body.get("category", held["category"])).upper()
+        if "category" in body and held["status"] == "APPROVED":
+            raise CloudError(100, "the category of an approved template stays")
+        components = list(body.get("components", held["components"]))
+        edited = {**held, "category": category, "components": components, "status": "PENDING"}
+        self._state.store_template(account, edited)
+        self._review(account, edited)
+        return json_answer({"success": True, **{name: edited[name] for name in ("id", "name", "category")}})
 
     def _review(self, account: str, template: dict[str, Any]) -> None:
         self._later(REVIEW_SECONDS, lambda: self._decide(account, template["id"]))

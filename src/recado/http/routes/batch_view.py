@@ -28,7 +28,8 @@ def batch_view(batch: Batch) -> dict[str, Any]:
         "channel": batch.channel,
         "status": batch.status,
         "totals": {
-            "requested": batch.requested,
+            # A message that was sent again one by one (C15.4) was requested, too, as in the totals of its campaign.
+            "requested": max(batch.requested, batch.accepted + batch.skipped),
             "accepted": batch.accepted,
             "skipped": batch.skipped,
             "queued": batch.queued,

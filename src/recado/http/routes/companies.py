@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from recado.domain.clock import Clock
 from recado.domain.cnpj import searched_cnpj
 from recado.domain.contact_attributes import merged, read_attributes
 from recado.domain.errors import Problem, not_found, reference_not_found, validation_error
@@ -48,9 +49,10 @@ _COLUMNS: Final = {
 class CompanyOperations:
     """The handlers."""
 
-    def __init__(self, database: Database, ids: IdSource, find_account: FindAccount) -> None:
+    def __init__(self, database: Database, ids: IdSource, clock: Clock, find_account: FindAccount) -> None:
         self._database = database
         self._ids = ids
+        self._clock = clock
         self._find_account = find_account
 
     async def find(self, call: Call) -> Company:
@@ -88,12 +90,10 @@ class CompanyOperations:
 
     async def contacts(self, call: Call) -> Reply:
         company: Company = call.resource
-        environment = (company.organization_id, company.env)
-        wanted = contact_reads.ContactFilter(
-            organization_id=company.organization_id, env=company.env, company_id=company.id
-        )
+        organization_id, env = company.organization_id, company.env
+        wanted = contact_reads.ContactFilter(organization_id=organization_id, env=env, company_id=company.id)
         page = await contact_reads.list_page(self._database, wanted, limit=call.query.limit, skip=call.query.skip)
-        groups = await debtor_groups.of_contacts(self._database, *environment, [each.id for each in page.items])
+        groups = await debtor_groups.of_contacts(self._database, organization_id, env, [each.id for each in page.items])
         unmasked = call.can("pii:full")
         items = [contact_view(each, groups.get(each.id, ()), unmasked=unmasked) for each in page.items]
         return Reply(200, envelope(items, page.total, estimated=page.estimated))
@@ -136,7 +136,7 @@ class CompanyOperations:
                 raise not_found()
             if not decided:
                 call.check_revision(company.revision)
-            await companies.delete(connection, company, call.now)
+            await companies.delete(connection, company, self._clock.now())
             await audit.write(
                 connection,
                 self._ids,
@@ -159,8 +159,8 @@ class CompanyOperations:
         async with self._database.transaction() as connection:
             company = await self._locked(connection, call)
             await companies.save(connection, company, replace(company, revision=company.revision + 1), call.now)
-            await companies.release_contacts(connection, company, call.now)
-        await companies.release_in_blocks(self._database, company, call.now)
+            await companies.release_contacts(connection, company, self._clock.now())
+        await companies.release_in_blocks(self._database, company, self._clock)
         return True
 
     async def _locked(self, connection: Connection, call: Call) -> Company:
@@ -216,9 +216,9 @@ def _refused(refusal: Refusal) -> Problem:
     return validation_error([refusal.under("atributos").error])
 
 
-def company_routes(*, database: Database, ids: IdSource, find_account: FindAccount) -> tuple[Route, ...]:
+def company_routes(*, database: Database, ids: IdSource, clock: Clock, find_account: FindAccount) -> tuple[Route, ...]:
     """`find_account`: who can be responsible for a company."""
-    operations = CompanyOperations(database, ids, find_account)
+    operations = CompanyOperations(database, ids, clock, find_account)
     read: dict[str, Any] = {"tag": "Companies", "scope": "crm:read", "rate_class": "read"}
     write: dict[str, Any] = {"tag": "Companies", "scope": "crm:write", "rate_class": "write"}
     one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": COMPANY}, "versioned": True}

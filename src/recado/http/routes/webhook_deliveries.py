@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import orjson
@@ -10,7 +11,7 @@ from recado.actors.webhook_payload import envelope
 from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
 from recado.domain.events import EVERY
-from recado.domain.ids import DELIVERY, WEBHOOK, IdSource
+from recado.domain.ids import DELIVERY, WEBHOOK, IdSource, created_at
 from recado.domain.scopes import PII
 from recado.domain.webhook import SubscriptionStatus
 from recado.http.audit import record
@@ -73,9 +74,10 @@ class DeliveryOperations:
         query: DeliveryQuery = call.query
         operation = f"{LIST} {call.path['id']}"  # a cursor is good for its subscription only
         after_page = self._cursors.read(call, operation)
+        subscription: Subscription = call.resource.subscription
         rows = await deliveries.list_page(
             self._database,
-            call.resource.subscription.key,
+            subscription.key,
             call.now,
             status=query.status,
             event=query.event,
@@ -84,21 +86,18 @@ class DeliveryOperations:
             before_id=None if after_page is None else after_page[0],
             limit=query.limit + 1,
         )
-        return Reply(200, self._cursors.page(call, operation, rows, delivery_view, lambda row: [row.id]))
+        view = partial(delivery_view, subscription)
+        return Reply(200, self._cursors.page(call, operation, rows, view, lambda row: [row.id]))
 
     async def read(self, call: Call) -> Reply:
         subscription, delivery = call.resource.subscription, call.resource.delivery
         told = await deliveries.told(self._database, subscription.organization_id, delivery.event_id)
-        if told is None:
-            raise not_found()
-        unmasked = subscription.include_pii and call.can(PII)
-        payload = envelope(told, subscription.organization_id, unmasked=unmasked)
+        body = delivery_view(subscription, delivery)
+        if told is not None:  # the event of a late replay goes before it
+            unmasked = subscription.include_pii and call.can(PII)
+            body["payload"] = orjson.Fragment(envelope(told, subscription.organization_id, unmasked=unmasked))
         async with tampering_recorded(self._database, self._ids, call):
-            attempts = attempt_views(subscription, delivery, self._keys)
-        if subscription.include_pii and not unmasked:
-            for attempt in attempts:
-                attempt.pop("answer", None)  # an endpoint may say what it was told
-        body = {**delivery_view(delivery), "payload": orjson.Fragment(payload), "attempts": attempts}
+            body["attempts"] = attempt_views(subscription, delivery, self._keys, unmasked=call.can(PII))
         return Reply(200, body)
 
     async def replay(self, call: Call) -> Reply:
@@ -107,6 +106,8 @@ class DeliveryOperations:
             subscription = await self._replayable(connection, call)
             if found.status == PENDING:
                 raise conflict("INVALID_STATE", "The delivery is still pending.", status=PENDING)
+            if created_at(found.event_id) < call.now - events.KEPT:
+                raise conflict("INVALID_STATE", "The event is older than 30 days.", status=found.status)
             delivery_id = await events.replay_one(
                 connection, self._ids, subscription, found.event_id, found.event, call.now
             )
@@ -115,7 +116,7 @@ class DeliveryOperations:
         self._changed(DeliveriesQueued((subscription.key,)))
         if made is None:
             raise RuntimeError("the delivery that was just queued is not there")
-        return Reply(202, delivery_view(made))
+        return Reply(202, delivery_view(subscription, made))
 
     async def replay_period(self, call: Call) -> Reply:
         body: WebhookReplay = call.body

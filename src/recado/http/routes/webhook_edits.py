@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from recado.channels.outbound_guard import same_origin
 from recado.domain.errors import FieldError, conflict, validation_error
 from recado.domain.scopes import PII
 from recado.domain.webhook import SubscriptionEvent, SubscriptionStatus
@@ -16,10 +17,8 @@ from recado.storage.crypto import KeyRing
 from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
 
 
-def sealed_headers(
-    headers: list[Header] | None, before: list[tuple[str, str]], place: dict[str, str], keys: KeyRing
-) -> str | None:
-    """Custom headers as they are stored; a masked value keeps the one of `before` under its key."""
+def plain_headers(headers: list[Header] | None, before: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Custom headers in the clear; a masked value keeps the one of `before` under its key."""
     stored = {key.lower(): value for key, value in before}
     plain = []
     for position, header in enumerate(headers or ()):
@@ -31,8 +30,14 @@ def sealed_headers(
                     [FieldError(f"/headers/{position}/value", "INVALID", "no value is stored that could be kept")]
                 )
             value = kept
-        plain.append({"key": header.key, "value": value})
-    return keys.encrypt(orjson.dumps(plain).decode(), **place, field=HEADERS_FIELD) if plain else None
+        plain.append((header.key, value))
+    return plain
+
+
+def sealed_headers(plain: list[tuple[str, str]], place: dict[str, str], keys: KeyRing) -> str | None:
+    """Custom headers as they are stored."""
+    listed = [{"key": key, "value": value} for key, value in plain]
+    return keys.encrypt(orjson.dumps(listed).decode(), **place, field=HEADERS_FIELD) if listed else None
 
 
 def sealed_secret(secret: str, place: dict[str, str], keys: KeyRing) -> str:
@@ -57,23 +62,41 @@ def refuse_deleted(subscription: Subscription) -> None:
         raise conflict("INVALID_STATE", "The subscription was deleted.", status=subscription.status.value)
 
 
+def headers_after(
+    subscription: Subscription, changes: dict[str, Any], before: list[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """The headers in the clear after a caller's changes; raises `Problem` VALIDATION_ERROR.
+
+    Credentials are shown to nobody, so that they go to another origin only when they are given anew.
+    """
+    moved = "url" in changes and not same_origin(changes["url"], subscription.url)
+    if "headers" in changes:
+        return plain_headers(changes["headers"], [] if moved else before)
+    if moved and any(masks(key) for key, _ in before):
+        raise validation_error(
+            [FieldError("/headers", "REQUIRED", "credentials go to another origin only when they are given anew")]
+        )
+    return before
+
+
 def edited(
     subscription: Subscription, changes: dict[str, Any], before: list[tuple[str, str]], keys: KeyRing
 ) -> Subscription:
-    """The subscription with a caller's changes; raises `IllegalMove` for a status that it cannot take."""
+    """The subscription with a caller's changes; raises `IllegalMove` for a status that it cannot take.
+
+    `before`: its headers in the clear. Raises as `headers_after` does.
+    """
     fields = dict(changes)
+    fields.pop("headers", None)
+    headers = headers_after(subscription, changes, before)
+    if headers != before:
+        place = place_of(subscription.organization_id, subscription.id)
+        fields["headers_cipher"] = sealed_headers(headers, place, keys)
     status = fields.pop("status", None)
     if "events" in fields:
         fields["events"] = tuple(fields["events"])
     if "description" in fields:
         fields["description"] = fields["description"] or None
-    if "headers" in fields:
-        headers = fields.pop("headers")
-        place = place_of(subscription.organization_id, subscription.id)
-        sealed = sealed_headers(headers, before, place, keys)
-        given = [(header.key, header.value) for header in headers or ()]
-        if [(key, MASK if masks(key) else value) for key, value in before] != given:
-            fields["headers_cipher"] = sealed
     retry = fields.pop("retry", None)
     if retry is not None:
         fields.update(retry.changes())

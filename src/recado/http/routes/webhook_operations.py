@@ -19,7 +19,9 @@ from recado.http.routes.lists import listed
 from recado.http.routes.webhook_edits import (
     deleted,
     edited,
+    headers_after,
     place_of,
+    plain_headers,
     refuse_deleted,
     refuse_without_pii,
     rotated,
@@ -97,7 +99,7 @@ class WebhookOperations:
             env=principal.env,
             url=body.url,
             secret_cipher=sealed_secret(secret, place, self._keys),
-            headers_cipher=sealed_headers(body.headers, [], place, self._keys),
+            headers_cipher=sealed_headers(plain_headers(body.headers, []), place, self._keys),
             events=tuple(body.events),
             description=body.description or None,
             include_pii=body.include_pii,
@@ -122,6 +124,10 @@ class WebhookOperations:
             self._tampering_recorded(call),
             changing(self._database, self._changed, _change_of(call.resource)) as connection,
         ):
+            seen: Subscription = call.resource
+            headers_after(
+                seen, changes, headers_of(seen, self._keys)
+            )  # a bad body is told of before its version (C2.6)
             before = await self._changeable(connection, call)
             after = edited(before, changes, headers_of(before, self._keys), self._keys)
             # A new address for phones in the clear is as much as turning them on.

@@ -1,16 +1,18 @@
 """Webhook subscriptions and their deliveries as callers see them (C23.1, C23.3.4)."""
 
-from typing import Any, Literal
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from recado.actors.webhook_desk import ANSWER_FIELD
+from recado.domain.webhook import SubscriptionStatus
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, Page
 from recado.http.routes.webhook_models import MASK, masks
 from recado.storage.crypto import KeyRing
 from recado.storage.deliveries import DELIVERED, PENDING, Delivery
-from recado.storage.webhooks import Subscription
+from recado.storage.webhooks import QUEUES, Subscription
 
 
 class HeaderOut(ApiModel):
@@ -98,7 +100,7 @@ class AttemptOut(ApiModel):
 class DeliveryDetail(DeliveryOut):
     """A delivery with what it says and what became of each attempt."""
 
-    payload: dict[str, Any]
+    payload: Annotated[dict[str, Any] | None, Field(description="Absent when the event is older than 30 days.")] = None
     attempts: list[AttemptOut]
 
 
@@ -139,7 +141,7 @@ def webhook_view(subscription: Subscription, headers: list[tuple[str, str]]) -> 
     return view
 
 
-def delivery_view(delivery: Delivery) -> dict[str, Any]:
+def delivery_view(subscription: Subscription, delivery: Delivery) -> dict[str, Any]:
     """The delivery as lists show it."""
     view: dict[str, Any] = {
         "id": delivery.id,
@@ -152,20 +154,35 @@ def delivery_view(delivery: Delivery) -> dict[str, Any]:
     optional: dict[str, Any] = {
         "lastStatusCode": delivery.last_status,
         "lastError": delivery.last_error,
-        "nextAttemptAt": delivery.next_attempt_at if delivery.status == PENDING else None,
+        "nextAttemptAt": _next_attempt_at(subscription, delivery),
         "deliveredAt": delivery.settled_at if delivery.status == DELIVERED else None,
     }
     view.update((name, value) for name, value in optional.items() if value is not None)
     return view
 
 
-def attempt_views(subscription: Subscription, delivery: Delivery, keys: KeyRing) -> list[dict[str, Any]]:
-    """The attempts so far; raises Tampered."""
+def _next_attempt_at(subscription: Subscription, delivery: Delivery) -> datetime | None:
+    """Not before the next probe while failing; None when its subscription's owner has to act first (C23.2)."""
+    due_at = delivery.next_attempt_at
+    if delivery.status != PENDING or subscription.status not in QUEUES:
+        return None
+    if subscription.status is SubscriptionStatus.FAILING and due_at is not None and subscription.probe_at is not None:
+        return max(due_at, subscription.probe_at)
+    return due_at
+
+
+def attempt_views(
+    subscription: Subscription, delivery: Delivery, keys: KeyRing, *, unmasked: bool
+) -> list[dict[str, Any]]:
+    """The attempts so far; raises Tampered.
+
+    What an endpoint answered to phones in the clear may repeat them: it is shown when `unmasked` only (C30.5).
+    """
     views = []
     for attempt in delivery.history:
         view = dict(attempt)
         cipher = view.pop("answerCipher", None)
-        if cipher is not None:
+        if cipher is not None and unmasked:
             view["answer"] = keys.decrypt(
                 cipher, organization_id=subscription.organization_id, record_id=delivery.id, field=ANSWER_FIELD
             )

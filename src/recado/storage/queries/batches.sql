@@ -243,7 +243,10 @@ returning held_ms;
 -- name: cancel
 with canceled as (
     update batches
-    set status = 'canceled', blocks_left = 0, paused_at = null, pause_reason = null, finished_at = $4, updated_at = $4
+    -- It stands still from here on, or from when it was paused on: what is not archived yet does not outlive its time.
+    set
+        status = 'canceled', blocks_left = 0, paused_at = coalesce(paused_at, $4), pause_reason = null, finished_at = $4,
+        updated_at = $4
     where organization_id = $1 and env = $2 and id = $3 and status = any($5::text[])
     returning organization_id, id
 ),
@@ -270,8 +273,9 @@ where
 returning b.organization_id, b.env, b.id, b.status;
 
 -- name: hold
--- One block of the ready rows of a batch that is (still) paused, out of the ready index. The batch is locked meanwhile: it is
--- resumed before, and then nothing is held, or after the commit, and then its release sees every row that was held.
+-- One block of the ready rows of a batch that is (still) paused, after the row $5, out of the ready index. The batch is locked
+-- meanwhile: it is resumed before, and then nothing is held, or after the commit, and then its release sees every row that was
+-- held.
 with paused as materialized (
     select id from batches where organization_id = $1 and env = $4 and id = $2 and status = 'paused' for share
 )
@@ -282,23 +286,26 @@ where
     and d.id = any(array(
         select q.id from dispatch q
         where
-            q.organization_id = $1 and q.owner = $2 and q.owner <> 'single'
+            q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.id > $5
             and q.not_before is null and q.claimed_epoch is null
             and exists (select from paused)
+        order by q.id
         limit $3
         for update skip locked
     ))
 returning d.id;
 
 -- name: withdraw
--- One block of the queued rows of a canceled batch, whatever they wait for: queued → archived.
+-- One block of the queued rows of a canceled batch after the row $7, whatever they wait for: queued → archived.
 with withdrawn as (
     delete from dispatch d
     where
         d.organization_id = $1
         and d.id = any(array(
             select q.id from dispatch q
-            where q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.claimed_epoch is null
+            where
+                q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.id > $7 and q.claimed_epoch is null
+            order by q.id
             limit $3
             for update skip locked
         ))

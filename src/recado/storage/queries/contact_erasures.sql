@@ -24,6 +24,17 @@ where
     and id >= ($4::text[])[1] and id <= ($4::text[])[cardinality($4::text[])]
     and status not in ('queued', 'sending');
 
+-- name: events
+-- The next events of a contact, by id.
+select id, type, data from events
+where organization_id = $1 and env = $2 and type like 'contact.%' and data ->> 'id' = $3 and id > $4
+order by id
+limit $5;
+
+-- name: erase_events
+-- $3: what is kept, by id; as text, so that its members stay in their order.
+update events set data = $3::text::json -> id where organization_id = $1 and id = any($2::text[]);
+
 -- name: advance
 update contact_erasures set after_id = $4 where organization_id = $1 and env = $2 and contact_id = $3;
 

@@ -3,12 +3,12 @@
 
 -- name: telling
 -- Deliveries of `found`, in its order, with what they tell. The error is that of the failure: of a message that was sent again
--- since, `last_error` names the one in its place.
+-- since, `last_error` names the one in its place. Contacts have many indexes: only the key has the order (contacts.sql).
 select
     d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
-    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, m.campaign_id, m.template_id,
-    m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at,
-    m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
+    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, c.external_id as contact_external_id,
+    m.campaign_id, m.template_id, m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at,
+    m.read_at, m.failed_at, m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
     case when e.type like '%.received' then m.payload end as payload
 from ({found}) d
 cross join lateral (
@@ -18,7 +18,13 @@ left join lateral (
     select * from messages
     where organization_id = $1 and env = e.env and channel = e.channel and id = e.message_id
     offset 0
-) m on true;
+) m on true
+left join lateral (
+    select external_id from contacts
+    where organization_id = $1 and env = e.env and id >= m.contact_id and id <= m.contact_id
+    order by id
+    limit 1
+) c on true;
 
 -- name: due
 -- The next deliveries of a subscription, oldest first. $5: those that are in hand already.
@@ -135,10 +141,10 @@ from (
 where q.ctid = g.place;
 
 -- name: drop
--- Deliveries that will not be tried any more: a block of those made before $3.
+-- Deliveries that will not be tried any more: a block of those whose `{id}` is below $3.
 with chosen as materialized (
     select ctid as place from delivery_queue
-    where organization_id = $1 and subscription_id = $2 and id < $3
+    where organization_id = $1 and subscription_id = $2 and {id} < $3
     order by id
     limit $6
     for update skip locked

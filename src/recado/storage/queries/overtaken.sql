@@ -68,7 +68,9 @@ overtaken as materialized (
             )
             when 'owner_paused' then not exists (
                 select from batches b
-                where b.organization_id = d.organization_id and b.env = d.env and b.id = d.owner and b.status = 'paused'
+                where
+                    b.organization_id = d.organization_id and b.env = d.env and b.id = d.owner
+                    and (b.status = 'paused' or (b.status = 'canceled' and b.open)) -- they are being archived
             )
             else false
         end

@@ -193,9 +193,22 @@ from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamp
 -- Reports whose message may be known by now. They are gone when the transaction commits.
 delete from parked_reports
 where id = any(array(
-    select id from parked_reports where retry_at <= $1 order by retry_at limit $2 for update skip locked
+    select id from parked_reports where retry_at <= $1 order by retry_at, id limit $2 for update skip locked
 ))
 returning id, organization_id, number_id, event, give_up_at;
+
+-- name: put_off
+-- The first of those, which fails alone, waits until $2, or goes when its time is over: then the answer is true.
+with first as materialized (
+    select id, give_up_at from parked_reports where retry_at <= $1 order by retry_at, id limit 1
+),
+waits as (
+    update parked_reports p set retry_at = $2 from first f where p.id = f.id and f.give_up_at > $1
+),
+gone as (
+    delete from parked_reports p using first f where p.id = f.id and f.give_up_at <= $1 returning p.id
+)
+select exists (select from gone);
 
 -- name: take_sandbox
 -- Sandbox reports that are due. They are gone when the transaction commits.
@@ -222,14 +235,22 @@ from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[])
 on conflict (sha256) do nothing;
 
 -- name: open_callbacks
--- The oldest callbacks that are not processed yet: at most $1, of about $2 bytes together, one at least.
+-- The oldest callbacks that are not processed yet, but those of $3: at most $1, of about $2 bytes together, one at least.
 select id, channel, adapter, body
 from (
     select id, channel, adapter, body, sum(octet_length(body)) over (order by id) - octet_length(body) as before
-    from (select id, channel, adapter, body from callbacks where processed_at is null order by id limit $1) oldest
+    from (
+        select id, channel, adapter, body from callbacks
+        where processed_at is null and id <> all($3::bigint[])
+        order by id
+        limit $1
+    ) oldest
 ) summed
 where before < $2
 order by id;
+
+-- name: open_callback
+select id, channel, adapter, body from callbacks where id = $1 and processed_at is null;
 
 -- name: callbacks_processed
 update callbacks c

@@ -39,9 +39,22 @@ where
     and replaced_by is null;
 
 -- name: inherit
--- A new message belongs to the batch ($5) and the contact ($6) of the one that it replaces.
+-- A new message belongs to the contact ($5) and the batch ($6) of the one that it replaces. One that is sent again after its batch
+-- was canceled ($8) is counted there, and its row is not withdrawn with the others: its owner has another name ($7).
 with owned as (
-    update dispatch set owner = $5 where organization_id = $1 and id = $4 and $5::text is not null
+    update dispatch
+    set
+        owner = $6::text || case
+            when exists (
+                select from batches where organization_id = $1 and env = $2 and id = $6::text and status = $8
+            ) then $7::text
+            else ''
+        end
+    where organization_id = $1 and id = $4 and $6::text is not null
+    returning owner
+),
+belongs as (
+    update messages set batch_id = $6::text, contact_id = $5::text
+    where organization_id = $1 and env = $2 and channel = $3 and id = $4
 )
-update messages set batch_id = $5::text, contact_id = $6::text
-where organization_id = $1 and env = $2 and channel = $3 and id = $4;
+select owner from owned;

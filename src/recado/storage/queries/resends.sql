@@ -12,18 +12,25 @@ cross join lateral (
 order by g.place;
 
 -- name: failed
--- Failed messages of a batch or a campaign, the oldest first. The channel is compared so that the key cannot serve: see
--- message_reads.sql.
+-- Failed messages of a batch or a campaign that nothing replaced yet, the oldest first.
 select
     m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
     m.metadata, m.campaign_id, m.contact_id, m.last_error, m.original_error, m.replaced_by
 from messages m
 where
-    m.organization_id = :organization_id and m.env = :env and m.id >= :first_id and m.id < :before_id
-    and m.channel || '' = 'chatapp' and m.direction = 'outbound' and m.status = 'failed' and m.failed_at is not null
-    {conditions}
+    {which} and m.replaced_by is null
 order by m.id
 limit :limit;
+
+-- name: replaced
+-- How many of them were replaced already.
+select count(*) from messages m where {which} and m.replaced_by is not null;
+
+-- name: which
+-- The channel is compared so that the key cannot serve: see message_reads.sql.
+m.organization_id = :organization_id and m.env = :env and m.id >= :first_id and m.id < :before_id
+and m.channel || '' = 'chatapp' and m.direction = 'outbound' and m.status = 'failed' and m.failed_at is not null
+{conditions}
 
 -- name: if_batch
 and m.batch_id = :batch_id

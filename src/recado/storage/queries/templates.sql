@@ -36,6 +36,14 @@ where t.env = $1 and t.provider_template_id = $2 and n.business_account_id = $3
     and t.deleted_at is null and n.deleted_at is null
 order by t.id
 
+-- name: submitted
+-- Whose submission is under way, and whose id at the provider may therefore not be known.
+select t.* from numbers n
+join templates t on t.organization_id = n.organization_id and t.number_id = n.id
+where t.env = $1 and t.name = $2 and t.language = $3 and t.status = 'submitted' and t.deleted_at is null
+    and ($4::text is null or n.business_account_id = $4) and ($5::text is null or n.id = $5) and n.deleted_at is null
+order by t.id
+
 -- name: page
 select * from templates
 where organization_id = $1 and env = $2 and deleted_at is null

@@ -46,8 +46,8 @@ where organization_id = $1 and env = $2 and id = $3 and revision = $4
 returning *;
 
 -- name: note_health
--- How endpoints fare, at most one row for each subscription. `expected`: the status that its actor knows; one that was
--- changed meanwhile is left alone, and left out of the answer.
+-- How endpoints fare, at most one row for each subscription. `expected`: the status that its actor knows. Where it was changed
+-- meanwhile, or the endpoint is another one by now, the row is left alone, and left out of the answer.
 update webhook_subscriptions w
 set
     status = g.status, consecutive_failures = g.consecutive_failures, first_failure_at = g.first_failure_at,
@@ -55,15 +55,17 @@ set
     last_failure_at = greatest(w.last_failure_at, g.last_failure_at),
     failing_since = g.failing_since, probe_at = g.probe_at, probe_seconds = g.probe_seconds,
     revision = case when g.status = g.expected then w.revision else w.revision + 1 end,
-    updated_at = case when g.status = g.expected then w.updated_at else $12 end
+    updated_at = case when g.status = g.expected then w.updated_at else $13 end
 from unnest(
     $1::text[], $2::text[], $3::text[], $4::text[], $5::integer[], $6::timestamptz[], $7::timestamptz[],
-    $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::integer[]
+    $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::integer[], $12::text[]
 ) as g (
     organization_id, id, expected, status, consecutive_failures, first_failure_at, last_success_at, last_failure_at,
-    failing_since, probe_at, probe_seconds
+    failing_since, probe_at, probe_seconds, url
 )
-where w.organization_id = g.organization_id and w.id = g.id and w.status = g.expected and w.deleted_at is null
+where
+    w.organization_id = g.organization_id and w.id = g.id and w.status = g.expected and w.url = g.url
+    and w.deleted_at is null
 returning w.id;
 
 -- name: all_ids

@@ -1,6 +1,7 @@
 """Another's client of the hosted API drives our simulator, and meets what our adapter meets."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,6 +116,23 @@ async def test_the_peer_and_our_adapter_see_each_other_s_templates(stage: Stage)
     assert sent.id.startswith("sim_")
     await stage.peer.call("delete_template", "deles")
     assert "deles" not in {each.name for each in await stage.cloud.list_templates(ACCOUNT)}
+
+
+async def test_the_peer_edits_what_we_handed_in_and_we_what_the_peer_did(stage: Stage) -> None:
+    body = {"type": "BODY", "payload": {"text": "Olá {{1}}!", "example": ["Ana"]}}
+    ours = TemplateSubmission(id="tpl_1", name="nosso", language="pt-BR", category="utility", components=[body])
+    made = await stage.cloud.submit_template(ACCOUNT, ours)
+    await stage.read(1)
+
+    edited = await stage.peer.call(
+        "update_template", made.provider_template_id, new_components=[peer_templates.BodyText("Oi {{1}}!", "Ana")]
+    )
+    assert edited.success
+    await stage.read(2)
+    assert (await stage.peer.call("get_template", made.provider_template_id)).components[0].text == "Oi {{1}}!"
+    await stage.cloud.submit_template(ACCOUNT, replace(ours, provider_template_id=made.provider_template_id))
+    await stage.read(3)
+    assert (await stage.peer.call("get_template", made.provider_template_id)).components[0].text == "Olá {{1}}!"
 
 
 async def test_media_of_the_peer_is_ours_and_ours_is_the_peer_s(stage: Stage) -> None:

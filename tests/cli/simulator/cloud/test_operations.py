@@ -61,6 +61,27 @@ async def test_a_template_whose_name_asks_for_it_is_rejected_and_a_second_of_its
     assert (verdict.status, verdict.reason) == ("rejected", "INCORRECT_CATEGORY")
 
 
+async def test_a_template_is_edited_and_judged_again(play: Play, app: Service) -> None:
+    stage = await play()
+    submission = await stage.cloud.submit_template(ACCOUNT, TEMPLATE)
+    edit = replace(
+        TEMPLATE,
+        provider_template_id=submission.provider_template_id,
+        components=[{"type": "BODY", "payload": {"text": "Oi {{1}}!", "example": ["Ana"]}}],
+    )
+    await app.has(1)
+
+    assert await stage.cloud.submit_template(ACCOUNT, edit) == submission
+    assert isinstance((await app.has(2))[1], TemplateStatus)
+    held = {each.name: each for each in await stage.cloud.list_templates(ACCOUNT)}
+    assert (held["ola"].status, held["ola"].components[0]["payload"]["text"]) == ("approved", "Oi {{1}}!")
+    with pytest.raises(ProviderError, match="refused"):
+        await stage.cloud.submit_template(ACCOUNT, replace(edit, category="marketing"))
+    await stage.control(f"templates/{submission.provider_template_id}", status="DISABLED")
+    with pytest.raises(ProviderError, match="refused"):
+        await stage.cloud.submit_template(ACCOUNT, edit)
+
+
 async def test_many_templates_are_listed_over_several_pages(play: Play) -> None:
     stage = await play(cloud_callback_url=None)
     for number in range(120):

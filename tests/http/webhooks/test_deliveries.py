@@ -1,71 +1,13 @@
-"""Deliveries over HTTP (C23.1): tests of an endpoint, lists, single reads, and replays; and the events of records."""
+"""Deliveries over HTTP (C23.1): tests of an endpoint, lists and single reads; and the events of records."""
 
-from collections.abc import AsyncIterator
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from aiohttp import web
+from tests.http.webhooks.conftest import Endpoint, emit, listed, subscribe
 from tests.waiting import until
 
 from recado.domain.timestamps import format_timestamp
-from recado.storage import events
-
-
-class Endpoint:
-    """A local endpoint that answers `status`."""
-
-    def __init__(self) -> None:
-        self.status = 200
-        self.url = ""
-        self.received: list[Any] = []
-
-
-@pytest.fixture
-async def endpoint() -> AsyncIterator[Endpoint]:
-    made = Endpoint()
-
-    async def handle(request: web.Request) -> web.Response:
-        made.received.append(await request.json())
-        return web.Response(status=made.status, text="+5511987654321")
-
-    application = web.Application()
-    application.router.add_post("/hook", handle)
-    runner = web.AppRunner(application, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    made.url = f"http://127.0.0.1:{runner.addresses[0][1]}/hook"
-    yield made
-    await runner.cleanup()
-
-
-async def subscribe(api: Any, endpoint: Endpoint, *names: str, **fields: Any) -> str:
-    answer = await api.post("/webhooks", {"url": endpoint.url, "events": list(names) or ["*"], **fields})
-    assert answer.status == 201, answer.body
-    return f"/webhooks/{answer.body['id']}"
-
-
-async def emit(api: Any, event: str = "wallet.depleted", **data: Any) -> None:
-    async with api.database.transaction() as connection:
-        keys = await events.emit(
-            connection,
-            api.ids,
-            organization_id=api.organizations[0].organization.id,
-            env="test",
-            type=event,
-            data=data,
-        )
-    api.webhooks.queued(keys)
-
-
-async def listed(api: Any, path: str, wanted: str, count: int = 1) -> list[Any]:
-    """The deliveries of that status, once there are so many."""
-
-    async def enough() -> list[Any]:
-        items = (await api.get(f"{path}/deliveries?status={wanted}")).body["items"]
-        return list(items) if len(items) >= count else []
-
-    return await until(enough, 10, f"{count} deliveries are {wanted}")
 
 
 async def test_a_test_tells_what_the_endpoint_answered_and_counts_for_nothing(api: Any, endpoint: Endpoint) -> None:
@@ -140,6 +82,50 @@ async def test_a_delivery_shows_its_payload_and_attempts(api: Any, endpoint: End
     assert (await api.get(f"{path}/deliveries/{item['id']}", organization=1)).status == 404
 
 
+async def test_the_next_attempt_is_told_while_there_will_be_one(api: Any, endpoint: Endpoint) -> None:
+    """Not before the next probe of a failing endpoint; of what waits for the subscription's owner, none (C23.2)."""
+    path = await subscribe(api, endpoint)
+    endpoint.status = 500
+    await emit(api)
+
+    async def attempted() -> Any:
+        return await api.database.fetchval("select due_at from delivery_queue where attempts = 1")
+
+    due_at = await until(attempted, 10, "the delivery was attempted")
+
+    async def told(status: str, probe_at: datetime | None = None) -> str | None:
+        await api.database.execute("update webhook_subscriptions set status = $1, probe_at = $2", status, probe_at)
+        listed_one = (await api.get(f"{path}/deliveries")).body["items"][0]
+        one = (await api.get(f"{path}/deliveries/{listed_one['id']}")).body
+        assert one.get("nextAttemptAt") == listed_one.get("nextAttemptAt")
+        found: str | None = one.get("nextAttemptAt")
+        return found
+
+    later, sooner = due_at + timedelta(minutes=5), due_at - timedelta(seconds=10)
+    assert await told("active") == format_timestamp(due_at)
+    assert await told("failing", later) == format_timestamp(later)
+    assert await told("failing", sooner) == format_timestamp(due_at)
+    assert await told("paused") is None
+    assert await told("revoked") is None
+
+
+async def test_an_answer_to_phones_in_the_clear_stays_hidden_when_they_are_masked_again(
+    api: Any, endpoint: Endpoint
+) -> None:
+    path = await subscribe(api, endpoint, includePii=True, retry={"maxAttempts": 1})
+    endpoint.status = 500
+    await emit(api, displayPhone="+5511987654321")
+    dropped = (await listed(api, path, "dropped"))[0]
+    low = await api.key("webhooks:read", "webhooks:write")
+    assert (await api.patch(path, {"includePii": False}, token=low)).status == 200
+
+    hidden = (await api.get(f"{path}/deliveries/{dropped['id']}", token=low)).body
+    shown = (await api.get(f"{path}/deliveries/{dropped['id']}")).body
+    assert "987654321" not in str(hidden)
+    assert [one["statusCode"] for one in hidden["attempts"]] == [500]
+    assert [one["answer"] for one in shown["attempts"]] == ["+5511987654321"]
+
+
 async def test_deliveries_are_listed_newest_first_page_by_page(api: Any, endpoint: Endpoint) -> None:
     path = await subscribe(api, endpoint)
     for number in range(5):
@@ -158,93 +144,6 @@ async def test_deliveries_are_listed_newest_first_page_by_page(api: Any, endpoin
     assert (await api.get(f"{path}/deliveries?from={later}")).body["items"] == []
     assert len((await api.get(f"{path}/deliveries?to={later}")).body["items"]) == 5
     assert (await api.get(f"{path}/deliveries?cursor={first['nextCursor']}&limit=3&status=pending")).status == 400
-
-
-async def test_a_delivery_is_replayed_as_a_new_one_of_the_same_event(api: Any, endpoint: Endpoint) -> None:
-    path = await subscribe(api, endpoint)
-    await emit(api)
-    item = (await listed(api, path, "delivered"))[0]
-    again = await api.post(f"{path}/deliveries/{item['id']}/replay")
-    assert (again.status, again.body["eventId"]) == (202, item["eventId"])
-    assert again.body["id"] != item["id"]
-    await listed(api, path, "delivered", 2)
-    assert endpoint.received[0] == endpoint.received[1]
-
-
-async def test_a_replay_of_one_that_is_meant_for_another_version_is_refused(api: Any, endpoint: Endpoint) -> None:
-    path = await subscribe(api, endpoint)
-    replay = f"{path}/deliveries/{(await api.post(f'{path}/test')).body['deliveryId']}/replay"
-    other = await api.post(replay, headers={"If-Match": '"7"'})
-    assert (other.status, other.code, other.body["meta"]) == (412, "VERSION_MISMATCH", {"currentETag": '"1"'})
-    assert len((await api.get(f"{path}/deliveries")).body["items"]) == 1
-    assert (await api.post(replay, headers={"If-Match": '"1"'})).status == 202
-
-
-async def test_a_pending_delivery_and_a_revoked_subscription_are_not_replayed(api: Any, endpoint: Endpoint) -> None:
-    path = await subscribe(api, endpoint)
-    endpoint.status = 500
-    await emit(api)
-    item = (await listed(api, path, "pending"))[0]
-    refused = await api.post(f"{path}/deliveries/{item['id']}/replay")
-    assert (refused.status, refused.code) == (409, "INVALID_STATE")
-    await api.delete(path)
-    assert (await api.post(f"{path}/deliveries/{item['id']}/replay")).code == "INVALID_STATE"
-    assert (await api.post(f"{path}/replay", period(api))).code == "INVALID_STATE"
-
-
-def period(api: Any, start: timedelta = timedelta(hours=-1), end: timedelta = timedelta(hours=1), **more: Any) -> Any:
-    now = api.clock.now()
-    return {"from": format_timestamp(now + start), "to": format_timestamp(now + end), **more}
-
-
-async def test_a_replay_of_a_period_covers_what_never_arrived(api: Any, endpoint: Endpoint) -> None:
-    path = await subscribe(api, endpoint, "wallet.depleted", "wallet.low_balance", retry={"maxAttempts": 1})
-    await emit(api, n="arrived")
-    await listed(api, path, "delivered")
-    endpoint.status = 500
-    await emit(api, n="dropped")
-    await listed(api, path, "dropped")
-    endpoint.status = 200
-    await api.patch(path, {"status": "paused"})
-    await emit(api, n="while paused")
-    await emit(api, "wallet.low_balance", n="of another name")
-    await api.post(f"{path}/test")
-    await api.patch(path, {"status": "active"})
-    wanted = period(api, events=["wallet.depleted", "apikey.created"])
-    assert (await api.post(f"{path}/replay", wanted)).body == {"queued": 2}
-    wanted_ones = {"arrived", "dropped", "while paused"}
-    await until(
-        lambda: wanted_ones <= {one["data"].get("n") for one in endpoint.received}, 10, "all of the period has arrived"
-    )
-    await listed(api, path, "delivered", 4)
-    assert (await api.post(f"{path}/replay", wanted)).body == {"queued": 0}
-    assert (await api.post(f"{path}/replay", period(api))).body == {"queued": 1}
-    await listed(api, path, "delivered", 5)
-    assert (await api.post(f"{path}/replay", period(api, onlyFailed=False))).body == {"queued": 4}
-
-
-@pytest.mark.parametrize(
-    ("start", "end", "code"),
-    [
-        (timedelta(hours=1), timedelta(0), "VALIDATION_ERROR"),
-        (timedelta(days=-7, seconds=-1), timedelta(0), "PERIOD_TOO_LONG"),
-        (timedelta(days=-31), timedelta(days=-30), "VALIDATION_ERROR"),
-    ],
-)
-async def test_periods_that_cannot_be_replayed_are_refused(
-    api: Any, endpoint: Endpoint, start: timedelta, end: timedelta, code: str
-) -> None:
-    path = await subscribe(api, endpoint)
-    refused = await api.post(f"{path}/replay", period(api, start, end))
-    assert (refused.status, refused.code) == (422, code)
-    assert (await api.post(f"{path}/replay", {})).status == 422
-
-
-async def test_a_period_at_the_end_of_time_holds_nothing(api: Any, endpoint: Endpoint) -> None:
-    path = await subscribe(api, endpoint)
-    last = {"from": "9999-12-31T00:00:00Z", "to": "9999-12-31T23:59:59.999999Z"}
-    answer = await api.post(f"{path}/replay", last)
-    assert (answer.status, answer.body) == (202, {"queued": 0})
 
 
 async def test_what_happens_to_records_is_told(api: Any, endpoint: Endpoint) -> None:

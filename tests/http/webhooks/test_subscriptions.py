@@ -1,5 +1,6 @@
 """Webhook subscriptions over HTTP (C23.1, C23.2): what may be set, what is shown once, and what ends."""
 
+import asyncio
 import base64
 from typing import Any
 
@@ -141,9 +142,31 @@ async def test_credentials_in_headers_are_masked_and_kept_by_their_mask(api: Any
     assert same.etag == '"1"'
     changed = await api.patch(path, {"headers": [*masked[:1], {"key": "X-Shop", "value": "8"}]})
     assert changed.body["headers"] == [masked[0], {"key": "X-Shop", "value": "8"}]
-    lost = await api.patch(path, {"headers": masked[1:2]})
+    # A body that is wrong is told of before a version or a state that does not fit (C2.6).
+    lost = await api.patch(path, {"headers": masked[1:2]}, headers={"If-Match": '"1"'})
     assert [error["path"] for error in lost.body["errors"]] == ["/headers/0/value"]
     assert (await api.patch(path, {"headers": None})).body["headers"] == []
+
+
+async def test_credentials_in_headers_go_to_no_other_origin_unless_they_are_given_anew(api: Any) -> None:
+    """Whoever may change a subscription may still not read them (C23.1)."""
+    headers = [{"key": "Authorization", "value": "Basic abc"}, {"key": "X-Shop", "value": "7"}]
+    made = await make(api, headers=headers)
+    path = f"/webhooks/{made['id']}"
+    elsewhere = {"url": "https://other.example.com/recado"}
+    for origin in ("https://other.example.com/", "https://hooks.example.com:8443/", "http://hooks.example.com/"):
+        refused = await api.patch(path, {"url": origin})
+        assert (refused.status, refused.code) == (422, "VALIDATION_ERROR")
+        assert [error["path"] for error in refused.body["errors"]] == ["/headers"]
+    kept = await api.patch(path, elsewhere | {"headers": made["headers"]})
+    assert [error["path"] for error in kept.body["errors"]] == ["/headers/0/value"]
+    assert (await api.get(path)).body == {name: made[name] for name in made if name != "secret"}
+
+    assert (await api.patch(path, {"url": "https://HOOKS.example.com:443/new"})).body["headers"] == made["headers"]
+    moved = await api.patch(path, elsewhere | {"headers": headers})
+    assert (moved.body["url"], moved.body["headers"]) == (elsewhere["url"], made["headers"])
+    assert (await api.patch(path, {"url": URL, "headers": headers[1:]})).body["headers"] == headers[1:]
+    assert (await api.patch(path, elsewhere)).body["headers"] == headers[1:]
 
 
 async def test_phones_in_the_clear_need_the_scope_wherever_they_would_go(api: Any) -> None:
@@ -182,7 +205,7 @@ async def test_a_subscription_is_paused_and_resumed(api: Any) -> None:
     await api.database.execute("update webhook_subscriptions set consecutive_failures = 5")
     assert (await api.patch(path, {"status": "active"})).etag == '"1"'
     paused = await api.patch(path, {"status": "paused"})
-    assert paused.body["status"] == "paused"
+    assert (paused.body["status"], paused.body["consecutiveFailures"]) == ("paused", 5)
     assert (await api.patch(path, {"status": "active"})).body["consecutiveFailures"] == 0
 
 
@@ -228,6 +251,11 @@ async def test_an_environment_holds_twenty(api: Any) -> None:
     assert (await api.post("/webhooks", NEW, env="live")).status == 201
     await api.delete(f"/webhooks/{made[0]['id']}")
     await make(api)
+
+
+async def test_who_races_for_the_last_places_gets_no_more_than_there_are(api: Any) -> None:
+    answers = await asyncio.gather(*(api.post("/webhooks", NEW) for _ in range(24)))
+    assert sorted(answer.status for answer in answers) == [201] * 20 + [409] * 4
 
 
 async def test_every_change_is_in_the_audit_without_the_address(api: Any) -> None:
