@@ -71,6 +71,7 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     80007: SlowNumber(),
     80008: SlowNumber(),
     130429: SlowNumber(),
+    131048: SlowNumber(),  # people blocked or reported the number: it may send fewer for some time
     131057: SlowNumber(),  # the account is in maintenance for some minutes
     131064: SlowNumber(),  # the day's limit of recipients
     131056: DelayPair(),
@@ -93,7 +94,6 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     # What the provider does not let through.
     130472: Fail(_F.POLICY_BLOCKED),
     130497: Fail(_F.POLICY_BLOCKED),
-    131048: Fail(_F.POLICY_BLOCKED),
     131049: Fail(_F.POLICY_BLOCKED),
     # The content.
     132000: Fail(_F.TEMPLATE_VARS),
