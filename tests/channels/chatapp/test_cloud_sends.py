@@ -85,7 +85,7 @@ CASES = [
     Case("finds the text too long", error(132005), Refused("template_vars", "m")),
     Case("dislikes the template", error(132007), Refused("template_unavailable", "m")),
     Case("wants variables of another form", error(132012), Refused("template_vars", "m")),
-    Case("has paused the template", error(132015), Refused("template_unavailable", "m")),
+    Case("has paused the template", error(132015), Retry(None)),
     Case("has disabled the template", error(132016), Refused("template_unavailable", "m")),
     Case("has blocked the flow", error(132068), Refused("template_unavailable", "m")),
     Case("does not know the type", error(131051), Refused("media_invalid", "m")),
@@ -170,7 +170,7 @@ def test_a_report_s_error_has_a_failure_code_of_ours(code: int | None) -> None:
 
 
 def test_a_report_says_what_a_refusal_would_have_said() -> None:
-    assert [reported_code(code) for code in (131026, 131049, 131050, 130429, 131056, 368, 131000)] == [
+    assert [reported_code(code) for code in (131026, 131049, 131050, 130429, 131056, 368, 131000, 132015)] == [
         "recipient_unreachable",
         "policy_blocked",
         "opted_out",
@@ -178,6 +178,7 @@ def test_a_report_says_what_a_refusal_would_have_said() -> None:
         "rate_limited",
         "number_unavailable",
         "provider_error",
+        "template_unavailable",
     ]
 
 

@@ -25,7 +25,9 @@ class DelayPair:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A passing fault at the provider's: this message was refused for now."""
+    """A passing fault at the provider's: this message was refused for now. `code`: of a report that says so."""
+
+    code: FailureCode = _F.PROVIDER_ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     132069: Again(),  # a flow that is throttled for an hour
     133004: Again(),
     135000: Again(),
+    132015: Again(_F.TEMPLATE_UNAVAILABLE),  # paused: the news of it, which holds the others back, is on its way
     # The recipient.
     131021: Fail(_F.RECIPIENT_UNREACHABLE),  # the sender itself
     131026: Fail(_F.RECIPIENT_UNREACHABLE),
@@ -103,7 +106,6 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     132018: Fail(_F.TEMPLATE_VARS),
     132001: Fail(_F.TEMPLATE_UNAVAILABLE),
     132007: Fail(_F.TEMPLATE_UNAVAILABLE),
-    132015: Fail(_F.TEMPLATE_UNAVAILABLE),
     132016: Fail(_F.TEMPLATE_UNAVAILABLE),
     132068: Fail(_F.TEMPLATE_UNAVAILABLE),
     131051: Fail(_F.MEDIA_INVALID),
@@ -117,7 +119,6 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
 _REPORTED: Final[Mapping[type[Meaning], FailureCode]] = {
     SlowNumber: _F.RATE_LIMITED,
     DelayPair: _F.RATE_LIMITED,
-    Again: _F.PROVIDER_ERROR,
     Unavailable: _F.NUMBER_UNAVAILABLE,
 }
 
@@ -142,4 +143,4 @@ def reported_code(code: int | None) -> str:
     meaning = MEANINGS.get(code) if code is not None else None
     if meaning is None:
         return _F.PROVIDER_ERROR.value
-    return (meaning.code if isinstance(meaning, Fail) else _REPORTED[type(meaning)]).value
+    return (meaning.code if isinstance(meaning, Fail | Again) else _REPORTED[type(meaning)]).value
