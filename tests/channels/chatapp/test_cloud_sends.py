@@ -86,6 +86,7 @@ CASES = [
     Case("dislikes the template", error(132007), Refused("template_unavailable", "m")),
     Case("wants variables of another form", error(132012), Refused("template_vars", "m")),
     Case("has paused the template", error(132015), Retry(None)),
+    Case("takes no marketing here", error(131063), Refused("template_unavailable", "m")),
     Case("has disabled the template", error(132016), Refused("template_unavailable", "m")),
     Case("has blocked the flow", error(132068), Refused("template_unavailable", "m")),
     Case("does not know the type", error(131051), Refused("media_invalid", "m")),

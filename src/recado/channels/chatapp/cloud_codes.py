@@ -66,7 +66,6 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     131042: Unavailable("payment_missing"),
     131045: Unavailable("not_registered"),
     133010: Unavailable("not_registered"),
-    131063: Unavailable("marketing_disabled"),
     # Too fast.
     4: SlowNumber(),
     613: SlowNumber(),
@@ -106,6 +105,7 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     132018: Fail(_F.TEMPLATE_VARS),
     132001: Fail(_F.TEMPLATE_UNAVAILABLE),
     132007: Fail(_F.TEMPLATE_UNAVAILABLE),
+    131063: Fail(_F.TEMPLATE_UNAVAILABLE),  # marketing is switched off here: the number's other messages go on
     132016: Fail(_F.TEMPLATE_UNAVAILABLE),
     132068: Fail(_F.TEMPLATE_UNAVAILABLE),
     131051: Fail(_F.MEDIA_INVALID),
