@@ -139,6 +139,21 @@ async def test_units_captured_in_a_month_bring_the_next_tier_and_no_others_count
     assert await purse.database.fetchval("select units from price_volumes") == 10_000
 
 
+async def test_units_at_an_agreed_price_of_nothing_count_too_once_and_charge_nothing(purse: Purse) -> None:
+    free = [purse.message(0), purse.message(0), purse.message(0, price_kind=None)]
+    await purse.store(*free)
+    for message in free:
+        await purse.claim(message)
+    await purse.depart(free[0], free[2])
+    await purse.fail(free[1], FailureCode.PROVIDER_ERROR, queued=False)
+    await purse.depart(*free)
+    await purse.report(free[0], "delivered")
+
+    assert await purse.database.fetchval("select sum(units) from price_volumes") == 1
+    assert await purse.charges() == {}
+    assert await purse.standing() == (0, 0)
+
+
 async def test_a_wallet_that_falls_tells_so_once_a_crossing(purse: Purse) -> None:
     await purse.database.execute(
         "insert into webhook_subscriptions (organization_id, id, env, url, secret_cipher, secret_version, events, "

@@ -7,6 +7,8 @@ few blocks are done before the caller is answered, so that a small batch is thro
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+import structlog
+
 from recado.actors.consequences import Consequences
 from recado.domain.batch import BLOCK
 from recado.domain.clock import Clock
@@ -15,6 +17,8 @@ from recado.engine.periodic import Periodic
 from recado.storage import batches
 from recado.storage.batches import BatchKey
 from recado.storage.postgres import Database
+
+log = structlog.get_logger()
 
 BLOCKS_AT_ONCE = 4  # before a caller is answered
 LOOK_EVERY = 1.0  # seconds
@@ -68,11 +72,21 @@ class BatchQueue:
         await self._begin(_Work(key, self._withdraw))
 
     async def work(self) -> None:
-        """Whatever is left, batch by batch and block by block, so that a large one keeps no other waiting."""
-        while self._left and not self._stopping:
-            work = next(iter(self._left))
+        """Whatever is left, batch by batch and block by block, so that a large one keeps no other waiting.
+
+        A batch whose block fails waits for the next look.
+        """
+        failed: set[_Work] = set()
+        while not self._stopping and (work := next((each for each in self._left if each not in failed), None)):
             after_id = self._left[work] = self._left.pop(work)  # the last one in turn, however this block ends
-            after = await self._advance(work, after_id)
+            try:
+                after = await self._advance(work, after_id)
+            except Unavailable:
+                raise
+            except Exception as error:  # noqa: BLE001 - one batch must not keep the others waiting
+                _not_followed(work, error)
+                failed.add(work)
+                continue
             if after is None:
                 self._left.pop(work, None)
             else:
@@ -91,6 +105,8 @@ class BatchQueue:
                 at = after
         except Unavailable:
             pass  # the batch is moved: its rows will follow
+        except Exception as error:  # noqa: BLE001 - as above
+            _not_followed(work, error)
         finally:
             if not through:
                 self._left.setdefault(work, at)
@@ -116,3 +132,7 @@ class BatchQueue:
             committed = await self._consequences.write(connection, moved)
         committed()
         return [each.id for each in moved]
+
+
+def _not_followed(work: _Work, error: Exception) -> None:
+    log.error("batch_not_followed", batch_id=work.key[2], error=type(error).__name__)

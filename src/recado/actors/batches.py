@@ -59,15 +59,19 @@ class Batches:
         self.queue = BatchQueue(db, clock=clock, consequences=consequences, through=self._withdrawn)
         self._moving = asyncio.Lock()
         self._looks = 0
+        self._stopping = False
         self._worker = Periodic("batches", LOOK_EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
         """Before any number starts: what is paused must not leave."""
+        self._stopping = False
         self._owners.load(await batches.open_batches(self._db))
         await self.queue.start()
         await self._worker.start()
 
     async def stop(self) -> None:
+        """Ends after the block under way; the next start goes on."""
+        self._stopping = True
         await self._worker.stop()
         await self.queue.stop()
 
@@ -175,6 +179,8 @@ class Batches:
             made, after = False, ""
             while keys := await batches.building(self._db, after):
                 for key in keys:
+                    if self._stopping:
+                        return
                     if key in waiting:
                         continue
                     if await self._make_next(key):

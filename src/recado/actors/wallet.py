@@ -47,16 +47,16 @@ class Wallet:
         charged = await self._charged_before(connection, moved)
         now = self._clock.now()
         for move in moved:
-            if move.coins == 0 or move.from_status is None or move.id in charged:
+            if move.from_status is None or move.id in charged or (move.coins == 0 and not _counts_free(move)):
                 continue
             settlement = settlements.setdefault((move.organization_id, move.env), Settlement())
             if move.to_status not in _CAPTURED:
                 settlement.released += move.coins
                 continue
             charged.add(move.id)  # what was sent, failed and was sent after all in one batch is one send
-            settlement.charges.append(
-                Charge(move.id, move.channel, move.batch_id, move.coins, held=move.from_status != MessageStatus.FAILED)
-            )
+            if move.coins:
+                held = move.from_status != MessageStatus.FAILED
+                settlement.charges.append(Charge(move.id, move.channel, move.batch_id, move.coins, held=held))
             family = FAMILY_OF.get(move.price_kind or "")
             if family is not None:
                 month = months.get(move.organization_id)
@@ -99,3 +99,11 @@ class Wallet:
             if move.coins and move.from_status == MessageStatus.FAILED and move.to_status in _CAPTURED
         ]
         return await wallet.charged(connection, late) if late else set()
+
+
+def _counts_free(move: Moved) -> bool:
+    """Whether it is a unit of the month at an agreed price of nothing: no charge would tell that it was counted before.
+
+    So what had failed, and was sent after all, does not count.
+    """
+    return move.price_kind in FAMILY_OF and move.to_status in _CAPTURED and move.from_status != MessageStatus.FAILED

@@ -81,10 +81,10 @@ class Dispatcher:
         try:
             operation = self._find(call)
             await self._admit(operation, call, started)
-            reply = await self._run_counting(operation, call, request, query, started)
+            reply = await self._run(operation, call, request, query)
             self._answers.render(reply)
         except Problem as problem:
-            reply = self._answers.problem(problem, call)
+            reply = self._answers.problem(self._counted(problem, operation, call, started), call)
         except ClientLeft:
             raise
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a handler is answered with 500
@@ -169,16 +169,15 @@ class Dispatcher:
             if not bucket.take(at):
                 raise bucket.refusal() from None
 
-    async def _run_counting(
-        self, operation: Operation, call: Call, request: BaseRequest, query: str, at: float
-    ) -> Reply:
+    def _counted(self, problem: Problem, operation: Operation | None, call: Call, at: float) -> Problem:
         """A callback's credential is its signature, which only its handler knows to be wrong."""
+        if operation is None or operation.route.access is not Access.CALLBACK:
+            return problem
         try:
-            return await self._run(operation, call, request, query)
-        except Problem as problem:
-            if operation.route.access is Access.CALLBACK:
-                self._count_failure(problem, call, at)
-            raise
+            self._count_failure(problem, call, at)
+        except Problem as refusal:
+            return refusal
+        return problem
 
     async def _run(self, operation: Operation, call: Call, request: BaseRequest, query: str) -> Reply:
         """Required headers, parsing, path resource, idempotency, and the rest."""

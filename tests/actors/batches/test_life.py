@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.actors.batches.conftest import PRICE, Workshop
 from tests.actors.batches.counting import COUNTS, another_process, checked
+from tests.waiting import until
 
 from recado.actors.batch_prices import WalletTariff
 from recado.storage import batch_making, batches
@@ -175,6 +176,24 @@ async def test_totals_stay_true_while_everything_happens_at_once(workshop: Works
         assert row["accepted"] == await workshop.db.fetchval(
             "select count(*) from messages where campaign_id = $1", row["key"]
         )
+
+
+async def test_a_stop_ends_after_the_block_under_way(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await workshop.made(workshop.draft(4_000))
+    make_next, stopping = workshop.maker.make_next, []
+
+    async def stop_meanwhile(key: Any) -> int | None:
+        if not stopping:
+            stopping.append(asyncio.ensure_future(workshop.batches.stop()))
+        return await make_next(key)
+
+    monkeypatch.setattr(workshop.maker, "make_next", stop_meanwhile)
+    await workshop.batches.start()
+    await until(stopping.__len__, 10, "the stop")
+    await stopping[0]
+    assert (await checked(workshop, made)).accepted == 2_000
+    await another_process(workshop).work()
+    assert (await checked(workshop, made)).accepted == 4_000
 
 
 async def test_a_batch_that_cannot_be_made_keeps_no_other_waiting(

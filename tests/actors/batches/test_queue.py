@@ -92,23 +92,23 @@ async def test_large_batches_are_archived_in_turns_and_one_that_fails_keeps_no_o
         return await withdraw(executor, key, *arguments)
 
     monkeypatch.setattr(batches, "withdraw", fail_one)
-    for _ in range(ROWS // BLOCK):
-        with pytest.raises(LookupError):
-            await workshop.batches.queue.work()
+    await workshop.batches.queue.work()
     assert (await checked(workshop, good)).archived == ROWS
+    assert (await checked(workshop, bad)).archived == AT_ONCE
     monkeypatch.undo()
     monkeypatch.setattr(batch_queue, "BLOCK", BLOCK)
     await workshop.batches.queue.work()
     assert (await checked(workshop, bad)).archived == ROWS
 
 
-async def test_a_cancel_is_answered_though_the_database_goes_away_after_its_commit(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [Unavailable(), LookupError("a row that nobody expected")])
+async def test_a_cancel_is_answered_whatever_happens_after_its_commit(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     made = await workshop.made(workshop.draft(3))
 
     async def away(*arguments: Any) -> Any:
-        raise Unavailable
+        raise error
 
     with monkeypatch.context() as patched:
         patched.setattr(batches, "withdraw", away)
@@ -182,6 +182,21 @@ async def test_the_campaign_is_through_when_the_last_message_is_archived(worksho
     assert await status() == "running"
     await workshop.batches.queue.work()
     assert await status() == "completed"
+
+
+async def test_while_the_database_is_away_the_rest_waits(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = await workshop.made(workshop.draft(ROWS))
+    assert await workshop.batches.cancel(await workshop.now(made))
+
+    async def away(*arguments: Any) -> Any:
+        raise Unavailable
+
+    with monkeypatch.context() as patched:
+        patched.setattr(batches, "withdraw", away)
+        with pytest.raises(Unavailable):
+            await workshop.batches.queue.work()
+    await workshop.batches.queue.work()
+    assert (await checked(workshop, made)).archived == ROWS
 
 
 async def test_what_is_not_archived_yet_does_not_outlive_its_time(workshop: Workshop) -> None:

@@ -115,12 +115,19 @@ async def test_each_attempt_is_counted_and_signed_anew_until_it_succeeds(place: 
     assert len({r.headers["webhook-id"] for r in receiver.received}) == 1
 
 
-async def test_a_longer_retry_after_is_obeyed(place: Place, receiver: Receiver) -> None:
+@pytest.mark.parametrize(
+    ("code", "asked", "least", "most"),
+    [(503, "3600", 3_590, 3_600), (429, "99999", 21_590, 21_600), (429, "5", 20, 33), (500, "3600", 20, 33)],
+)
+async def test_a_longer_retry_after_is_obeyed(
+    place: Place, receiver: Receiver, code: int, asked: str, least: float, most: float
+) -> None:
+    """Of 429 and 503, up to six hours (C23.3.3)."""
     subscription = await place.subscribe(receiver.url)
-    receiver.answer = status(503, **{"Retry-After": "3600"})
+    receiver.answer = status(code, **{"Retry-After": asked})
     await place.emit()
     row = await place.until_attempted(subscription)
-    assert 3_590 < (row["due_at"] - place.clock.now()).total_seconds() <= 3_600
+    assert least < (row["due_at"] - place.clock.now()).total_seconds() <= most
 
 
 async def test_after_the_last_attempt_it_is_dropped(place: Place, receiver: Receiver) -> None:

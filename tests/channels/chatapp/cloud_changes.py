@@ -9,10 +9,8 @@ from recado.channels.chatapp import cloud_callbacks
 from recado.channels.provider import (
     Event,
     Inbound,
-    NumberStatus,
     Preference,
     Status,
-    TemplateStatus,
 )
 
 SECONDS = 1_795_165_200
@@ -191,115 +189,6 @@ INCOMING: list[tuple[dict[str, Any], list[Event]]] = [
         ),
         [Inbound("pn-1", "BR.77", datetime.fromtimestamp(1, UTC), "text", {"text": {"body": "b"}}, "i")],
     ),
-    (
-        template("message_template_status_update", event="APPROVED", reason="NONE"),
-        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
-    ),
-    (
-        template(
-            "message_template_status_update",
-            event="APPROVED",
-            message_template_name="ola",
-            message_template_language="pt_BR",
-            message_template_category="MARKETING",
-        ),
-        [
-            TemplateStatus(
-                "approved",
-                AT,
-                "594425479261596",
-                category="marketing",
-                business_account="waba-1",
-                name="ola",
-                language="pt-BR",
-            )
-        ],
-    ),
-    (
-        template("message_template_status_update", event="REJECTED", reason="INCORRECT_CATEGORY"),
-        [
-            TemplateStatus(
-                "rejected", AT, "594425479261596", reason="INCORRECT_CATEGORY", business_account="waba-1", name="ola"
-            )
-        ],
-    ),
-    (
-        template("message_template_status_update", event="PAUSED", reason=None, other_info={"title": "FIRST_PAUSE"}),
-        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
-    ),
-    (
-        template("message_template_status_update", event="DISABLED"),
-        [TemplateStatus("disabled", AT, "594425479261596", business_account="waba-1", name="ola")],
-    ),
-    (template("message_template_status_update", event="FLAGGED"), []),
-    (
-        template("message_template_status_update", event="ARCHIVED"),
-        [TemplateStatus("paused", AT, "594425479261596", business_account="waba-1", name="ola")],
-    ),
-    (
-        template("message_template_status_update", event="UNARCHIVED"),
-        [TemplateStatus("approved", AT, "594425479261596", business_account="waba-1", name="ola")],
-    ),
-    (
-        template("template_category_update", previous_category="UTILITY", new_category="MARKETING"),
-        [TemplateStatus(None, AT, "594425479261596", category="marketing", business_account="waba-1")],
-    ),
-    (template("template_category_update", new_category="UTILITY", correct_category="MARKETING"), []),
-    (template("message_template_quality_update", previous_quality_score="GREEN", new_quality_score="RED"), []),
-    (
-        number("phone_number_quality_update", event="FLAGGED", current_limit="TIER_1K"),
-        [NumberStatus(None, AT, "flagged", tier="tier_1k", business_account="waba-1", phone="5511900000000")],
-    ),
-    (
-        number("phone_number_quality_update", event="UNFLAGGED", current_limit="TIER_NOT_SET"),
-        [NumberStatus(None, AT, "connected", business_account="waba-1", phone="5511900000000")],
-    ),
-    (
-        number(
-            "phone_number_quality_update",
-            event="UPGRADE",
-            current_limit="TIER_1K",
-            max_daily_conversations_per_business="TIER_10K",
-        ),
-        [NumberStatus(None, AT, tier="tier_10k", business_account="waba-1", phone="5511900000000")],
-    ),
-    (
-        number("phone_number_quality_update", event="THROUGHPUT_UPGRADE", current_limit="TIER_UNLIMITED"),
-        [NumberStatus(None, AT, business_account="waba-1", phone="5511900000000")],
-    ),
-    (
-        number("phone_number_name_update", decision="APPROVED", requested_verified_name="Padaria"),
-        [NumberStatus(None, AT, name_status="approved", business_account="waba-1", phone="5511900000000")],
-    ),
-    (
-        change("account_update", {"event": "PARTNER_REMOVED", "waba_info": {"waba_id": "9", "owner_business_id": "8"}}),
-        [NumberStatus(None, AT, partner_removed="PARTNER_REMOVED", business_account="9")],
-    ),
-    (
-        change("account_update", {"event": "PARTNER_APP_UNINSTALLED", "phone_number": "5511900000000"}),
-        [
-            NumberStatus(
-                None,
-                AT,
-                partner_removed="PARTNER_APP_UNINSTALLED",
-                business_account="waba-1",
-                phone="5511900000000",
-            )
-        ],
-    ),
-    (
-        change("account_update", {"event": "DISABLED_UPDATE", "ban_info": {"waba_ban_state": "DISABLE"}}),
-        [NumberStatus(None, AT, "disconnected", business_account="waba-1")],
-    ),
-    (change("account_update", {"event": "DISABLED_UPDATE", "ban_info": {"waba_ban_state": "REINSTATE"}}), []),
-    (change("account_update", {"event": "PARTNER_ADDED"}), []),
-    (preference(), [Preference("pn-1", "5511987654321", True, AT)]),
-    (preference(value="resume", timestamp=str(SECONDS)), [Preference("pn-1", "5511987654321", False, AT)]),
-    (preference(wa_id=None, user_id="BR.77"), [Preference("pn-1", "BR.77", True, AT)]),
-    (preference(value="signup"), []),
-    (preference(category="other"), []),
-    (change("flows", {"event": "FLOW_STATUS_CHANGE"}), []),
-    (change("never_heard_of", 7), []),
 ]
 MALFORMED: list[tuple[Any, str]] = [
     (7, "entry[0].changes[0]"),

@@ -21,6 +21,7 @@ from tests.channels.chatapp.cloud_changes import (
     preference,
     status,
 )
+from tests.channels.chatapp.cloud_news import NEWS
 
 from recado.channels.chatapp import cloud_callbacks
 from recado.channels.chatapp.cloud import Cloud
@@ -34,12 +35,12 @@ from recado.channels.provider import (
 )
 
 
-@pytest.mark.parametrize(("json", "events"), INCOMING)
+@pytest.mark.parametrize(("json", "events"), INCOMING + NEWS)
 def test_a_change_of_the_api_is_read(json: dict[str, Any], events: list[Event]) -> None:
     assert cloud_callbacks.events(body_of(json)) == events
 
 
-@pytest.mark.parametrize("event", [event for _, events in INCOMING for event in events])
+@pytest.mark.parametrize("event", [event for _, events in INCOMING + NEWS for event in events])
 def test_an_event_survives_its_row(event: Event) -> None:
     assert event_from_json(orjson.loads(orjson.dumps(event_to_json(event)))) == event
 
@@ -122,7 +123,7 @@ def replaced(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 
 # Near misses: a true change in which one value, anywhere, was replaced by anything.
-NEAR = st.sampled_from([json for json, _ in INCOMING]).flatmap(
+NEAR = st.sampled_from([json for json, _ in INCOMING + NEWS]).flatmap(
     lambda json: st.builds(lambda path, new: replaced(json, path, new), st.sampled_from(places(json)), JSON)
 )
 
@@ -145,7 +146,7 @@ def test_whatever_a_callback_holds_it_is_read_or_refused_as_malformed(body: byte
 
 
 def test_a_printed_event_holds_nobody_s_number_or_words() -> None:
-    printed = repr([event for _, events in INCOMING for event in events])
+    printed = repr([event for _, events in INCOMING + NEWS for event in events])
 
     for personal in ("87654321", "Ana", "body", "900000000"):
         assert personal not in printed

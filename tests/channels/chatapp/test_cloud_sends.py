@@ -85,13 +85,14 @@ CASES = [
     Case("finds the text too long", error(132005), Refused("template_vars", "m")),
     Case("dislikes the template", error(132007), Refused("template_unavailable", "m")),
     Case("wants variables of another form", error(132012), Refused("template_vars", "m")),
-    Case("has paused the template", error(132015), Refused("template_unavailable", "m")),
+    Case("has paused the template", error(132015), Retry(None)),
+    Case("takes no marketing here", error(131063), Refused("template_unavailable", "m")),
     Case("has disabled the template", error(132016), Refused("template_unavailable", "m")),
     Case("has blocked the flow", error(132068), Refused("template_unavailable", "m")),
     Case("does not know the type", error(131051), Refused("media_invalid", "m")),
     Case("cannot fetch the media", error(131052), Refused("media_invalid", "m")),
     Case("cannot take the media", error(131053), Refused("media_invalid", "m")),
-    Case("finds it spam", error(131048), Refused("policy_blocked", "m")),
+    Case("lets the number send less, for its spam", error(131048), SlowDown(None)),
     Case("protects the recipient", error(131049), Refused("policy_blocked", "m")),
     Case("was told to stop", error(131050), Refused("opted_out", "m")),
     Case("does not know the token", error(190, 401), Down("unauthorized")),
@@ -121,10 +122,10 @@ CASES = [
     ),
     Case(
         "quotes the text and the token",
-        error(131048, text="the  secret of the house, number-token, a@b.example"),
+        error(131049, text="the  secret of the house, number-token, a@b.example"),
         Refused("policy_blocked", "***, ***, ***"),
     ),
-    Case("refuses at length", error(131048, text="é" * 9_999), Refused("policy_blocked", "é" * 200)),
+    Case("refuses at length", error(131049, text="é" * 9_999), Refused("policy_blocked", "é" * 200)),
     Case("does not let us in", says(401), Down("unauthorized")),
     Case("forbids", says(403), Down("forbidden")),
     Case("is not at this address", says(404), Down("not_found")),
@@ -170,7 +171,7 @@ def test_a_report_s_error_has_a_failure_code_of_ours(code: int | None) -> None:
 
 
 def test_a_report_says_what_a_refusal_would_have_said() -> None:
-    assert [reported_code(code) for code in (131026, 131049, 131050, 130429, 131056, 368, 131000)] == [
+    assert [reported_code(code) for code in (131026, 131049, 131050, 130429, 131056, 368, 131000, 132015)] == [
         "recipient_unreachable",
         "policy_blocked",
         "opted_out",
@@ -178,6 +179,7 @@ def test_a_report_says_what_a_refusal_would_have_said() -> None:
         "rate_limited",
         "number_unavailable",
         "provider_error",
+        "template_unavailable",
     ]
 
 

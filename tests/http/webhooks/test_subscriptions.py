@@ -178,7 +178,8 @@ async def test_phones_in_the_clear_need_the_scope_wherever_they_would_go(api: An
     assert (await api.patch(path, {"url": "https://other.example.com/"}, token=low)).code == "SCOPE_REQUIRED"
     assert (await api.patch(path, {"description": "mine"}, token=low)).status == 200
     assert (await api.patch(path, {"includePii": False}, token=low)).status == 200
-    assert (await api.patch(path, {"includePii": True}, token=low)).code == "SCOPE_REQUIRED"
+    wrong = {"includePii": True, "url": "https://10.0.0.1/"}
+    assert (await api.patch(path, wrong, token=low, headers={"If-Match": '"1"'})).code == "SCOPE_REQUIRED"
     audit = (await api.get("/v2/audit?action=pii_full.grant")).body["items"]
     assert [entry["targetId"] for entry in audit] == [made["id"]]
 

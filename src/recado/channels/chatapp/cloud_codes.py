@@ -25,7 +25,9 @@ class DelayPair:
 
 @dataclass(frozen=True, slots=True)
 class Again:
-    """A passing fault at the provider's: this message was refused for now."""
+    """A passing fault at the provider's: this message was refused for now. `code`: of a report that says so."""
+
+    code: FailureCode = _F.PROVIDER_ERROR
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +66,13 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     131042: Unavailable("payment_missing"),
     131045: Unavailable("not_registered"),
     133010: Unavailable("not_registered"),
-    131063: Unavailable("marketing_disabled"),
     # Too fast.
     4: SlowNumber(),
     613: SlowNumber(),
     80007: SlowNumber(),
     80008: SlowNumber(),
     130429: SlowNumber(),
+    131048: SlowNumber(),  # people blocked or reported the number: it may send fewer for some time
     131057: SlowNumber(),  # the account is in maintenance for some minutes
     131064: SlowNumber(),  # the day's limit of recipients
     131056: DelayPair(),
@@ -82,6 +84,7 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     132069: Again(),  # a flow that is throttled for an hour
     133004: Again(),
     135000: Again(),
+    132015: Again(_F.TEMPLATE_UNAVAILABLE),  # paused: the news of it, which holds the others back, is on its way
     # The recipient.
     131021: Fail(_F.RECIPIENT_UNREACHABLE),  # the sender itself
     131026: Fail(_F.RECIPIENT_UNREACHABLE),
@@ -93,7 +96,6 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     # What the provider does not let through.
     130472: Fail(_F.POLICY_BLOCKED),
     130497: Fail(_F.POLICY_BLOCKED),
-    131048: Fail(_F.POLICY_BLOCKED),
     131049: Fail(_F.POLICY_BLOCKED),
     # The content.
     132000: Fail(_F.TEMPLATE_VARS),
@@ -103,7 +105,7 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
     132018: Fail(_F.TEMPLATE_VARS),
     132001: Fail(_F.TEMPLATE_UNAVAILABLE),
     132007: Fail(_F.TEMPLATE_UNAVAILABLE),
-    132015: Fail(_F.TEMPLATE_UNAVAILABLE),
+    131063: Fail(_F.TEMPLATE_UNAVAILABLE),  # marketing is switched off here: the number's other messages go on
     132016: Fail(_F.TEMPLATE_UNAVAILABLE),
     132068: Fail(_F.TEMPLATE_UNAVAILABLE),
     131051: Fail(_F.MEDIA_INVALID),
@@ -117,7 +119,6 @@ MEANINGS: Final[Mapping[int, Meaning]] = {
 _REPORTED: Final[Mapping[type[Meaning], FailureCode]] = {
     SlowNumber: _F.RATE_LIMITED,
     DelayPair: _F.RATE_LIMITED,
-    Again: _F.PROVIDER_ERROR,
     Unavailable: _F.NUMBER_UNAVAILABLE,
 }
 
@@ -142,4 +143,4 @@ def reported_code(code: int | None) -> str:
     meaning = MEANINGS.get(code) if code is not None else None
     if meaning is None:
         return _F.PROVIDER_ERROR.value
-    return (meaning.code if isinstance(meaning, Fail) else _REPORTED[type(meaning)]).value
+    return (meaning.code if isinstance(meaning, Fail | Again) else _REPORTED[type(meaning)]).value

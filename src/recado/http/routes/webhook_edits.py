@@ -56,6 +56,12 @@ def refuse_without_pii(call: Call, include_pii: bool) -> None:
         raise missing_scope(PII)
 
 
+def sends_phones_anew(subscription: Subscription, changes: dict[str, Any]) -> bool:
+    """Whether a caller's changes turn personal data on, or give it a new address, which is as much."""
+    wanted: bool = changes.get("include_pii", subscription.include_pii)
+    return wanted and (not subscription.include_pii or changes.get("url", subscription.url) != subscription.url)
+
+
 def refuse_deleted(subscription: Subscription) -> None:
     """Raise INVALID_STATE for what was revoked for good."""
     if subscription.deleted_at is not None:

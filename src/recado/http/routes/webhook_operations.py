@@ -27,6 +27,7 @@ from recado.http.routes.webhook_edits import (
     rotated,
     sealed_headers,
     sealed_secret,
+    sends_phones_anew,
 )
 from recado.http.routes.webhook_models import Retry
 from recado.http.routes.webhook_views import webhook_view
@@ -117,21 +118,20 @@ class WebhookOperations:
         return self._reply(made, 201, secret)
 
     async def patch(self, call: Call) -> Reply:
+        seen: Subscription = call.resource
         changes = call.body.changes()
+        refuse_without_pii(call, sends_phones_anew(seen, changes))
         if "url" in changes:
             await self._check_url(changes["url"], call.principal.env)
         async with (
             self._tampering_recorded(call),
             changing(self._database, self._changed, _change_of(call.resource)) as connection,
         ):
-            seen: Subscription = call.resource
-            headers_after(
-                seen, changes, headers_of(seen, self._keys)
-            )  # a bad body is told of before its version (C2.6)
+            # What the caller may not, or the body cannot, comes before version and state (C2.6); the lock decides it.
+            headers_after(seen, changes, headers_of(seen, self._keys))
             before = await self._changeable(connection, call)
+            refuse_without_pii(call, sends_phones_anew(before, changes))
             after = edited(before, changes, headers_of(before, self._keys), self._keys)
-            # A new address for phones in the clear is as much as turning them on.
-            refuse_without_pii(call, after.include_pii and (not before.include_pii or after.url != before.url))
             saved = await webhooks.save(connection, before, after, call.now)
             if saved is not before:
                 await record(connection, self._ids, call, "webhook.update", saved.id, {"fields": call.body.named()})
