@@ -38,7 +38,9 @@ captured as (
     select
         organization_id, env, sum(coins)::bigint as coins, min(entry_id) as first_entry_id, max(entry_id) as last_entry_id
     from released
-    where coins > 0 and entry_id is not null and (select rows from written) is not null
+    where
+        entry_id is not null and (coins > 0 or price_kind is not null) -- a unit counts also at a price of nothing
+        and (select rows from written) is not null
     group by 1, 2
 ),
 locked as materialized (
@@ -77,7 +79,6 @@ units as (
         select r.organization_id, r.price_kind, count(*) as units
         from locked l
         join released r on r.organization_id = l.organization_id and r.env = l.env
-        where r.coins > 0
         group by 1, 2
     ) s
     join unnest($32::text[], $33::text[]) as f (kind, family) on f.kind = s.price_kind
