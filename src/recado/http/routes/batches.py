@@ -16,8 +16,8 @@ from recado.storage.batches import Batch
 from recado.storage.postgres import Database
 
 CANCEL: Final = (
-    "What was claimed already, at most 50 ms of the number's rate, still leaves; nothing else does. Of a large batch some "
-    "messages are `queued` after the answer: they are archived, and their prices released, soon after."
+    "What was claimed already, at most 50 ms of the number's rate, still leaves; nothing else does. Of a large batch "
+    "some messages are `queued` after the answer: they are archived, and their prices released, soon after."
 )
 
 Move = Callable[[Batch], Awaitable[bool]]
