@@ -125,7 +125,7 @@ class ActorSystem:
             admission=Admission(db, clock=clock, ids=ids, consequences=self.consequences),
             consequences=self.consequences,
         )
-        self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
+        self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect, stopped=self.receipts.stopped)
         self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)
         self._new_number = partial(NumberActor, desk=self._desk)
         self.callbacks = Callbacks(
