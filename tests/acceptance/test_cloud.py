@@ -163,6 +163,18 @@ async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) 
         return (await line.api.call("GET", f"/numbers/{line.id}"))["meta"]["partnerRemovedReason"]
 
     assert await until(removed, PATIENCE, "the removal is marked", every=0.1) == "PARTNER_REMOVED"
+
+    await line.control(f"numbers/{NUMBER}", quality_rating="GREEN")
+    await line.number_is(status="connected")
+    await line.control("errors", code=131050)
+    stopped = await line.ends(await line.send(type="template", templateId=template, templateVars=["x"]), "failed")
+    assert stopped["lastError"].startswith("opted_out:")
+
+    async def opted_out() -> bool:
+        (contact,) = (await line.api.call("GET", "/contacts"))["items"]
+        return bool(contact["optIn"] == {**contact["optIn"], "status": "denied", "source": "provider"})
+
+    await until(opted_out, PATIENCE, "the person has opted out", every=0.1)
     personal = [token, PERSON[1:], PHONE[1:], "the secret order", "a secret wish", "a secret answer"]
     assert found_in_logs([line.service.log], personal) == []
 

@@ -279,6 +279,14 @@ async def test_whoever_tells_the_provider_to_stop_has_opted_out(phone: Phone) ->
     assert (await phone.contact())["opt_in_status"] == "denied"
 
 
+async def test_whoever_is_refused_for_having_stopped_has_opted_out(phone: Phone) -> None:
+    await phone.say("hello")
+    await phone.receipts.stopped(ENV, phone.stops())
+    await phone.receipts.stopped(ENV, phone.stops())
+    assert await phone.history() == [("unknown", "denied", "provider", None, "system")]
+    assert await phone.registered() == 1
+
+
 async def test_a_stop_of_nobodys_number_is_dropped(phone: Phone) -> None:
     await phone.write(Preference("nobody's", PHONE, True, datetime.now(UTC)))
     assert await phone.registered() == 0

@@ -80,6 +80,15 @@ def test_a_removal_marks_and_moves_nothing() -> None:
     assert (later.quality_rating, later.messaging_tier, later.name_status) == ("red", "tier_250", "expired")
 
 
+@pytest.mark.parametrize(("age", "counts"), [(0, True), (60, True), (61, False), (86_400, False)])
+def test_a_report_that_comes_after_newer_word_of_the_provider_changes_nothing(age: int, counts: bool) -> None:
+    told = replace(at("connected"), last_provider_sync_at=NOW)
+    news = Report("pn", NOW - timedelta(seconds=age), "disconnected", quality="red", partner_removed="PARTNER_REMOVED")
+    after = with_report(told, news, NOW + timedelta(minutes=5))
+    assert (after.status == "disconnected", after.partner_removed_at is not None) == (counts, counts)
+    assert counts or after == told
+
+
 @given(
     st.sampled_from(list(NumberStatus)),
     st.one_of(st.none(), st.sampled_from(["available", "connected", "flagged", "disconnected"])),

@@ -4,7 +4,7 @@ A call belongs to no actor: when the number's actor fails, its calls go on and a
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from recado.channels.provider import (
     Followup,
     OutboundMessage,
     Outcome,
+    Preference,
     Refused,
     Retry,
     SlowDown,
@@ -53,11 +54,21 @@ class Departure:
 class Calls:
     """The provider calls in flight of all numbers."""
 
-    def __init__(self, sending: Sending, *, clock: Clock, expect: Callable[[datetime], None]) -> None:
-        """`expect` is told when a report of the sandbox will be due."""
+    def __init__(
+        self,
+        sending: Sending,
+        *,
+        clock: Clock,
+        expect: Callable[[datetime], None],
+        stopped: Callable[[str, Preference], Awaitable[None]] | None = None,
+    ) -> None:
+        """`expect` is told when a report of the sandbox will be due; `stopped`, by environment, who stopped marketing
+        at the provider and was therefore refused (C28.4).
+        """
         self._sending = sending
         self._clock = clock
         self._expect = expect
+        self._stopped = stopped
         self._running: set[asyncio.Task[None]] = set()
 
     async def start(self) -> None:
@@ -86,6 +97,18 @@ class Calls:
         if isinstance(settlement, Departed | Uncertain) and settlement.planned:
             self._expect(settlement.planned[0].due_at)
         done(departure, outcome)
+        if isinstance(outcome, Refused) and outcome.code == FailureCode.OPTED_OUT:
+            await self._tell_stopped(departure)
+
+    async def _tell_stopped(self, departure: Departure) -> None:
+        if self._stopped is None:
+            return
+        row = departure.row
+        event = Preference(departure.account.phone_number_id, row.recipient, True, self._clock.now())
+        try:
+            await self._stopped(row.env, event)
+        except Exception as error:  # noqa: BLE001 - the next message to that person is refused, and tells it again
+            log.warning("refusal_not_noted", message_id=row.id, error=type(error).__name__)
 
     async def _call(self, departure: Departure) -> Outcome:
         row = departure.row

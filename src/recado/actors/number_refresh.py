@@ -36,6 +36,7 @@ from recado.storage.postgres import Database
 ProviderFor = Callable[[str], ChatAppProvider | None]
 
 ASK_AGAIN = timedelta(seconds=60)  # a number that is not verified yet, or a provider that did not answer
+CLOCKS_APART = timedelta(seconds=60)  # the provider's from ours, and its whole seconds
 BLOCK = 100
 AT_ONCE = 20
 
@@ -172,7 +173,14 @@ def with_health(number: Number, health: NumberHealth, now: datetime) -> Number:
 
 
 def with_report(number: Number, news: NumberReport, now: datetime) -> Number:
-    """The number after a report. The mark of a removal never moves the status (C14.2)."""
+    """The number after a report. The mark of a removal never moves the status (C14.2).
+
+    A report that comes late, after the provider has said how the number is, changes nothing: a loss of days ago would
+    take a number out of service that is connected again.
+    """
+    told_at = number.last_provider_sync_at
+    if told_at is not None and news.at + CLOCKS_APART < told_at:
+        return number
     event = None if news.status is None else reported_event(number.status, NumberStatus(news.status))
     moved = number if event is None else with_event(number, event)
     if news.partner_removed is not None:

@@ -80,6 +80,11 @@ class Receipts:
         for each in after:
             each()
 
+    async def stopped(self, env: str, event: Preference) -> None:
+        """Record that a person told the provider to stop, when a send was refused for it (C28.4)."""
+        async with self.transaction() as connection:
+            await self.take_in(connection, env, [event])
+
     async def take_in(
         self,
         executor: Executor,

@@ -129,7 +129,7 @@ class ActorSystem:
             consequences=self.consequences,
             recording=Recording(db, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals),
         )
-        self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect)
+        self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect, stopped=self.receipts.stopped)
         self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)
         self._new_number = partial(NumberActor, desk=self._desk)
         self.callbacks = Callbacks(

@@ -1,7 +1,7 @@
 """Batches: list and read, pause, resume and cancel (C15.1, C15.5)."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from recado.domain.errors import conflict, not_found
 from recado.domain.ids import BATCH
@@ -14,6 +14,11 @@ from recado.http.routes.lists import listed
 from recado.storage import batches
 from recado.storage.batches import Batch
 from recado.storage.postgres import Database
+
+CANCEL: Final = (
+    "What was claimed already, at most 50 ms of the number's rate, still leaves; nothing else does. Of a large batch "
+    "some messages are `queued` after the answer: they are archived, and their prices released, soon after."
+)
 
 Move = Callable[[Batch], Awaitable[bool]]
 
@@ -84,9 +89,9 @@ def batch_routes(*, database: Database, movers: Movers) -> tuple[Route, ...]:
     operations = BatchOperations(database, movers)
     one: dict[str, Any] = {"path_ids": {"id": BATCH}, "load": operations.find, "tag": "Batches"}
     moves = (
-        ("pause", operations.pause, "Hold the queued messages of a batch back"),
-        ("resume", operations.resume, "Let a paused batch go on"),
-        ("cancel", operations.cancel, "Withdraw the queued messages of a batch, and make no more"),
+        ("pause", operations.pause, "Hold the queued messages of a batch back", ""),
+        ("resume", operations.resume, "Let a paused batch go on", ""),
+        ("cancel", operations.cancel, "Withdraw the queued messages of a batch, and make no more", CANCEL),
     )
     return (
         Route(
@@ -121,6 +126,7 @@ def batch_routes(*, database: Database, movers: Movers) -> tuple[Route, ...]:
                 handler=handler,
                 operation_id=f"{name}Batch",
                 summary=summary,
+                description=description,
                 scope="messages:send",
                 rate_class="write",
                 responses={200: BatchOut},
@@ -128,6 +134,6 @@ def batch_routes(*, database: Database, movers: Movers) -> tuple[Route, ...]:
                 idempotency=Idempotency.ACCEPTED,
                 **one,
             )
-            for name, handler, summary in moves
+            for name, handler, summary, description in moves
         ),
     )
