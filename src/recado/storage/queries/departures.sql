@@ -66,7 +66,7 @@ charged as (
     select
         r.organization_id, r.env, r.entry_id, 'charge', -r.coins,
         l.balance_coins - sum(r.coins) over (partition by r.organization_id, r.env order by r.entry_id), r.channel, r.id,
-        case when starts_with(r.owner, 'btc_') then r.owner end
+        case when starts_with(r.owner, 'btc_') then rtrim(r.owner, '+') end -- moves.py: batch_of
     from locked l
     join released r on r.organization_id = l.organization_id and r.env = l.env
     where r.coins > 0
@@ -91,7 +91,9 @@ units as (
 changes as (
     select organization_id, env, kind, key, count(*) as messages, sum(coins) as coins
     from (
-        select organization_id, env, 'batch' as kind, owner as key, coins from released where starts_with(owner, 'btc_')
+        select organization_id, env, 'batch' as kind, rtrim(owner, '+') as key, coins
+        from released
+        where starts_with(owner, 'btc_')
         union all
         select organization_id, env, 'campaign', campaign_id, coins from released where campaign_id is not null
     ) each
