@@ -4,8 +4,9 @@ import asyncio
 import itertools
 import os
 import shutil
+import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.migrate import migrate
 from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database
-from recado.storage.service_folder import service_folder
+from recado.storage.service_folder import locate, service_folder
 
 # How long an example takes says nothing while other tests run beside it.
 settings.register_profile("recado", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -28,6 +29,8 @@ settings.load_profile("recado")
 ON_SYSTEM_POSTGRES = "RECADO_TESTS_ON_SYSTEM_POSTGRES"  # 1: not on the embedded server but on the system's
 
 _TEMPLATE = "recado_template"
+_MEMORY = Path("/dev/shm")
+_ROOM = 2 * 2**30  # bytes: the databases of a run take a tenth of it
 _numbers = itertools.count(1)
 
 
@@ -37,12 +40,16 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any
 
     Nobody will miss what it loses in a power cut: it waits for no disk. The tests of durability start their own.
     """
-    if os.environ.get(ON_SYSTEM_POSTGRES) == "1":
-        server = packaged_server(superuser=True)
-    else:
-        server = embedded_server(tmp_path_factory.mktemp("data"))
-    with server as arguments:
-        asyncio.run(_prepare(arguments))
+    with ExitStack() as stack:
+        if os.environ.get(ON_SYSTEM_POSTGRES) == "1":
+            arguments = stack.enter_context(packaged_server(superuser=True))
+            place = ""
+        else:
+            data_dir = tmp_path_factory.mktemp("data")
+            memory = stack.enter_context(_in_memory())
+            arguments = stack.enter_context(embedded_server(data_dir))
+            place = asyncio.run(_tablespace(arguments, memory, locate(data_dir).uid)) if memory else ""
+        asyncio.run(_prepare(arguments, place))
         yield arguments
 
 
@@ -65,6 +72,26 @@ def embedded_server(data_dir: Path) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
+def _in_memory() -> Iterator[Path | None]:
+    """A folder of files that are kept in memory, where the system has room for them.
+
+    Making a database makes a thousand files: on a disk that takes longer than most of the tests that ask for one.
+    """
+    if not _MEMORY.is_dir() or shutil.disk_usage(_MEMORY).free < _ROOM:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="recado-tests-", dir=_MEMORY) as folder:
+        yield Path(folder)
+
+
+async def _tablespace(arguments: dict[str, Any], folder: Path, uid: int) -> str:
+    """What follows `create database` to have it in the folder: it, and whatever is made from it."""
+    os.chown(folder, uid, -1)
+    await _execute(arguments, f"create tablespace memory location '{folder}'")
+    return "tablespace memory"
+
+
+@contextmanager
 def packaged_server(*, superuser: bool = False) -> Iterator[dict[str, Any]]:
     programs = packaged.binaries()
     if programs is None:
@@ -73,9 +100,9 @@ def packaged_server(*, superuser: bool = False) -> Iterator[dict[str, Any]]:
         yield arguments
 
 
-async def _prepare(arguments: dict[str, Any]) -> None:
+async def _prepare(arguments: dict[str, Any], place: str) -> None:
     clock = SystemClock()
-    await _execute(arguments, f"create database {_TEMPLATE}")
+    await _execute(arguments, f"create database {_TEMPLATE} {place}")
     template = Database({**arguments, "database": _TEMPLATE}, clock=clock)
     await template.start()
     await migrate(template)

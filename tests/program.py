@@ -1,5 +1,6 @@
 """Recado as its users run it: the commands in processes of their own, and a client that speaks HTTP to them."""
 
+import asyncio
 import json
 import os
 import secrets
@@ -15,6 +16,7 @@ from types import TracebackType
 from typing import Any, ClassVar, Self
 
 import aiohttp
+from tests.clusters import give_cluster
 from tests.waiting import until
 
 from recado.storage.cluster import Cluster
@@ -92,7 +94,9 @@ class Program:
 class Service(Program):
     """`recado serve` on a data folder and a port of its own, with its embedded PostgreSQL."""
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    def __init__(self, folder: Path, *, durable: bool = False, **settings: str) -> None:
+        """`durable`: it makes its database itself, which waits for the disk."""
+        self._given_cluster = not durable and "DATABASE_URL" not in settings
         self.data_dir = folder / "data"
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -103,6 +107,8 @@ class Service(Program):
 
     async def start(self) -> None:
         """Start, and come back when it is ready to serve."""
+        if self._given_cluster:
+            await asyncio.to_thread(give_cluster, self.data_dir)
         self.spawn()
         async with aiohttp.ClientSession() as session:
             await until(lambda: self._ready(session), START_LIMIT, "the service is ready")

@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from pydantic import SecretStr
+from tests.clusters import give_cluster
 from tests.program import free_port
 
 from recado.app import Application
@@ -65,6 +66,7 @@ class Served:
         self.database: dict[str, Any] = {}
 
     def __enter__(self) -> Self:
+        give_cluster(self._data_dir)
         self._thread.start()
         self._looping.wait(_PATIENCE)
         try:

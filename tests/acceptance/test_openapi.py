@@ -13,6 +13,7 @@ from tests.acceptance.served import Served
 from recado.http.route import Access, Idempotency
 
 CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE = 90_000  # milliseconds; other tests run beside it
 _ALL_SHOWN = """wanted => {
     const rows = [...document.querySelectorAll(".opblock-summary")];
     const told = rows.filter(row => row.querySelector(".opblock-summary-method")?.innerText);
@@ -62,7 +63,6 @@ def test_a_route_without_a_declared_answer_is_a_page_for_people(served: Served) 
     assert silent == {route.operation_id for route in served.routes if not route.documented}
 
 
-@pytest.mark.alone
 @pytest.mark.browser
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed: the page was seen by nobody")
 async def test_the_page_shows_every_operation_and_calls_no_other_host(served: Served, served_document: Any) -> None:
@@ -83,6 +83,7 @@ def visited(url: str, wanted: int) -> dict[str, Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
         page.on("request", lambda request: None if request.url.startswith("data:") else requests.append(request.url))
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))

@@ -65,7 +65,12 @@ class Stage:
             },
         }
         self.service = Service(
-            folder, ADAPTER_CHATAPP=protocol, LOG_LEVEL="debug", SSRF_ALLOW_CIDRS="127.0.0.0/8", **adapter[protocol]
+            folder,
+            durable=True,
+            ADAPTER_CHATAPP=protocol,
+            LOG_LEVEL="debug",
+            SSRF_ALLOW_CIDRS="127.0.0.0/8",
+            **adapter[protocol],
         )
         self.provider = Program(
             folder,

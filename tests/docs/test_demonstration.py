@@ -14,8 +14,6 @@ import pytest
 from tests.program import free_port
 from tests.waiting import until
 
-pytestmark = pytest.mark.alone
-
 PAGE = (Path(__file__).parents[2] / "docs" / "demonstration.md").read_text("utf-8")
 PROGRAMS = Path(sys.executable).parent
 PROVIDER, SERVICE, LOAD = (

@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from tests.program import free_port
 
-pytestmark = pytest.mark.alone
-
 README = Path(__file__).parents[2] / "README.md"
 PROGRAMS = Path(sys.executable).parent
 TOUR = README.read_text("utf-8").partition("## A tour")[2].partition("\n## ")[0]

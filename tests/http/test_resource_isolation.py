@@ -107,44 +107,35 @@ def body_for(method: str) -> Any:
     return {} if method in ("POST", "PATCH", "PUT") else None
 
 
-async def ids(api: Any, organization: int) -> dict[str, str]:
-    """One id of each kind that the organization owns in test."""
-    made = api.organizations[organization]
-    template = await api.post(
+MADE_BY: dict[str, tuple[str, Any]] = {
+    "wbh_": ("/webhooks", {"url": "https://hooks.example.com/", "events": ["wallet.depleted"]}),
+    "top_": ("/v2/wallet/top-ups", {"coins": 1}),
+    "emp_": ("/v2/companies", {"nome": "mine"}),
+    "imp_": ("/contacts/import", {"contacts": []}),
+    "cnt_": ("/contacts", {"phone": "+5511987650001"}),
+    "lst_": ("/v2/lists", {"name": "mine"}),
+    "seg_": ("/v2/segments", {"name": "mine", "filters": [{"field": "tag", "operator": "is", "value": "vip"}]}),
+    "tpl_": (
         "/v2/templates",
-        {
-            "numberId": made.number.id,
-            "name": "mine",
-            "language": "pt-BR",
-            "category": "utility",
-            "components": [],
-        },
-        organization=organization,
-    )
-    hook = await api.post(
-        "/webhooks", {"url": "https://hooks.example.com/", "events": ["wallet.depleted"]}, organization=organization
-    )
-    top_up = await api.post("/v2/wallet/top-ups", {"coins": 1}, organization=organization)
-    company = await api.post("/v2/companies", {"nome": "mine"}, organization=organization)
-    imported = await api.post("/contacts/import", {"contacts": []}, organization=organization)
-    contact = await api.post("/contacts", {"phone": "+5511987650001"}, organization=organization)
-    account = await person(api, "analyst", organization=organization)
-    members = await api.post("/v2/lists", {"name": "mine"}, organization=organization)
-    segment = await api.post(
-        "/v2/segments",
-        {"name": "mine", "filters": [{"field": "tag", "operator": "is", "value": "vip"}]},
-        organization=organization,
-    )
-    return {
-        "lst_": members.body["id"],
-        "seg_": segment.body["id"],
-        "acc_": account.id,
-        "cnt_": contact.body["id"],
-        "imp_": imported.body["id"],
-        "emp_": company.body["id"],
-        "top_": top_up.body["id"],
-        "num_": made.number.id, "tpl_": template.body["id"], "key_": made.keys["test"][0].id, "wbh_": hook.body["id"],
-    }  # fmt: skip
+        {"name": "mine", "language": "pt-BR", "category": "utility", "components": []},
+    ),
+}
+
+
+async def owned_by(api: Any, organization: int, prefix: str) -> str:
+    """The id of a record of that kind that the organization owns in test."""
+    made = api.organizations[organization]
+    match prefix:
+        case "num_":
+            return str(made.number.id)
+        case "key_":
+            return str(made.keys["test"][0].id)
+        case "acc_":
+            return (await person(api, "analyst", organization=organization)).id
+    path, body = MADE_BY[prefix]
+    named = {"numberId": made.number.id} if prefix == "tpl_" else {}
+    answer = await api.post(path, {**body, **named}, organization=organization)
+    return str(answer.body["id"])
 
 
 def under(path: str, record: str) -> str:
@@ -203,8 +194,8 @@ async def test_a_credential_and_its_scope_are_required(api: Any, method: str, pa
 async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any, method: str, path: str) -> None:
     route = route_of(api, method, path)
     prefix = next(iter(route.path_ids.values()))
-    foreign = (await ids(api, 1))[prefix]
-    mine = (await ids(api, 0))[prefix]
+    foreign = await owned_by(api, 1, prefix)
+    mine = await owned_by(api, 0, prefix)
     owner = await person(api)
     here, live = [await session(api, owner, env=env) if route.session_only else api.token(0, env) for env in ENVS]
     before = await rows(api)
@@ -223,11 +214,19 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
 
 
 @pytest.mark.parametrize(
-    "path", ["/v2/api-keys", "/numbers", "/v2/companies", "/v2/templates", "/v2/wallet/top-ups", "/webhooks"]
+    ("path", "prefix"),
+    [
+        ("/v2/api-keys", "key_"),
+        ("/numbers", "num_"),
+        ("/v2/companies", "emp_"),
+        ("/v2/templates", "tpl_"),
+        ("/v2/wallet/top-ups", "top_"),
+        ("/webhooks", "wbh_"),
+    ],
 )
-async def test_lists_hold_nothing_of_others(api: Any, path: str) -> None:
-    await ids(api, 1)
-    await ids(api, 0)
+async def test_lists_hold_nothing_of_others(api: Any, path: str, prefix: str) -> None:
+    for organization in (1, 0):
+        await owned_by(api, organization, prefix)
     seen = [(await api.get(path, organization=o, env=e)).body["items"] for o in (0, 1) for e in ("test", "live")]
     owned = [{item["id"] for item in items} for items in seen]
     assert sum(len(part) for part in owned) == len(set().union(*owned))

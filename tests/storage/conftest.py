@@ -1,8 +1,9 @@
-"""A database on the server of the system's packages, which offers pg_trgm."""
+"""Databases that the tests of a module share, and one on the server of the system's packages, which offers pg_trgm."""
 
+import asyncio
 import itertools
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from typing import Any
 
 import asyncpg
@@ -21,6 +22,26 @@ async def system_database(system_postgres: dict[str, Any]) -> AsyncIterator[Data
     async with empty_database(system_postgres) as arguments, opened(arguments) as db:
         await migrate(db)
         yield db
+
+
+@contextmanager
+def read_only(
+    server: dict[str, Any], fill: Callable[[Database], Awaitable[object]], how: str = "template recado_template"
+) -> Iterator[dict[str, Any]]:
+    """The connect arguments of a new database that is filled once, for the tests of a module: they change nothing."""
+    with asyncio.Runner() as runner:
+        stack = AsyncExitStack()
+
+        async def begin() -> dict[str, Any]:
+            arguments = await stack.enter_async_context(empty_database(server, how))
+            async with opened(arguments) as db:
+                await fill(db)
+            return arguments
+
+        try:
+            yield runner.run(begin())
+        finally:
+            runner.run(stack.aclose())
 
 
 @asynccontextmanager

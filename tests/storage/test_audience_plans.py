@@ -1,10 +1,12 @@
 """What is asked of lists, segments and audiences takes an index, or is shared among processes (C7, C13, C15.5)."""
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 import pytest
+from tests.storage.conftest import opened, read_only
 
 from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
 from recado.storage import audiences, lists, segments
@@ -45,10 +47,17 @@ analyze contacts, static_lists, static_list_members, segments, batches, batch_au
 """
 
 
+@pytest.fixture(scope="module")
+def prepared(postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Contacts, lists, segments and batches of 50 organizations."""
+    with read_only(postgres, lambda db: db.execute(FILL)) as arguments:
+        yield arguments
+
+
 @pytest.fixture
-async def filled(database: Database) -> Database:
-    await database.execute(FILL)
-    return database
+async def filled(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    async with opened(prepared) as db:
+        yield db
 
 
 def nodes(plan: Any) -> list[Any]:

@@ -1,11 +1,12 @@
 """What the accept path and the reads of campaigns ask: each look-up takes its index, however large the tables are."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 import pytest
+from tests.storage.conftest import opened, read_only
 
 from recado.domain.message import MessageStatus
 from recado.storage import campaigns, replacements, resends
@@ -33,14 +34,24 @@ analyze;
 """
 
 
-@pytest.fixture
-async def filled(database: Database) -> Database:
+async def fill(database: Database) -> None:
     partition = await database.fetchval(
         "select substring(pg_get_expr(c.relpartbound, c.oid) from $$FROM .'(.*?)'$$) from pg_class c"
         " where relispartition and relkind = 'r' order by relname limit 1"
     )
     await database.execute(FILL.replace("THIS_MONTH", partition[:12]))
-    return database
+
+
+@pytest.fixture(scope="module")
+def prepared(postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    with read_only(postgres, fill) as arguments:
+        yield arguments
+
+
+@pytest.fixture
+async def filled(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    async with opened(prepared) as db:
+        yield db
 
 
 def scans(plan: Any) -> Iterator[tuple[str, str, str]]:

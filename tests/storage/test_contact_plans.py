@@ -1,10 +1,12 @@
 """The plans of what is asked of contacts: every look-up and every list takes the index that is there for it."""
 
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import orjson
 import pytest
+from tests.storage.conftest import opened, read_only
 
 from recado.domain.contact_search import search_mark
 from recado.storage import (
@@ -48,10 +50,17 @@ analyze;
 """
 
 
+@pytest.fixture(scope="module")
+def prepared(postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Contacts of 50 organizations, most of them of one, with what belongs to them."""
+    with read_only(postgres, lambda db: db.execute(FILL)) as arguments:
+        yield arguments
+
+
 @pytest.fixture
-async def filled(database: Database) -> Database:
-    await database.execute(FILL)
-    return database
+async def filled(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    async with opened(prepared) as db:
+        yield db
 
 
 def nodes(plan: Any) -> list[Any]:

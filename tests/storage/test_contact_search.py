@@ -1,15 +1,13 @@
 """Words inside words (C12.1): what a search finds on a server that offers pg_trgm, and what it does not."""
 
-import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
 from bench.contacts import make_contacts
 from tests.people import contact_id, phone
-from tests.storage.conftest import empty_database, opened
+from tests.storage.conftest import opened, read_only
 from tests.storage.searching import ENV, ORG, add, learnt, names, page
 
 from recado.domain.contact_search import folded, search_mark, search_terms
@@ -33,20 +31,13 @@ PEOPLE = (
 @pytest.fixture(scope="module")
 def people(system_postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The connect arguments of a database with these people, which tests read only."""
-    with asyncio.Runner() as runner:
-        stack = AsyncExitStack()
 
-        async def fill() -> dict[str, Any]:
-            arguments = await stack.enter_async_context(empty_database(system_postgres))
-            async with opened(arguments) as db:
-                await migrate(db)
-                await add(db, PEOPLE)
-            return arguments
+    async def fill(db: Database) -> None:
+        await migrate(db)
+        await add(db, PEOPLE)
 
-        try:
-            yield runner.run(fill())
-        finally:
-            runner.run(stack.aclose())
+    with read_only(system_postgres, fill, "") as arguments:
+        yield arguments
 
 
 @pytest.fixture

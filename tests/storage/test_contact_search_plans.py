@@ -1,16 +1,17 @@
 """The plans of searches for words inside words, at the sizes and the statistics of a million contacts (C12.1)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import pytest
 from bench.contacts import make_contacts
 from tests.plans import grow, indexes, plan_for_any, plan_of, whole_tables
-from tests.storage.conftest import opened
+from tests.storage.conftest import opened, read_only
 
 from recado.domain.contact_search import Inside
 from recado.storage import contact_reads
 from recado.storage.contact_reads import ContactFilter
+from recado.storage.migrate import migrate
 from recado.storage.postgres import Database
 
 ORG, ENV = "org_7", "test"
@@ -18,19 +19,29 @@ MILLION = 1_000_000
 MADE = 10_000
 
 
+@pytest.fixture(scope="module")
+def prepared(system_postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    async def fill(database: Database) -> None:
+        await migrate(database)
+        async with database.acquire() as connection:
+            await make_contacts(connection, ORG, MADE)
+        # Only a superuser can tell the planner how large tables are.
+        found = await database.fetchrow(
+            "select rolname, current_database() from pg_roles where rolsuper and rolcanlogin limit 1"
+        )
+        assert found is not None
+        async with opened({**system_postgres, "user": found[0], "database": found[1]}) as superuser:
+            await grow(superuser, "contacts", MILLION)
+
+    with read_only(system_postgres, fill, "") as arguments:
+        yield arguments
+
+
 @pytest.fixture
-async def million(system_postgres: dict[str, Any], system_database: Database) -> AsyncIterator[Database]:
+async def million(prepared: dict[str, Any]) -> AsyncIterator[Database]:
     """A million contacts on a server with pg_trgm; statements are planned and not run."""
-    async with system_database.acquire() as connection:
-        await make_contacts(connection, ORG, MADE)
-    # Only a superuser can tell the planner how large tables are.
-    found = await system_database.fetchrow(
-        "select rolname, current_database() from pg_roles where rolsuper and rolcanlogin limit 1"
-    )
-    assert found is not None
-    async with opened({**system_postgres, "user": found[0], "database": found[1]}) as superuser:
-        await grow(superuser, "contacts", MILLION)
-        yield system_database
+    async with opened(prepared) as db:
+        yield db
 
 
 def wanted(**fields: Any) -> ContactFilter:

@@ -5,12 +5,14 @@ with all.
 """
 
 import re
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from bench.contacts import make_contacts
 from tests.plans import Plan, grow, indexes, plan_for_any, plan_of, whole_tables
+from tests.storage.conftest import opened, read_only
 
 from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
 from recado.storage import audiences, contact_reads, contacts, dispatch, list_pages, lists, messages, segments
@@ -35,16 +37,26 @@ vacuum (analyze) static_list_members;
 """
 
 
-@pytest.fixture
-async def million(database: Database) -> Database:
-    """A million contacts, each on one of ten lists; statements are planned and not run."""
+async def fill(database: Database) -> None:
     async with database.acquire() as connection:
         await make_contacts(connection, ORGANIZATION, MADE)
     for statement in LISTS.strip().split(";\n"):
         await database.execute(statement.removesuffix(";"))
     await grow(database, "contacts", MILLION)
     await grow(database, "static_list_members", MILLION)
-    return database
+
+
+@pytest.fixture(scope="module")
+def prepared(postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    with read_only(postgres, fill) as arguments:
+        yield arguments
+
+
+@pytest.fixture
+async def million(prepared: dict[str, Any]) -> AsyncIterator[Database]:
+    """A million contacts, each on one of ten lists; statements are planned and not run."""
+    async with opened(prepared) as db:
+        yield db
 
 
 def conditions(found: list[Plan]) -> set[tuple[str, str]]:

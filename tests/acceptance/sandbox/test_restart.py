@@ -13,8 +13,6 @@ from tests.acceptance.sandbox.customer import Customer, ahead, moment, phone
 from tests.program import Api, Service, running
 from tests.waiting import until
 
-pytestmark = pytest.mark.alone
-
 
 @pytest.fixture
 async def own(tmp_path: Path) -> AsyncIterator[Service]:
@@ -23,6 +21,7 @@ async def own(tmp_path: Path) -> AsyncIterator[Service]:
         yield service
 
 
+@pytest.mark.alone  # of reports and replies, it says when they come
 @pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
 async def test_what_waits_at_a_restart_happens_after_it(way: signal.Signals, own: Service) -> None:
     async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:

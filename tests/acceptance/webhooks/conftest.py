@@ -31,9 +31,15 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
         asyncio.run(running.wipe())
 
 
+@pytest.fixture(scope="session")
+def token(service: Service) -> str:
+    """A key of the first organization without request limits."""
+    return service.key("test")
+
+
 @pytest.fixture
-async def api(service: Service) -> AsyncIterator[Api]:
-    async with Api(service.url, await asyncio.to_thread(service.key, "test")) as caller:
+async def api(service: Service, token: str) -> AsyncIterator[Api]:
+    async with Api(service.url, token) as caller:
         yield caller
 
 

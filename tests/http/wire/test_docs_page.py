@@ -10,9 +10,9 @@ from recado.http.models import ApiModel
 from recado.http.routes.service import service_routes
 
 CHROMIUM = Path("/usr/bin/chromium")
+PATIENCE = 90_000  # milliseconds; other tests run beside it
 
 pytestmark = [
-    pytest.mark.alone,
     pytest.mark.browser,
     pytest.mark.skipif(not CHROMIUM.exists(), reason="Debian's chromium is not installed"),
 ]
@@ -47,6 +47,7 @@ def _visit(url: str) -> dict[str, Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=["--no-sandbox"])
         page = browser.new_page()
+        page.set_default_timeout(PATIENCE)
         page.on("request", lambda request: None if request.url.startswith("data:") else requests.append(request.url))
         page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
         page.on("pageerror", lambda error: complaints.append(str(error)))

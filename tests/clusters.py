@@ -1,0 +1,36 @@
+"""Clusters for the services that tests start: copies of one that was made once, and that waits for no disk.
+
+What a first start makes of an empty folder, and that commits wait for the disk, is tested where this is not used.
+"""
+
+import atexit
+import functools
+import shutil
+import subprocess
+from pathlib import Path
+from tempfile import mkdtemp
+
+from recado.storage.cluster import Cluster
+from recado.storage.service_folder import locate, service_folder
+
+
+def give_cluster(data_dir: Path) -> None:
+    """Put a new cluster into a data folder that has none; nobody uses the folder yet."""
+    cluster = Cluster(locate(data_dir)).folder
+    if not cluster.exists():
+        subprocess.run(["cp", "--archive", _made(), cluster], check=True)
+
+
+@functools.cache
+def _made() -> Path:
+    """A cluster that never ran; it is there until the process ends."""
+    folder = Path(mkdtemp(prefix="recado-cluster-"))
+    atexit.register(shutil.rmtree, folder)
+    cluster = Cluster(locate(folder / "data"))
+    elsewhere = service_folder(folder / "data")
+    if elsewhere is not None:
+        atexit.register(shutil.rmtree, elsewhere)
+    cluster.create()
+    with (cluster.folder / "postgresql.auto.conf").open("a") as settings:
+        settings.write("fsync = off\n")
+    return cluster.folder
