@@ -156,6 +156,18 @@ async def test_a_credit_between_the_minting_and_the_lock_keeps_the_entries_in_th
     assert await purse.standing() == (1_000_005 - 600, 0)
 
 
+async def test_a_clock_that_was_set_back_costs_one_look_at_the_wallet(
+    purse: Purse, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await claimed(purse, 2)
+    await purse.database.execute("update wallets set last_entry_id = 'led_y' where env = $1", ENV)
+    seen = counting(purse, monkeypatch)
+    await purse.depart(first)
+    await purse.depart(second)
+    assert seen == ["refused", "in steps"]
+    await purse.check()
+
+
 async def test_less_held_than_is_captured_is_looked_at_in_steps(purse: Purse, monkeypatch: pytest.MonkeyPatch) -> None:
     (message,) = await claimed(purse, 1)
     await purse.database.execute("update wallets set held_coins = 599 where env = $1", ENV)

@@ -9,8 +9,9 @@ from tests.people import contact_id, insert_people
 from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
-from recado.storage import contact_erasures, contacts, dispatch, receipts, settlements, withdrawals
+from recado.storage import contact_erasures, contacts, departures, dispatch, receipts, settlements, withdrawals
 from recado.storage.contact_erasures import Erasure
+from recado.storage.departures import Following
 from recado.storage.dispatch import CLAIMED, Held
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
@@ -79,6 +80,33 @@ async def test_who_waits_for_the_first_of_its_rows_has_none_of_the_others(
         free = await connection.fetch("select id from dispatch where id = $1 for update skip locked", second)
         assert [row["id"] for row in free] == [second]
     await running
+
+
+async def depart_at_once(db: Database, epoch: int, ids: list[str]) -> None:
+    rows = [Departed(ORGANIZATION, "test", "chatapp", each, NUMBER, each, NOW, None, False, NOW) for each in ids]
+    await departures.depart(db.hot, sorted(rows, key=lambda row: row.id), Following())
+
+
+@pytest.mark.parametrize("statement", [depart, depart_at_once])
+async def test_a_departure_that_waits_for_its_message_has_not_counted_in_its_minute(
+    database: Database, statement: Statement
+) -> None:
+    """Reports of other messages of that minute change messages first, and then the minute."""
+    epoch = await dispatch.take_epoch(database, NOW)
+    first, second = sorted([await stored(database), await stored(database)])
+    assert await dispatch.claim(database, [of(first), of(second)], epoch, NOW) == [CLAIMED] * 2
+    await statement(database, epoch, [first])
+
+    async def it_waits() -> bool:
+        return bool(await database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with database.transaction() as connection:
+        await connection.execute("select from messages where id = $1 for update", second)
+        running = asyncio.ensure_future(statement(database, epoch, [second]))
+        await until(it_waits, 10, "the departure waits for its message")
+        assert len(await connection.fetch("select from number_minutes for update skip locked")) == 1
+    await running
+    assert await database.fetchval("select sent from number_minutes") == 2
 
 
 @pytest.mark.parametrize("first_hash", [1, 2])

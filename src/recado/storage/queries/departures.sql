@@ -97,7 +97,9 @@ changes as (
         union all
         select organization_id, env, 'campaign', campaign_id, coins from released where campaign_id is not null
     ) each
-    where (select count(*) from charged) + (select count(*) from units) >= 0
+    where
+        (select rows from written) is not null
+        and (select count(*) from charged) + (select count(*) from units) is not null
     group by 1, 2, 3, 4
 ),
 summing as materialized (

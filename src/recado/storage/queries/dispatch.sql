@@ -226,7 +226,8 @@ where
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
--- What else belongs into the same commit, and the answer, are parts of departures.sql.
+-- What else belongs into the same commit, and the answer, are parts of departures.sql. Rows are taken in the order of the
+-- queue, the messages, the minutes: each waits for the one before, as parts that nothing asks for run last, in any order.
 with given as (
     select
         organization_id, env, channel, id, number_id, provider_message_id, moment(sent_us) as sent_at, template_category,
@@ -266,7 +267,8 @@ moved as (
         updated_at = $10
     from given g
     where
-        m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
+        (select count(*) from released) is not null
+        and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and m.status = any($11::text[])
     returning m.id
 ),
@@ -292,10 +294,10 @@ planned as (
 counted as (
     insert into number_minutes (organization_id, number_id, minute, sent, marketing, uncategorized)
     select
-        g.organization_id, g.number_id, date_trunc('minute', g.sent_at), count(*),
+        g.organization_id::id, g.number_id::id, date_trunc('minute', g.sent_at), count(*),
         count(*) filter (where g.template_category = 'marketing'), 0
     from given g
-    where (g.id in (select id from released)) is true
+    where (g.id in (select id from released)) is true and (select count(*) from moved) is not null
     group by 1, 2, 3
     order by 1, 2, 3
     on conflict (organization_id, number_id, minute) do update

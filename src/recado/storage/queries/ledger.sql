@@ -17,7 +17,7 @@ returning *;
 -- name: change_balance
 -- $6: its entry of the ledger.
 update wallets
-set balance_coins = balance_coins + $3, status = $4, updated_at = $5, last_entry_id = greatest(last_entry_id, $6::id)
+set balance_coins = balance_coins + $3, status = $4, updated_at = $5, last_entry_id = $6
 where organization_id = $1 and env = $2
 returning *;
 

@@ -26,7 +26,7 @@ changed as (
     update wallets w
     set
         balance_coins = g.balance, held_coins = g.held, status = g.status, updated_at = $7,
-        last_entry_id = greatest(w.last_entry_id, g.last_entry_id::id)
+        last_entry_id = coalesce(g.last_entry_id::id, w.last_entry_id)
     from given g
     where w.organization_id = g.organization_id and w.env = g.env
 ),
@@ -39,7 +39,7 @@ charged as (
     ) as g (organization_id, env, id, coins, balance_after, channel, message_id, batch_id)
 )
 insert into price_volumes (organization_id, family, month, units)
-select organization_id, family, month, units
+select organization_id::id, family, month, units -- in the order of ids everywhere, whatever the database sorts by
 from unnest($16::text[], $17::text[], $18::date[], $19::bigint[]) as g (organization_id, family, month, units)
 order by 1, 2, 3
 on conflict (organization_id, family, month) do update set units = price_volumes.units + excluded.units
