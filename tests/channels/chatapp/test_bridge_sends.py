@@ -21,6 +21,7 @@ from recado.channels.chatapp.bridge import Bridge
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, Refused, SlowDown, Unknown
 
 QUICK = 0.15  # seconds; for the cases that end by a time-out
+SLOW_ENOUGH = 1.0  # seconds; the same, of a connection that must be made before, on a busy machine too
 
 
 ENDLESS = '{"providerMessageId": "wide", "padding": "' + "x" * 2**20 + '"}'
@@ -203,7 +204,7 @@ async def test_a_send_that_never_got_a_connection_of_the_pool_is_down_and_not_in
     fake_bridge: Any, bridge_to: Any, message: OutboundMessage, account: Account
 ) -> None:
     fake_bridge.behaviour = hangs
-    bridge: Bridge = await bridge_to(fake_bridge.url, timeout=QUICK, connections=1)
+    bridge: Bridge = await bridge_to(fake_bridge.url, timeout=SLOW_ENOUGH, connections=1)
 
     outcomes = await asyncio.gather(bridge.send(message, account, 1), bridge.send(message, account, 1))
 

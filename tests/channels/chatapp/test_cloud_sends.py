@@ -35,6 +35,7 @@ from recado.channels.provider import (
 from recado.channels.refusals import PROVIDER_CODES
 
 QUICK = 0.15  # seconds; for the cases that end by a time-out
+SLOW_ENOUGH = 1.0  # seconds; the same, of a connection that must be made before, on a busy machine too
 TAKEN = '{"messaging_product": "x", "contacts": [{"input": "1", "wa_id": "1"}], "messages": [{"id": "p-1"}]}'
 HALF_TAKEN = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"messages": [{"id'
 HALF_REFUSED = 'HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{"error": {"code": 131026'
@@ -209,7 +210,7 @@ async def test_a_send_that_never_got_a_connection_of_the_pool_is_down_and_not_in
     fake_bridge: Any, cloud_to: Any, message: OutboundMessage, account: Account
 ) -> None:
     fake_bridge.behaviour = hangs
-    cloud: Cloud = await cloud_to(fake_bridge.url, timeout=QUICK, connections=1)
+    cloud: Cloud = await cloud_to(fake_bridge.url, timeout=SLOW_ENOUGH, connections=1)
 
     outcomes = await asyncio.gather(cloud.send(message, account, 1), cloud.send(message, account, 1))
 

@@ -44,7 +44,7 @@ async def test_an_accepted_message_is_recorded_and_reported(play: Play, app: Ser
     [({"slow_down": 1}, SlowDown(3.0)), ({"error": 1}, Unknown()), ({"lost": 1}, Unknown())],
 )
 async def test_trouble_comes_in_the_words_of_the_api(shares: dict[str, float], outcome: Any, play: Play) -> None:
-    stage = await play(timeout=0.3, **shares)
+    stage = await play(timeout=1.0, **shares)
 
     assert await stage.cloud.send(MESSAGE, ACCOUNT, 1) == outcome
 
