@@ -214,8 +214,8 @@ async def test_no_call_begins_after_the_answer_to_a_refusal_however_it_came(race
     never_called = [who for who in race.marks if recipient_hash(who) not in calls]
     assert {messages[who].get("lastError") for who in never_called} == {"opted_out: the contact opted out"}
     assert {who for who, each in messages.items() if each["status"] == "failed"} == set(never_called)
-    # It was a race: refusals were in time, of every way unless the machine is slow, and some only just, when the message
-    # was claimed already.
+    # It was a race: refusals were in time (of every way, unless the machine is slow), and some only just, when the
+    # message was claimed already.
     assert never_called
     stopped = await race.stopped()
     assert stopped
