@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from recado.domain.ids import created_at
 from recado.domain.prices import FAMILY_OF
+from recado.storage import events
 from recado.storage.events import Emission
 from recado.storage.holds import store
 from recado.storage.prices import Captured
-from recado.storage.rows import Executor, pack, pack_moments
+from recado.storage.rows import Executor, pack
 from recado.storage.settlements import PARTS, SQL, Departed, columns_of
 from recado.storage.totals import TotalsKey
 
@@ -66,24 +66,11 @@ async def depart(executor: Executor, rows: Sequence[Departed], following: Follow
 
 
 def _columns(following: Following) -> list[Any]:
-    emissions = following.emissions
-    queued = [(e, *delivery) for e in emissions for delivery in e.deliveries]
     months = following.months or {}
     return [
         None if following.entry_ids is None else pack(following.entry_ids),
-        pack([e.organization_id for e in emissions]),
-        pack([e.event_id for e in emissions]),
-        pack([e.env for e in emissions]),
-        pack([e.type for e in emissions]),
-        pack([e.channel for e in emissions]),
-        pack([e.message_id for e in emissions]),
-        pack([e.organization_id for e, _, _ in queued]),
-        pack([subscription_id for _, subscription_id, _ in queued]),
-        pack([delivery_id for _, _, delivery_id in queued]),
-        pack([e.event_id for e, _, _ in queued]),
-        pack([e.type for e, _, _ in queued]),
-        pack_moments([created_at(delivery_id) for _, _, delivery_id in queued]),
-        pack([e.message_id for e, _, _ in queued]),
+        *events.columns_of(following.emissions),
+        pack([e.message_id for e in following.emissions for _ in e.deliveries]),
         _KINDS,
         _FAMILIES,
         list(months),

@@ -69,9 +69,14 @@ async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[
     """Write the events of many messages; answers whom to hint after the commit, of which deliveries."""
     if not emissions:
         return {}
+    await executor.execute(SQL.emit_batch, *columns_of(emissions), array([e.data for e in emissions]))
+    return deliveries_of(emissions)
+
+
+def columns_of(emissions: Sequence[Emission]) -> list[str]:
+    """The columns of events, six, and of their deliveries, six more."""
     queued = [(e, subscription_id, delivery_id) for e in emissions for subscription_id, delivery_id in e.deliveries]
-    await executor.execute(
-        SQL.emit_batch,
+    return [
         pack([e.organization_id for e in emissions]),
         pack([e.event_id for e in emissions]),
         pack([e.env for e in emissions]),
@@ -84,9 +89,7 @@ async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[
         pack([e.event_id for e, _, _ in queued]),
         pack([e.type for e, _, _ in queued]),
         pack_moments([created_at(delivery_id) for _, _, delivery_id in queued]),
-        array([e.data for e in emissions]),
-    )
-    return deliveries_of(emissions)
+    ]
 
 
 def deliveries_of(emissions: Sequence[Emission]) -> dict[SubscriptionKey, list[str]]:
