@@ -76,7 +76,7 @@ async def key_of(served: Served, tenant: Tenant) -> str:
 
 
 def test_generated_requests_find_no_5xx_and_nothing_undocumented(served: Served, tmp_path: Path) -> None:
-    fuzzed(served, tmp_path, phases="examples,coverage,fuzzing", examples=10, limit=240)
+    fuzzed(served, tmp_path, phases="examples,coverage,fuzzing", examples=25, limit=240)
 
 
 @pytest.mark.long

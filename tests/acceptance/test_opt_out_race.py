@@ -135,8 +135,10 @@ class Race:
         loop, place = asyncio.get_running_loop(), list(WAYS).index(way)
         took = 0.0
         for turn in count():
-            # While a refusal is on its way others leave: its person stands where the front is now, or will be then.
-            near = self.front() + turn * 3 % (int(took * PER_SECOND) + 12)
+            # While a refusal is on its way others leave: its person stands where the front is now, or will be then; of
+            # every other one behind that, or ways that are slow on a busy machine would never be in time.
+            leaving = int(took * PER_SECOND) + 12
+            near = self.front() + turn * 3 % leaving + turn % 2 * leaving
             near += (place - near) % len(WAYS)
             mine = next((who for who in self.people[near :: len(WAYS)] if who not in self.marks), None)
             if mine is None:
@@ -214,9 +216,8 @@ async def test_no_call_begins_after_the_answer_to_a_refusal_however_it_came(race
     never_called = [who for who in race.marks if recipient_hash(who) not in calls]
     assert {messages[who].get("lastError") for who in never_called} == {"opted_out: the contact opted out"}
     assert {who for who, each in messages.items() if each["status"] == "failed"} == set(never_called)
-    # It was a race: refusals were in time (of every way, unless the machine is slow), and some only just, when the
-    # message was claimed already.
-    assert never_called
+    # It was a race: refusals of every way were in time, and some only just, when the message was claimed already.
+    assert {race.ways[who] for who in never_called} == set(WAYS)
     stopped = await race.stopped()
     assert stopped
     assert stopped <= {messages[who]["id"] for who in never_called}

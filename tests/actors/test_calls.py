@@ -1,9 +1,9 @@
 """What a call tells besides its outcome (C28.4)."""
 
-import asyncio
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import AsyncMock
 
 from structlog.testing import capture_logs
 
@@ -33,7 +33,7 @@ class Provider:
 async def call(outcome: Outcome, stopped: Any) -> Outcome:
     """Make one call, and answer what became of it when everything that follows is done."""
     ended: list[Outcome] = []
-    settled = SimpleNamespace(settle=lambda settlement: asyncio.sleep(0))
+    settled = SimpleNamespace(settle=AsyncMock())
     calls = Calls(cast("Any", settled), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped)
     row = SimpleNamespace(
         id="msg_1",

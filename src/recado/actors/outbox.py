@@ -60,16 +60,7 @@ class Outbox:
             event = event_of(each)
             if event is None:
                 continue
-            found = emission(
-                await self._takers((each.organization_id, each.env)),
-                self._ids,
-                organization_id=each.organization_id,
-                env=each.env,
-                type=event,
-                channel=each.channel,
-                message_id=each.id,
-                data=each.told,
-            )
+            found = await self._emission(each, event, each.told)
             if found is not None:
                 emissions.append(found)
         told = await emit_batch(connection, emissions)
@@ -77,24 +68,25 @@ class Outbox:
 
     async def departures(self, rows: Sequence[Departed]) -> list[Emission]:
         """What to write of messages that may have been sent, where somebody takes it."""
-        found = [
-            emission(
-                await self._takers((row.organization_id, row.env)),
-                self._ids,
-                organization_id=row.organization_id,
-                env=row.env,
-                type=SENT,
-                channel=row.channel,
-                message_id=row.id,
-            )
-            for row in rows
-        ]
+        found = [await self._emission(row, SENT) for row in rows]
         return [each for each in found if each is not None]
 
     def emitted(self, emissions: Sequence[Emission]) -> None:
         """They are committed."""
         if emissions:
             self._queued(deliveries_of(emissions))
+
+    async def _emission(self, message: Moved | Departed, event: str, told: str | None = None) -> Emission | None:
+        return emission(
+            await self._takers((message.organization_id, message.env)),
+            self._ids,
+            organization_id=message.organization_id,
+            env=message.env,
+            type=event,
+            channel=message.channel,
+            message_id=message.id,
+            data=told,
+        )
 
     async def _takers(self, environment: tuple[str, str]) -> Takers:
         return self._subscriptions.peek(environment) or await self._read(environment)
