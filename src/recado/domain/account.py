@@ -64,8 +64,10 @@ OPERATOR_SCOPES: Final = frozenset(
         "flows:write",
         "messages:read",
         "messages:send",
+        "numbers:read",
         "ops:read",
         "ops:write",
+        "org:read",
         "pii:full",
         "push:read",
         "push:register",
@@ -74,13 +76,16 @@ OPERATOR_SCOPES: Final = frozenset(
         "rcs:send",
         "sms:read",
         "sms:send",
+        "social:read",
+        "social:write",
         "templates:read",
         "templates:write",
+        "wallet:read",
+        "webhooks:read",
     }
 )
 
-# The live state of the installation is for those who run it (C34.1).
-ANALYST_SCOPES: Final = frozenset(scope for scope in ALL_SCOPES if scope.endswith(":read")) - {"ops:read"}
+ANALYST_SCOPES: Final = frozenset(scope for scope in ALL_SCOPES if scope.endswith(":read"))
 
 ROLE_SCOPES: Final = {
     Role.OWNER: ALL_SCOPES,

@@ -1,13 +1,17 @@
-"""When a number must not call its provider: asked to slow down, or no connection (C14.5.4, C29.2).
+"""When a number must not call its provider: asked to slow down, no connection, or answers that say nothing (C29.2).
 
-Times are monotonic seconds. Neither spends an attempt of a message.
+Times are monotonic seconds. A slow-down and a failure to connect spend no attempt of a message (C14.5.4).
 """
 
 from enum import StrEnum
 
 FIRST_PAUSE = 5.0
 LONGEST_PAUSE = 300.0
-DOWNS_TO_OPEN = 5
+IN_A_ROW = 5
+"""Calls in a row that failed to connect, or whose outcome is unknown: they open the circuit."""
+LAST_CALLS, UNKNOWN_OF_THEM = 20, 10
+"""So many unknown outcomes among the last calls open it as well."""
+_LAST = (1 << LAST_CALLS) - 1
 
 
 class BreakerState(StrEnum):
@@ -19,22 +23,23 @@ class BreakerState(StrEnum):
 
 
 class Breaker:
-    """Pauses after "slow down" and the circuit after five failures to connect in a row, both doubling to 5 minutes."""
+    """Pauses after "slow down", and the circuit after calls that did not get through, both doubling to 5 minutes."""
 
-    __slots__ = ("_downs", "_next_open", "_next_pause", "open_until", "paused_until", "state")
+    __slots__ = ("_failed", "_next_open", "_next_pause", "_unknown", "open_until", "paused_until", "state")
 
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED
         self.paused_until = 0.0
         self.open_until = 0.0
-        self._downs = 0
+        self._failed = 0  # calls in a row that failed to connect, or whose outcome is unknown
+        self._unknown = 0  # of the last calls, a bit each, the newest lowest: whose outcome is unknown
         self._next_pause = FIRST_PAUSE
         self._next_open = FIRST_PAUSE
 
     @property
     def untroubled(self) -> bool:
-        """The provider's last answer was one on the merits of a message."""
-        return self.state is BreakerState.CLOSED and self._downs == 0 and self._next_pause == FIRST_PAUSE
+        """Nothing to remember but a few outcomes: no pause was asked for since the last answer, no circuit is open."""
+        return self.state is BreakerState.CLOSED and self._next_pause == FIRST_PAUSE
 
     def ready_at(self) -> float:
         """No call may begin before this moment."""
@@ -42,11 +47,11 @@ class Breaker:
 
     def calls_allowed(self, now: float, in_flight: int) -> int | None:
         """How many calls may begin now; None: as many as one likes."""
-        if now < self.ready_at():
+        if now < self.paused_until:
             return 0
         if self.state is BreakerState.CLOSED:
             return None
-        return 1 if in_flight == 0 else 0
+        return 1 if in_flight == 0 and now >= self.ready_at() else 0
 
     def began(self) -> None:
         """A call began: in an open circuit it is the probe."""
@@ -55,17 +60,13 @@ class Breaker:
 
     def answered(self) -> None:
         """The provider answered a call on its merits."""
-        self.state = BreakerState.CLOSED
-        self._downs = 0
         self._next_pause = FIRST_PAUSE
-        self._next_open = FIRST_PAUSE
+        if self._failed or self._unknown or self.state is not BreakerState.CLOSED:
+            self._gets_through()
 
     def slow_down(self, now: float, after: float | None) -> None:
         """The provider asked to slow down, for `after` seconds where it said so."""
-        if self.state is not BreakerState.CLOSED:
-            self.state = BreakerState.CLOSED  # it answers again
-            self._next_open = FIRST_PAUSE
-        self._downs = 0
+        self._gets_through()
         if now < self.paused_until and after is None:
             return  # calls that were under way when the pause began say nothing new
         self.paused_until = max(self.paused_until, now + (self._next_pause if after is None else after))
@@ -73,10 +74,32 @@ class Breaker:
 
     def down(self, now: float) -> None:
         """No connection was made, or the account is not let in."""
-        self._downs += 1
+        self._fails(now, self._unknown << 1 & _LAST)
+
+    def unknown(self, now: float) -> None:
+        """The provider may have processed the message: its answer says nothing, or never came."""
+        self._fails(now, (self._unknown << 1 | 1) & _LAST)
+
+    def _fails(self, now: float, unknown: int) -> None:
         if self.state is BreakerState.OPEN:
             return  # a call that began before the circuit opened
-        if self.state is BreakerState.HALF_OPEN or self._downs >= DOWNS_TO_OPEN:
+        self._failed += 1
+        self._unknown = unknown
+        if (
+            self.state is BreakerState.HALF_OPEN
+            or self._failed >= IN_A_ROW
+            or self._unknown.bit_count() >= UNKNOWN_OF_THEM
+        ):
             self.state = BreakerState.OPEN
             self.open_until = now + self._next_open
             self._next_open = min(self._next_open * 2, LONGEST_PAUSE)
+
+    def _gets_through(self) -> None:
+        if self.state is BreakerState.OPEN:
+            return  # a call that began before the circuit opened: only the probe closes it
+        self._failed = 0
+        self._unknown = self._unknown << 1 & _LAST
+        if self.state is BreakerState.HALF_OPEN:
+            self.state = BreakerState.CLOSED
+            self._unknown = 0
+            self._next_open = FIRST_PAUSE

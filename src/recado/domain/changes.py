@@ -1,6 +1,6 @@
-"""What was changed, told to whoever holds a copy of it in memory: a dispatcher, a cache.
+"""What was changed, told to anyone who holds a copy of it in memory: a dispatcher, a cache.
 
-A change is a hint. Its row is committed before the hint is given, and whoever hears it reads the row again.
+A change is a hint. Its row is committed before the hint is given, and anyone who hears it reads the row again.
 """
 
 from collections.abc import Callable

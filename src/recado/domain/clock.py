@@ -4,7 +4,7 @@ Only the protocol lives here; the system's and the virtual clock are in `recado.
 """
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Protocol
 
 
@@ -19,7 +19,11 @@ class Clock(Protocol):
     """Wall-clock time, monotonic time and waiting."""
 
     def now(self) -> datetime:
-        """The present instant, aware, in UTC."""
+        """The present instant, aware, in UTC; never earlier than before."""
+
+    @property
+    def set_by(self) -> timedelta:
+        """How far what the machine shows lies ahead of `now()`: zero, unless somebody set it."""
 
     def monotonic(self) -> float:
         """Seconds from an arbitrary origin; never goes back. Differences only are meaningful."""

@@ -149,12 +149,32 @@ def decide(
         return UNCHANGED
     event = _EVENTS.get(change.status)
     if event is None:
-        return _refused("VALIDATION_ERROR", "status", "A consent that was given or refused is not forgotten.")
+        return _refused(
+            "VALIDATION_ERROR", "status", "A consent that was given or refused cannot become unknown again."
+        )
     if event is ConsentEvent.DENY:
         return _denied(current, change, now)
     if current.status is ConsentStatus.UNKNOWN and registered is None:
         return _granted(current, change, now)
     return _granted_again(current, change, now, _refused_at(current, registered))
+
+
+def readdressed(current: Consent, registered: OptOut | None) -> Changed | None:
+    """What becomes of a contact's consent when it receives an address that the opt-out registry may know (C12.5).
+
+    Anyone who asked for nothing more under that address is a contact that refused, unless it consented after that.
+    """
+    if registered is None or current.status is ConsentStatus.DENIED:
+        return UNCHANGED
+    if current.status is ConsentStatus.GRANTED and current.at is not None and current.at > registered.at:
+        return UNCHANGED
+    after = Consent(
+        CONSENT_MACHINE.move(current.status, ConsentEvent.DENY),
+        source=registered.source,
+        at=current.at,
+        revoked_at=registered.at,
+    )
+    return Changed(current.status, after, registered.at, date_given=False)
 
 
 def _born(change: ConsentChange | None, now: datetime, registered: OptOut | None) -> Changed | Refused | None:
@@ -205,10 +225,18 @@ def _granted_again(
 ) -> Changed | Refused:
     """A consent after a refusal: it says where it comes from, and is younger than the refusal."""
     if not change.source:
-        return _refused("CONSENTIMENTO_SEM_ORIGEM", "source", "A consent after a refusal must say where it comes from.")
+        return _refused(
+            "CONSENTIMENTO_SEM_ORIGEM",
+            "source",
+            "`source` is required: a consent after a refusal says where it comes from.",
+        )
     changed = _granted(current, change, now)
     if refused_at is not None and changed.at <= refused_at:
-        return _refused("CONSENTIMENTO_ANTERIOR_A_RECUSA", "at", "The consent is not younger than the refusal.")
+        return _refused(
+            "CONSENTIMENTO_ANTERIOR_A_RECUSA",
+            "at",
+            "`at` must be later than the refusal, which is newer than this consent.",
+        )
     return changed
 
 
@@ -225,7 +253,7 @@ def _in_the_future(change: ConsentChange, now: datetime) -> Refused | None:
         dates.append(("revokedAt", change.revoked_at))
     for name, at in dates:
         if at is not None and at > now + LATEST_AHEAD:
-            return _refused("DATA_DO_CONSENTIMENTO_NO_FUTURO", name, "The date lies more than 5 minutes ahead.")
+            return _refused("DATA_DO_CONSENTIMENTO_NO_FUTURO", name, "The date is more than 5 minutes in the future.")
     return None
 
 

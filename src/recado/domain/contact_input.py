@@ -150,11 +150,13 @@ def read_consent(value: Any) -> ConsentChange:
 def read_moment(value: Any) -> datetime:
     """An RFC 3339 date-time with an offset."""
     if not isinstance(value, str):
-        raise Refusal("WRONG_TYPE", "must be a date-time text")
+        raise Refusal("WRONG_TYPE", "must be a text with an RFC 3339 date-time, such as 2026-01-31T12:00:00Z")
     try:
         return parse_timestamp(value.strip())
     except ValueError:
-        raise Refusal("WRONG_TYPE", "must be an RFC 3339 date-time with an offset") from None
+        raise Refusal(
+            "WRONG_TYPE", "must be an RFC 3339 date-time with an offset, such as 2026-01-31T12:00:00Z"
+        ) from None
 
 
 def _document(canonical: Callable[[str], str]) -> "Reader":

@@ -28,7 +28,7 @@ def canonical_cpf(text: str) -> str:
     """The 11 digits of a CPF given with or without mask; Problem 422 `CPF_INVALID`, also for wrong check digits."""
     digits = text.strip().translate(_SEPARATORS)
     if _CPF(digits) is None or digits == digits[0] * 11 or cpf_check_digits(digits[:9]) != digits[9:]:
-        raise Problem("CPF_INVALID", "The CPF must have 11 digits of which the last two check the others.")
+        raise Problem("CPF_INVALID", "The CPF must have 11 digits, the last two of which are valid check digits.")
     return digits
 
 
@@ -47,7 +47,7 @@ def canonical_cnpj(text: str) -> str:
     """
     number = text.strip().translate(_SEPARATORS)
     if _CNPJ(number) is None:  # before the case is changed, which makes letters of what is none: "ı", "ß"
-        raise Problem("CNPJ_INVALID", "The CNPJ must have 12 digits or letters and two digits.")
+        raise Problem("CNPJ_INVALID", "The CNPJ must have 12 letters or digits and two valid check digits.")
     return number.upper()
 
 

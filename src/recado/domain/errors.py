@@ -4,11 +4,15 @@ Every refusal that a caller can see is a `Problem` with a code of this file (C4.
 else decides statuses. Detail texts never contain personal data (C4.1).
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 MAX_FIELD_ERRORS = 50
+_MOST_TOLD: Final = 3
+_LONGEST_TOLD: Final = 200  # characters of one message, which `errors` holds too
+_PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9/_.-]{0,120}")
 
 KINDS: dict[int, str] = {
     400: "BAD_REQUEST",
@@ -223,7 +227,7 @@ class Problem(Exception):
 class Unavailable(Problem):
     """503 with `Retry-After` in whole seconds: a bound is reached or the database is away; nothing was done."""
 
-    def __init__(self, detail: str = "The service is busy; try again shortly.", *, retry_after: int = 1) -> None:
+    def __init__(self, detail: str = "The service is busy: try again shortly.", *, retry_after: int = 1) -> None:
         super().__init__("SERVICE_UNAVAILABLE", detail, headers={"Retry-After": str(max(1, retry_after))})
 
 
@@ -232,9 +236,17 @@ def problem_slug(code: str) -> str:
     return code.lower().replace("_", "-")
 
 
-def not_found(detail: str = "No such resource.") -> Problem:
-    """404, the same for a missing, a foreign and a malformed id (C2.1, C2.2)."""
-    return Problem("NOT_FOUND", detail)
+NO_SUCH_RESOURCE: Final = "No such resource."
+
+
+def not_found() -> Problem:
+    """404, the same for a missing, a foreign and a malformed id (C2.1, C2.2). The dispatcher names the record."""
+    return Problem("NOT_FOUND", NO_SUCH_RESOURCE)
+
+
+def test_only() -> Problem:
+    """404 of the sandbox's operations, which a live credential does not have (C29.4)."""
+    return Problem("NOT_FOUND", "The sandbox works with test keys only.")
 
 
 def conflict(code: str, detail: str, **meta: Any) -> Problem:
@@ -246,10 +258,32 @@ def validation_error(
     errors: Sequence[FieldError], *, code: str = "VALIDATION_ERROR", status: int | None = None
 ) -> Problem:
     """422 (or the status of the operation, C4.3) with one entry for each bad field."""
-    detail = errors[0].message if len(errors) == 1 else f"{len(errors)} fields are not valid."
-    return Problem(code, detail, errors=errors, status=status)
+    return Problem(code, told(errors), errors=errors, status=status)
 
 
-def reference_not_found(field: str) -> Problem:
-    """422: the body's `field` names something that does not exist here (C4.3.4)."""
-    return Problem("REFERENCE_NOT_FOUND", f"What {field} refers to does not exist.", meta={"field": field})
+def told(errors: Sequence[FieldError], what: str = "field") -> str:
+    """Return one sentence on all errors: `1 invalid field: /type is required.`; a few of them when there are many.
+
+    A message is either the rest of a sentence that begins with the path, or, with a capital or a quoted name at its
+    start, a sentence of its own.
+    """
+    if len(errors) == 1 and _is_sentence(errors[0].message):
+        return errors[0].message
+    parts = [_part(error) for error in errors[:_MOST_TOLD]]
+    more = f"; {len(errors) - _MOST_TOLD} more" if len(errors) > _MOST_TOLD else ""
+    said = f"{len(errors)} invalid {what}{'' if len(errors) == 1 else 's'}: {'; '.join(parts)}{more}"
+    return said if said.endswith("?") else f"{said}."
+
+
+def _is_sentence(message: str) -> bool:
+    return message.endswith(".")
+
+
+def _part(error: FieldError) -> str:
+    # A path may hold a name of the caller's own: it stays out of the sentence unless it looks like one of ours.
+    where = error.path if _PLAIN_PATH.fullmatch(error.path) else "a member"
+    if len(error.message) > _LONGEST_TOLD:
+        return f"{where or 'the body'} is not valid, and `errors` says why"
+    if _is_sentence(error.message):
+        return f"{where}: {error.message[:-1]}"
+    return f"{where or 'the body'} {error.message}"

@@ -43,4 +43,9 @@ class Erased:
     subject_id: str
 
 
-Beginning = Held | InProgress | Reused | Stored | Erased
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The work of the first request is committed, and no answer was kept: something was cut off in between."""
+
+
+Beginning = Held | InProgress | Reused | Stored | Erased | Lost

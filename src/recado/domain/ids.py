@@ -20,6 +20,7 @@ CONTACT_IMPORT: Final = "imp_"
 DEBTOR_GROUP: Final = "grp_"
 DELIVERY: Final = "dlv_"
 EVENT: Final = "evt_"
+FLOW: Final = "flw_"
 JOURNEY: Final = "jrn_"
 LEDGER_ENTRY: Final = "led_"
 LIST: Final = "lst_"
@@ -49,7 +50,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _HEAD_RANGE = 62**7
 _TAIL_RANGE = 62**6
 _STEP_BITS = 20
-_STEP_BACK_MS = 1000
+_DAY_MS = 86_400_000
 
 
 def base62(value: int, width: int) -> str:
@@ -64,16 +65,31 @@ def base62(value: int, width: int) -> str:
 class IdSource:
     """Mints ids that strictly increase within this process, also within one millisecond (C2.1).
 
-    When the clock steps back by less than a second, ids stay in the last millisecond; a larger step is followed.
+    While the clock is less than a day behind the last id, ids stay in that one's millisecond; otherwise they follow it.
     """
 
-    __slots__ = ("_below", "_bits", "_head", "_head_text", "_ms", "_now", "_tail", "_time_text")
+    __slots__ = (
+        "_ahead",
+        "_below",
+        "_bits",
+        "_head",
+        "_head_text",
+        "_monotonic",
+        "_ms",
+        "_next_at",
+        "_now",
+        "_tail",
+        "_time_text",
+    )
 
     def __init__(self, clock: Clock, source: random.Random) -> None:
         self._now = clock.now
+        self._monotonic = clock.monotonic
         self._bits = source.getrandbits
         self._below = source.randrange
+        self._ahead = False  # of the clock
         self._ms = -1
+        self._next_at = 0.0  # when the next millisecond begins, in monotonic seconds
         self._time_text = ""
         self._head = 0
         self._head_text = ""
@@ -81,17 +97,44 @@ class IdSource:
 
     def new(self, prefix: str) -> str:
         """A new id with `prefix` (its underscore included), of the clock's present millisecond."""
-        since = self._now() - _EPOCH
-        ms = since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
-        if ms != self._ms and not self._ms - _STEP_BACK_MS < ms < self._ms:
-            self._enter(ms)
-        else:
+        at = self._monotonic()  # a tenth of what the present costs
+        if at < self._next_at or not self._is_later(at):
             self._tail += self._bits(_STEP_BITS) + 1
             if self._tail >= _TAIL_RANGE:
                 self._carry()
         rest, low = divmod(self._tail, _PAIR)
         high, middle = divmod(rest, _PAIR)
         return f"{prefix}{self._time_text}{self._head_text}{_PAIRS[high]}{_PAIRS[middle]}{_PAIRS[low]}"
+
+    def moment_of(self, made: str) -> datetime:
+        """The creation time in an id that was just made; the present while ids run ahead of the clock (C32).
+
+        So nothing is due, early or late by what an id had to say for its order.
+        """
+        return self._now() if self._ahead else created_at(made)
+
+    def continue_after(self, newest: str) -> bool:
+        """Let every id be later than this one, which a process before has made (C2.1).
+
+        False, and nothing is changed, when it is a day or more ahead of the clock: ids would stand still for so long.
+        """
+        ms = (created_at(newest) - _EPOCH) // timedelta(milliseconds=1)
+        if ms - (self._now() - _EPOCH) // timedelta(milliseconds=1) >= _DAY_MS:
+            return False
+        if ms >= self._ms:
+            self._enter(ms + 1)
+        return True
+
+    def _is_later(self, at: float) -> bool:
+        """Whether a further millisecond has begun; `at`: the present, in monotonic seconds."""
+        since = self._now() - _EPOCH
+        self._next_at = at + 0.001 - since.microseconds % 1000 / 1_000_000
+        ms = since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+        self._ahead = self._ms - _DAY_MS < ms < self._ms
+        if self._ahead or ms == self._ms:
+            return False
+        self._enter(ms)
+        return True
 
     def _enter(self, ms: int) -> None:
         self._ms = ms

@@ -1,17 +1,19 @@
 """Who a call on a list's members names: contact ids, phones and external ids, each identifier once (C7.2)."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, is_id
 from recado.domain.phones import canonical_phone
+from recado.domain.steps import Steps, at_once
 
 MAX_IDENTIFIERS: Final = 50_000
 SAMPLE: Final = 100  # identifiers of a kind that an answer names as not found
 MAX_LISTS: Final = 1_000
 _LONGEST_EXTERNAL_ID: Final = 255
+_STEP: Final = 1_000  # identifiers: some milliseconds when all of them are phones that are none
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,25 +47,40 @@ def read_identifiers(contact_ids: Sequence[str], phones: Sequence[str], external
 
     Two spellings of one phone are one identifier.
     """
+    return at_once(reading(contact_ids, phones, external_ids))
+
+
+def reading(contact_ids: Sequence[str], phones: Sequence[str], external_ids: Sequence[str]) -> Steps[Identifiers]:
+    """As `read_identifiers`, in steps of a thousand."""
     if len(contact_ids) + len(phones) + len(external_ids) > MAX_IDENTIFIERS:
-        raise Problem("TOO_MANY_IDENTIFIERS", f"A call names at most {MAX_IDENTIFIERS:,} identifiers.")
+        raise Problem("TOO_MANY_IDENTIFIERS", f"A call takes at most {MAX_IDENTIFIERS:,} identifiers: split it.")
     return Identifiers(
-        _each(contact_ids, lambda text: text if is_id(CONTACT, text) else None),
-        _each(phones, _phone),
-        _each(external_ids, lambda text: text if 1 <= len(text) <= _LONGEST_EXTERNAL_ID else None),
+        (yield from _each(contact_ids, _contact_id)),
+        (yield from _each(phones, _phone)),
+        (yield from _each(external_ids, _external_id)),
     )
 
 
-def _each(given: Iterable[str], key_of: Callable[[str], str | None]) -> Named:
+def _each(given: Sequence[str], key_of: Callable[[str], str | None]) -> Steps[Named]:
     keys: dict[str, str] = {}
     malformed: dict[str, None] = {}
-    for text in given:
-        key = key_of(text)
-        if key is None:
-            malformed[text] = None
-        else:
-            keys.setdefault(key, text)
+    for start in range(0, len(given), _STEP):
+        for text in given[start : start + _STEP]:
+            key = key_of(text)
+            if key is None:
+                malformed[text] = None
+            else:
+                keys.setdefault(key, text)
+        yield
     return Named(list(keys), list(keys.values()), list(malformed))
+
+
+def _contact_id(text: str) -> str | None:
+    return text if is_id(CONTACT, text) else None
+
+
+def _external_id(text: str) -> str | None:
+    return text if 1 <= len(text) <= _LONGEST_EXTERNAL_ID else None
 
 
 def _phone(text: str) -> str | None:

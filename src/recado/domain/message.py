@@ -48,7 +48,10 @@ class MessageEvent(StrEnum):
         "return_to_queue"  # transient refusal, "slow down", no connection; the rescuer, for a call never begun
     )
     REFUSED = "refused"  # permanent refusal, or the fifth transient one
-    UNANSWERED = "unanswered"  # the call may have been processed; the message stays and waits for a report
+    UNANSWERED = (
+        "unanswered"  # the call may have been processed; the message stays and waits for a report, or its repeat
+    )
+    REPEAT = "repeat"  # dispatcher: an unanswered message, to an adapter that declares itself idempotent
     OUTCOME_UNKNOWN = "outcome_unknown"  # 24 h after an unanswered call without a report
     EXPIRED = "expired"  # its time to live ran out
     WINDOW_CLOSED = "window_closed"  # found closed at dispatch
@@ -62,7 +65,7 @@ class MessageEvent(StrEnum):
     REPORT_READ = "report_read"
     REPORT_FAILED = "report_failed"
     # Reports that revive a failure by unknown outcome. Legal only where `is_uncertain` holds: the table cannot see
-    # `lastError`, so whoever records one of these adds that condition to the guard.
+    # `lastError`, so anyone who records one of these adds that condition to the guard.
     LATE_SENT = "late_sent"
     LATE_DELIVERED = "late_delivered"
     LATE_READ = "late_read"
@@ -87,6 +90,7 @@ MESSAGE_MACHINE: Final = Machine(
         (_S.SENDING, _E.RETURN_TO_QUEUE): _S.QUEUED,
         (_S.SENDING, _E.REFUSED): _S.FAILED,
         (_S.SENDING, _E.UNANSWERED): _S.SENDING,
+        (_S.SENDING, _E.REPEAT): _S.SENDING,
         (_S.SENDING, _E.OUTCOME_UNKNOWN): _S.FAILED,
         (_S.SENT, _E.REPORT_DELIVERED): _S.DELIVERED,
         (_S.SENT, _E.REPORT_READ): _S.READ,

@@ -18,10 +18,10 @@ def metadata_errors(value: Any, path: str = "/metadata") -> list[FieldError]:
     of up to 256 characters, a number or a boolean. Messages never repeat the caller's keys or values.
     """
     if not isinstance(value, dict):
-        return [FieldError(path, "METADATA_INVALID", "Metadata is an object.")]
-    found = []
+        return [FieldError(path, "METADATA_INVALID", "Metadata must be an object.")]
     if len(value) > MAX_KEYS:
-        found.append(FieldError(path, "METADATA_INVALID", f"Metadata has at most {MAX_KEYS} keys."))
+        return [FieldError(path, "METADATA_INVALID", f"Metadata has at most {MAX_KEYS} keys.")]
+    found = []
     for index, (key, item) in enumerate(value.items()):
         # A bad key may be anything, also personal data: it is named by its place.
         if not isinstance(key, str) or _KEY(key) is None:
@@ -40,5 +40,11 @@ def metadata_errors(value: Any, path: str = "/metadata") -> list[FieldError]:
             elif "\0" in item:
                 found.append(FieldError(f"{path}/{key}", "INVALID_CHARACTER", "U+0000 is not allowed."))
         elif not isinstance(item, bool | int | float):
-            found.append(FieldError(f"{path}/{key}", "METADATA_INVALID", "A value is a text, a number or a boolean."))
+            found.append(
+                FieldError(
+                    f"{path}/{key}",
+                    "METADATA_INVALID",
+                    "A value of metadata must be a text, a number or true or false.",
+                )
+            )
     return found

@@ -64,7 +64,9 @@ def cursor_scope(organization_id: str, env: str, operation: str, filters: Mappin
 
 
 def _invalid() -> Problem:
-    return Problem("INVALID_CURSOR", "The cursor is not one of this list with these filters.")
+    return Problem(
+        "INVALID_CURSOR", "The cursor does not belong to this list with these filters: begin again without cursor."
+    )
 
 
 def _unpadded(data: bytes) -> str:

@@ -5,6 +5,11 @@ from typing import Final
 MAX_ATTEMPTS: Final = 5
 RETRY_DELAYS: Final = (5.0, 30.0, 120.0, 600.0)
 """Seconds after the first, second, third and fourth transient refusal of a message (C15.4)."""
+REPEAT_WITHIN: Final = 5 * 3600.0
+"""Seconds after a call of unknown outcome in which its repeat must begin (C29.2).
+
+So the fifth call comes less than a day after the first: for so long an idempotent adapter knows the message's key.
+"""
 
 
 def retry_delay(attempts: int) -> float | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 from typing import Final
 
-from recado.domain.errors import FieldError, validation_error
+from recado.domain.errors import MAX_FIELD_ERRORS, FieldError, validation_error
 from recado.domain.segment import (
     CHANNELS,
     ISO_DATE,
@@ -43,16 +43,19 @@ def read_tree(document: object, path: str = "/filterTree") -> Node:
 
 
 def read_conditions(document: object, path: str = "/filters") -> tuple[Leaf, ...]:
-    """The conditions in a JSON list of 1 to 20; Problem 422 `FILTER_INVALID`."""
+    """The conditions in a JSON list of 1 to 50; Problem 422 `FILTER_INVALID`."""
     reader = _Reader()
-    leaves = [reader.leaf(each, at) for each, at in reader.members(document, path, MAX_CHILDREN)]
+    leaves = [reader.leaf(each, at) for each, at in reader.members(document, path, MAX_LEAVES)]
     reader.check()
     return tuple(leaves)
 
 
 def read_filters(document: object, path: str = "/filters") -> And:
-    """As `read_conditions`, joined by and."""
-    return And(read_conditions(document, path))
+    """As `read_conditions`, joined by and: in parts where they are more than a node may have children."""
+    leaves = read_conditions(document, path)
+    if len(leaves) <= MAX_CHILDREN:
+        return And(leaves)
+    return And(tuple(And(leaves[at : at + MAX_CHILDREN]) for at in range(0, len(leaves), MAX_CHILDREN)))
 
 
 def tree_of(filters: object, filter_tree: object) -> Node:
@@ -77,6 +80,8 @@ class _Reader:
 
     def fault(self, path: str, message: str) -> None:
         self._faults.append(FieldError(path, "FILTER_INVALID", message))
+        if len(self._faults) == MAX_FIELD_ERRORS:
+            self.check()
 
     def node(self, given: object, path: str, depth: int) -> Node:
         if depth > MAX_DEPTH:
@@ -107,8 +112,7 @@ class _Reader:
         self._leaves += 1
         if self._leaves == MAX_LEAVES + 1:
             self.fault(path, f"A filter has at most {MAX_LEAVES} conditions.")
-        if self._leaves > MAX_LEAVES:
-            return _NOTHING
+            self.check()  # there may be thousands more
         if not isinstance(given, dict):
             self.fault(path, "A condition is an object with field, operator and value.")
             return _NOTHING
@@ -145,26 +149,28 @@ def _value(field: Field, operator: Operator, given: Mapping[str, object]) -> Val
             return None
         case _O.IN | _O.NOT_IN:
             if not isinstance(value, list) or not 1 <= len(value) <= MAX_VALUES:
-                raise ValueError(f"A list of 1 to {MAX_VALUES} values is needed here.")
+                raise ValueError(f"The value must be a list of 1 to {MAX_VALUES} values.")
             return tuple(_scalar(field, each) for each in value)
         case _O.WITHIN_DAYS | _O.NOT_WITHIN_DAYS:
             if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_DAYS:
-                raise ValueError(f"A whole number of days from 1 to {MAX_DAYS} is needed here.")
+                raise ValueError(f"The value must be a whole number of days from 1 to {MAX_DAYS}.")
             return value
         case _O.BEFORE | _O.AFTER:
             if not isinstance(value, str):
-                raise ValueError("A date-time is needed here.")
+                raise ValueError("The value must be a date-time.")
             try:
                 moment = parse_timestamp(value.strip())
             except ValueError:
-                raise ValueError("An RFC 3339 date-time with an offset is needed here.") from None
+                raise ValueError(
+                    "The value must be an RFC 3339 date-time with an offset, such as 2026-01-31T12:00:00Z."
+                ) from None
             return moment.replace(microsecond=moment.microsecond // 1000 * 1000)  # as it is written (C2.3.5)
         case _O.CONTAINS | _O.NOT_CONTAINS:
             return _text(value, _LONGEST_TEXT)
         case _O.GT | _O.GTE | _O.LT | _O.LTE:
             found = _scalar(field, value)
             if isinstance(found, bool) or (isinstance(found, str) and not _DATE(found)):
-                raise ValueError("A number or an ISO date is needed here.")
+                raise ValueError("The value must be a number or an ISO date such as 2026-01-31.")
             return found
     return _scalar(field, value)
 
@@ -181,20 +187,20 @@ def _scalar(field: Field, value: object) -> Scalar:
         return value
     if isinstance(value, (int, float)):
         if not isfinite(value):
-            raise ValueError("A number is needed that can be written down.")
+            raise ValueError("The value must be a finite number.")
         return value
     return _text(value, _LONGEST_TEXT)
 
 
 def _text(value: object, longest: int) -> str:
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= longest:
-        raise ValueError(f"A text of 1 to {longest} characters is needed here.")
+        raise ValueError(f"The value must be a text of 1 to {longest} characters.")
     return value.strip()
 
 
 def _one_of(value: object, allowed: tuple[str, ...]) -> str:
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"The value is one of {_listed(allowed)}.")
+        raise ValueError(f"The value must be one of {_listed(allowed)}.")
     return value
 
 

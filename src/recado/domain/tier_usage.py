@@ -7,21 +7,41 @@ DAY = timedelta(hours=24)
 
 
 class TierUsage:
-    """The recipients counted now, the least recent first: at most as many as the tier allows."""
+    """The recipients counted now, the least recent first: at most as many as the tier allows.
 
-    __slots__ = ("_limit", "_seen")
+    As in the table, a recipient counts from a claim on that is committed; one that is under way keeps its place.
+    """
+
+    __slots__ = ("_claiming", "_seen", "limit")
 
     def __init__(self, limit: int, stored: Iterable[tuple[int, datetime]] = ()) -> None:
-        self._limit = limit
+        self.limit = limit
         self._seen: dict[int, datetime] = dict(stored)
+        self._claiming: dict[int, int] = {}  # claims under way, by recipient
 
     def admits(self, recipient: int, now: datetime) -> bool:
-        """A recipient already counted passes; another needs a place."""
+        """A recipient already counted, or being claimed, passes; another needs a place."""
         self._forget(now)
-        return recipient in self._seen or len(self._seen) < self._limit
+        if recipient in self._seen or recipient in self._claiming:
+            return True
+        if len(self._seen) + len(self._claiming) < self.limit:
+            return True
+        return len(self._seen) + sum(each not in self._seen for each in self._claiming) < self.limit
+
+    def reserve(self, recipient: int) -> None:
+        """A business-initiated message to this recipient is being claimed."""
+        self._claiming[recipient] = self._claiming.get(recipient, 0) + 1
+
+    def release(self, recipient: int) -> None:
+        """That claim is over."""
+        left = self._claiming.get(recipient, 0) - 1
+        if left > 0:
+            self._claiming[recipient] = left
+        else:
+            self._claiming.pop(recipient, None)
 
     def count(self, recipient: int, now: datetime) -> None:
-        """A business-initiated message to this recipient is about to leave."""
+        """A business-initiated message to this recipient was claimed."""
         self._seen.pop(recipient, None)
         self._seen[recipient] = now
 

@@ -81,7 +81,7 @@ class Health:
     def moved(self, event: SubscriptionEvent) -> "Health":
         """After an event that is none of an endpoint's; raises `IllegalMove` where the state does not know it.
 
-        Whoever is active again has no failure behind.
+        Anyone who is active again has no failure behind.
         """
         status = SUBSCRIPTION_MACHINE.move(self.status, event)
         clean = status is SubscriptionStatus.ACTIVE

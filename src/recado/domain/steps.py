@@ -1,0 +1,18 @@
+"""Work in steps: a generator that yields where others may have a turn, and returns what it found."""
+
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Steps: TypeAlias = Generator[None, None, T]
+
+
+def at_once(work: Steps[T]) -> T:
+    """What the work finds, without a pause."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as done:
+            found: T = done.value
+            return found
