@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 
 class SettingsError(Exception):
-    """The installation cannot start as it is configured; `lines` says, one line each, what to mend."""
+    """The installation cannot start as it is configured; `lines` says, one line each, what to fix."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         super().__init__("; ".join(lines))

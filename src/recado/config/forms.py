@@ -32,15 +32,18 @@ def parse_listen(value: Any) -> Listen:
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]
     elif ":" in host:
-        raise ValueError("an IPv6 host stands in brackets")
+        raise ValueError("an IPv6 host needs brackets, as in [::1]:8080")
     if not host:
         raise ValueError("the host is missing")
     return Listen(host, int(port))
 
 
 def parse_folder(value: Any) -> Path:
-    """A folder; `~` is the user's home."""
-    return Path(value).expanduser()
+    """A folder, which need not exist yet; `~` is the user's home."""
+    folder = Path(value).expanduser()
+    if folder.is_file():
+        raise ValueError(f"{folder} is a file")
+    return folder
 
 
 def parse_http_url(value: Any) -> Any:

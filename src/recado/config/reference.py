@@ -1,6 +1,6 @@
 """The table of settings in docs/configuration.md, written from the settings themselves.
 
-`python -m recado.config.reference docs/configuration.md` writes it anew between its two marks.
+`python -m recado.config.reference docs/configuration.md` writes it again between its two marks.
 """
 
 import sys
@@ -42,7 +42,7 @@ def with_tables(text: str) -> str:
 
 
 def main(path: Path) -> None:
-    """Write the tables of the document at `path` anew."""
+    """Write the tables of the document at `path` again."""
     path.write_text(with_tables(path.read_text("utf-8")), "utf-8")
 
 

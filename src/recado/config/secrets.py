@@ -60,7 +60,7 @@ def _kept_keys(path: Path) -> dict[str, str]:
             kept = _completed(path)
         decode_key(kept["index_key"])
     except (ValueError, KeyError, TypeError):
-        # Made anew, it could no longer decrypt what the database holds.
+        # Made again, it could no longer decrypt what the database holds.
         raise SettingsError([f"{path} is damaged: restore it from a backup, the data folder depends on it"]) from None
     except OSError as error:
         raise SettingsError([f"{path} cannot be used ({error.strerror}): let this user read and write it"]) from None

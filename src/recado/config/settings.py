@@ -1,14 +1,17 @@
 """Installation settings: environment variables with the prefix RECADO_, or a `.env` file (C33).
 
-Read once, at start, by `load_settings`; every mistake becomes one line that says what to mend.
+Read once, at start, by `load_settings`; every mistake becomes one line that says what to fix.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
+from dotenv import dotenv_values
+from dotenv.parser import parse_stream
 from pydantic import BeforeValidator, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
@@ -31,6 +34,9 @@ PREFIX = "RECADO_"
 def _setting(default: Any, about: str, form: str, shown_default: str | None = None) -> Any:
     """Declare a setting: what it is about, the form its value takes, and the default as the reference shows it."""
     return Field(default, description=about, json_schema_extra={"form": form, "default": shown_default})
+
+
+_OF_COMMANDS = frozenset({f"{PREFIX}API_KEY", f"{PREFIX}LOADTEST_TOKEN"})  # read by commands, not by the service
 
 
 class Settings(BaseSettings):
@@ -62,7 +68,7 @@ class Settings(BaseSettings):
     )
     base_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
         None,
-        "The address under which callers reach the API: it stands in error types and provider callbacks.",
+        "The address under which callers reach the API: it is part of error types and provider callbacks.",
         "an http(s) address without query, such as https://api.example.com",
         "`http://` and `LISTEN`",
     )
@@ -107,6 +113,13 @@ class Settings(BaseSettings):
     )
     bridge_chatapp_secret: SecretStr | None = _setting(
         None, "The secret with which the bridge signs its callbacks.", "a text", "none"
+    )
+    bridge_chatapp_idempotent: bool = _setting(
+        False,
+        "Whether the bridge sends a message once, however often it is given it under one `Idempotency-Key`: a send "
+        "whose outcome is unknown is then repeated.",
+        "true or false",
+        "`false`",
     )
     cloud_url: Annotated[str | None, BeforeValidator(parse_http_url)] = _setting(
         None,
@@ -164,6 +177,19 @@ class Settings(BaseSettings):
         "a list of class=refill/capacity, such as read=500/1000,send=5000/10000",
         "see Request limits below",
     )
+    body_memory: int = Field(
+        256,
+        ge=64,
+        le=65_536,
+        description="MiB of request bodies in memory at once. One caller, so one body too, has a quarter at most.",
+        json_schema_extra={"form": "a whole number of 64 or more", "default": "`256`"},
+    )
+    connections_per_address: int = Field(
+        1_000,
+        ge=1,
+        description="Open connections from one address; those of `TRUSTED_PROXIES` count in all only.",
+        json_schema_extra={"form": "a whole number of 1 or more", "default": "`1000`"},
+    )
     log_level: Literal["debug", "info", "warning", "error"] = _setting(
         "info", "The least severe log entry that is written.", "debug, info, warning or error", "`info`"
     )
@@ -193,9 +219,11 @@ def load_settings(**overrides: Any) -> Settings:
     """
     given = {name: value for name, value in overrides.items() if value is not None}
     try:
+        if broken := _broken_lines(Path(".env")):
+            raise SettingsError(broken)
         settings = Settings(**given)
     except ValidationError as error:
-        raise SettingsError([_line(entry) for entry in error.errors(include_url=False)]) from None
+        raise SettingsError([_line(entry, given) for entry in error.errors(include_url=False)]) from None
     except (UnicodeDecodeError, OSError):
         raise SettingsError([".env cannot be read: make it a UTF-8 text file that this user may read"]) from None
     if lines := _missing_together(settings):
@@ -203,12 +231,30 @@ def load_settings(**overrides: Any) -> Settings:
     return settings
 
 
-def _line(entry: Any) -> str:
+def _broken_lines(file: Path) -> list[str]:
+    """Name the lines of the file that set nothing: their reader leaves them out, and a setting keeps its default."""
+    if not file.is_file():
+        return []
+    with file.open(encoding="utf-8") as text:
+        bindings = list(parse_stream(text))
+    broken = [
+        binding.original
+        for binding in bindings
+        if binding.error or (binding.value is None and (binding.key or "").upper().startswith(PREFIX))
+    ]
+    # The blank lines before a binding are part of it.
+    lines = [each.line + each.string[: -len(each.string.lstrip())].count("\n") for each in broken]
+    return [f"{file} line {line}: write NAME=VALUE" for line in lines]
+
+
+def _line(entry: Any, given: Collection[str]) -> str:
+    """Say what a setting must be, under the name by which it was given: an option of the command or a variable."""
     field = str(entry["loc"][0])
+    name = f"--{field.replace('_', '-')}" if field in given else f"{PREFIX}{field.upper()}"
     extra = Settings.model_fields[field].json_schema_extra
     assert isinstance(extra, dict)  # noqa: S101 - every setting above declares its form
     reason = f" ({error})" if (error := entry.get("ctx", {}).get("error")) else ""
-    return f"{PREFIX}{field.upper()} must be {extra['form']}{reason}"
+    return f"{name} must be {extra['form']}{reason}"
 
 
 _NEEDED = {
@@ -228,10 +274,13 @@ def _missing_together(settings: Settings) -> list[str]:
     return missing
 
 
-def unknown_variables(environment: Mapping[str, str]) -> list[str]:
-    """Return the names with our prefix that no setting has: most likely a slip of the pen."""
+def misspelled(environment: Mapping[str, str]) -> list[tuple[str, str | None]]:
+    """Return the names with our prefix, of the environment and of `.env`, that no setting has: each is probably
+    misspelled. Beside it the setting that was probably meant, if one is like it."""
     known = {f"{PREFIX}{field.upper()}" for field in Settings.model_fields}
-    return sorted(name for name in environment if name.upper().startswith(PREFIX) and name.upper() not in known)
+    given = {name.upper() for name in (*environment, *dotenv_values(".env", encoding="utf-8"))}
+    unknown = sorted(name for name in given - known - _OF_COMMANDS if name.startswith(PREFIX))
+    return [(name, next(iter(get_close_matches(name, known, n=1, cutoff=0.8)), None)) for name in unknown]
 
 
 def database_host(settings: Settings) -> str:

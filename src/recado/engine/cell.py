@@ -71,7 +71,7 @@ class Cell(Address):
     def wake(self) -> None:
         """Start the task that serves the mailbox."""
         self.mailbox.rise()
-        # An empty context: the actor must not run under the log context of whoever happened to wake it.
+        # An empty context: the actor must not run under the log context of anyone who happened to wake it.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
     def _adopt(self, actor: "Actor") -> None:
@@ -165,7 +165,7 @@ class Cell(Address):
         elif self._starting is not None:
             self._starting.fail(error if isinstance(error, Exception) else HandlerCancelled("cancelled while starting"))
         elif not self._obey_halts():
-            self._report(error)  # else whoever ordered the halt is restarting this actor anyway
+            self._report(error)  # else anyone who ordered the halt is restarting this actor anyway
 
     def _report(self, error: BaseException) -> None:
         if self.owner is not None:
@@ -249,7 +249,7 @@ class Cell(Address):
         try:
             await done
         except asyncio.CancelledError:
-            # Whoever wanted the halt is gone: nobody would start the actor again. A stop stands.
+            # Anyone who wanted the halt is gone: nobody would start the actor again. A stop stands.
             if not final and envelope in self.mailbox.queue:
                 self.mailbox.queue.remove(envelope)
             raise

@@ -12,22 +12,39 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 
 from recado.domain.clock import TimerHandle
+from recado.engine.steady_time import SteadyTime
 
 _SETTLE_PASSES = 1_000
 _BLIND_PASSES = 50
 
 
 class SystemClock:
-    """The machine's clock; timers run on the current event loop."""
+    """The machine's clock, that never runs back and follows no jump by itself; timers run on the current event loop.
 
-    __slots__ = ()
+    See `recado.engine.steady_time` for what it makes of a clock that is set.
+    """
 
-    # Asked a dozen times for each message: no Python frame stands between the caller and the clock.
-    now: Callable[[], datetime] = staticmethod(partial(datetime.now, UTC))
-    """The present instant, aware, in UTC."""
+    __slots__ = ("_time", "now")
+
+    def __init__(self, wall: Callable[[], datetime] | None = None, elapsed: Callable[[], float] | None = None) -> None:
+        """`wall`: what the machine shows; `elapsed`: its seconds since it was started, sleep included."""
+        self._time = SteadyTime(
+            wall or partial(datetime.now, UTC), elapsed or partial(time.clock_gettime, time.CLOCK_BOOTTIME)
+        )
+        # Asked a dozen times for each message: the frame of one function is all that lies between.
+        self.now: Callable[[], datetime] = self._time.reader()
 
     monotonic: Callable[[], float] = staticmethod(time.monotonic)
     """Seconds of the machine's monotonic clock."""
+
+    @property
+    def set_by(self) -> timedelta:
+        """How far what the machine shows lies ahead of `now()`: zero, unless somebody set it."""
+        return self._time.set_by
+
+    def follow(self) -> None:
+        """Believe a clock that was set forward."""
+        self._time.follow()
 
     async def sleep(self, seconds: float) -> None:
         """Wait for `seconds`; zero or less only lets others run."""
@@ -36,6 +53,11 @@ class SystemClock:
     def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
         """Call `callback` at `when` (monotonic seconds), never early, up to a millisecond late."""
         return _SystemTimer(when, callback)
+
+
+async def let_others_run() -> None:
+    """Give up the event loop for one turn: for work in steps, which waits for nothing."""
+    await asyncio.sleep(0)
 
 
 class _SystemTimer:
@@ -81,6 +103,8 @@ class _VirtualTimer:
 
 class VirtualClock:
     """A clock that moves only by `advance`; what it wakes runs in time order, equal times as they were set."""
+
+    set_by = timedelta()
 
     def __init__(self, start: datetime) -> None:
         """Begin at `start`, which must be aware."""

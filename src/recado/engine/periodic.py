@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable
 
 from recado.domain.clock import Clock, TimerHandle
+from recado.domain.errors import Unavailable
 from recado.engine.backoff import Backoff
 from recado.engine.failure import Failure
 from recado.engine.signals import SILENT, Emitter
@@ -18,9 +19,9 @@ SLOWEST_AT_LEAST, SLOWEST_AT_MOST = 5.0, 60.0  # seconds between tries after fai
 class Periodic:
     """A service that awaits `work()` every `seconds`, counted from the end of the run before.
 
-    An exception is logged by its type and place, and doubles the pause up to `ceiling` seconds, until a run succeeds;
-    work of a longer period is tried again after `ceiling` seconds already. However long the database was away, what
-    comes round every second is back at most five seconds after it.
+    An exception is logged by its type and place (`Unavailable` only for debugging). It doubles the pause up to
+    `ceiling` seconds, until a run succeeds; work of a longer period is tried again after `ceiling` seconds already.
+    However long the database was away, what comes round every second is back at most five seconds after it.
     """
 
     def __init__(
@@ -110,7 +111,9 @@ class Periodic:
                     raise  # it is this service that is cancelled, and not something that its work waited for
                 self._failures += 1
                 self.last_failure = failure = Failure.of(error, self._clock.now())
-                _log.error("periodic %s failed (%s in %s)", self.name, failure.type, failure.where)
+                # That a server is away is told once, by anyone who calls it; each of its users would only repeat it.
+                level = logging.DEBUG if isinstance(error, Unavailable) else logging.ERROR
+                _log.log(level, "periodic %s failed (%s in %s)", self.name, failure.type, failure.where)
                 self._due.clear()
                 self._wait(self._backoff.delay(self._failures, self._chance))
             else:

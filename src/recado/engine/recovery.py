@@ -57,7 +57,7 @@ class Recovery:
             await self._start_again(child)
 
     def forgive(self) -> None:
-        """Begin the count of restarts anew."""
+        """Begin the count of restarts again."""
         self._intensity.forgive()
 
     async def cancel(self) -> None:

@@ -49,5 +49,5 @@ class Intensity:
         return len(recent) > self._restarts
 
     def forgive(self) -> None:
-        """Begin the count anew."""
+        """Begin the count again."""
         self._recent.clear()

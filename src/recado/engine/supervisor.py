@@ -98,7 +98,7 @@ class Supervisor(Child):
         mailbox_limit: int | None = None,
         on_crash: CrashHook | None = None,
     ) -> ActorRef[A]:
-        """Add an actor that belongs to the tree, before the start; `make` is called anew for each incarnation."""
+        """Add an actor that belongs to the tree, before the start; `make` is called again for each incarnation."""
         cell = Cell(
             name,
             make,

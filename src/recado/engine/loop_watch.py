@@ -1,0 +1,126 @@
+"""The watch over the event loop: how late it runs what is due, always; and by whom it was held when that took long.
+
+A timer measures. A thread looks at the loop's own from outside while it is held, and takes down the names of functions
+and of the task, never values.
+"""
+
+import asyncio
+import sys
+import threading
+from bisect import bisect_left
+from collections.abc import Callable
+from types import FrameType
+from typing import Final
+
+import structlog
+
+from recado.domain.clock import Clock, TimerHandle
+
+EVERY: Final = 0.1  # seconds
+LONG: Final = 0.25  # seconds
+QUIET: Final = 10.0  # seconds between two entries in the log
+BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_SHOWN_FRAMES = 6
+
+_log = structlog.get_logger(__name__)
+
+
+class LoopWatch:
+    """A service.
+
+    `counts`: how many measurements were at most as late as each of `BOUNDS` and more than the one before, and last how
+    many were later; `seconds`: the sum of all; `longest`: the latest since `take_longest`.
+    """
+
+    def __init__(self, clock: Clock, *, look: Callable[[], str] | None = None) -> None:
+        """`look`: tells by whom the loop is held; by default the thread's own look."""
+        self._clock = clock
+        self._look = look or self._held_by
+        self._due = 0.0
+        self._seen = ""
+        self._timer: TimerHandle | None = None
+        self._thread: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._loops_thread = 0
+        self._quiet_until = float("-inf")
+        self._left_out = 0
+        self.counts = [0] * (len(BOUNDS) + 1)
+        self.seconds = 0.0
+        self.longest = 0.0
+
+    async def start(self) -> None:
+        """Begin; safe to call twice."""
+        if self._timer is not None:
+            return
+        self._loop, self._loops_thread = asyncio.get_running_loop(), threading.get_ident()
+        self._stopping.clear()
+        self._expect()
+        self._thread = threading.Thread(target=self._run, name="loop watch", daemon=True)
+        self._thread.start()
+
+    async def stop(self) -> None:
+        """End; safe to call twice."""
+        timer, self._timer = self._timer, None
+        if timer is not None:
+            timer.cancel()
+        self._stopping.set()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            await asyncio.to_thread(thread.join)
+
+    def take_longest(self) -> float:
+        """Return the longest delay since the last call, in seconds."""
+        longest, self.longest = self.longest, 0.0
+        return longest
+
+    def look(self) -> None:
+        """Note by whom the loop is held, when it is: what the thread does ten times a second."""
+        if self._clock.monotonic() - self._due >= LONG:
+            self._seen = self._look()
+
+    def _expect(self) -> None:
+        self._due = self._clock.monotonic() + EVERY
+        self._timer = self._clock.call_at(self._due, self._measure)
+
+    def _measure(self) -> None:
+        now = self._clock.monotonic()
+        late = max(0.0, now - self._due)
+        self.counts[bisect_left(BOUNDS, late)] += 1
+        self.seconds += late
+        self.longest = max(self.longest, late)
+        if late >= LONG:
+            self._tell(late, now)
+        self._seen = ""
+        self._expect()
+
+    def _tell(self, late: float, now: float) -> None:
+        if now < self._quiet_until:
+            self._left_out += 1
+            return
+        _log.warning("event_loop_held", seconds=round(late, 3), by=self._seen or None, left_out=self._left_out)
+        self._quiet_until = now + QUIET
+        self._left_out = 0
+
+    def _run(self) -> None:
+        while not self._stopping.wait(EVERY):
+            self.look()
+
+    def _held_by(self) -> str:
+        frame = sys._current_frames().get(self._loops_thread)
+        task = asyncio.current_task(self._loop)
+        name = task.get_name() if task is not None else ""
+        shown = _functions(frame)
+        return f"{name}: {shown}" if name and not name.startswith("Task-") else shown
+
+
+def _functions(frame: FrameType | None) -> str:
+    """The innermost functions of ours, the innermost last; of others where none is ours."""
+    ours: list[str] = []
+    others: list[str] = []
+    while frame is not None:
+        code = frame.f_code
+        module = str(frame.f_globals.get("__name__", ""))
+        (ours if module.startswith("recado.") else others).append(f"{module}.{code.co_qualname}")
+        frame = frame.f_back
+    return " > ".join(reversed((ours or others)[:_SHOWN_FRAMES]))
