@@ -67,7 +67,7 @@ def _locked(folder: Path) -> bool:
     """Whether a process uses the server, or starts or stops it."""
     change, users = FileLock(folder / CHANGE_LOCK), FileLock(folder / USERS_LOCK)
     try:
-        # Whoever starts or stops it waits for the first lock, and so never finds the second one taken by us.
+        # Anyone who starts or stops it waits for the first lock, and so never finds the second one taken by us.
         return not (change.try_take() and users.try_take())
     finally:
         users.release()

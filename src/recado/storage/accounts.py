@@ -67,20 +67,21 @@ async def create(
 
     To be run in a transaction. Raises `Problem` ACCOUNT_EMAIL_TAKEN.
     """
+    account_id = ids.new(ACCOUNT)
     row = await connection.fetchrow(
         SQL.insert,
         organization_id,
-        ids.new(ACCOUNT),
+        account_id,
         name,
         email,
         email_key(email),
         role.value,
         sorted(extra_scopes),
         invited_by_id,
-        now,
+        created_at(account_id),
     )
     if row is None:
-        raise Problem("ACCOUNT_EMAIL_TAKEN", "An account of this installation has this e-mail address.")
+        raise Problem("ACCOUNT_EMAIL_TAKEN", "Another account of this installation has this e-mail address.")
     account = read(row)
     return account, await _invite(connection, account, now, random_bytes)
 
@@ -134,7 +135,9 @@ async def lock_organization(connection: Executor, organization_id: str) -> None:
 async def refuse_without_owner(connection: Executor, account: Account) -> None:
     """Raise CONFLICT when no other account is an active owner. The organization must be locked."""
     if not await connection.fetchval(SQL.other_active_owner, account.organization_id, account.id):
-        raise Problem("CONFLICT", "The last active owner of an organization stays its owner.")
+        raise Problem(
+            "CONFLICT", "This is the last active owner of the organization: make another account owner first."
+        )
 
 
 async def get(executor: Executor, organization_id: str, account_id: str) -> Account | None:

@@ -11,10 +11,12 @@ from typing import Any
 import orjson
 
 from recado.domain.batch import BATCH_MACHINE, BLOCK, BatchEvent, BatchStatus
-from recado.domain.phones import recipient_hash
+from recado.domain.phones import other_spellings, recipient_hash
 from recado.domain.segment import Node, document
 from recado.domain.segment_reading import read_tree
+from recado.storage import opt_outs
 from recado.storage.batch_rows import Recipients
+from recado.storage.opt_outs import Address
 from recado.storage.rows import Executor, columns, reader
 from recado.storage.sql import load
 
@@ -126,7 +128,14 @@ async def refusals(
 ) -> dict[int, str]:
     """Whom of (contact, template) must not be sent to by now: by place, the code that says why."""
     rows = await executor.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2))
-    return {row["place"] - 1: row["reason"] for row in rows if row["reason"] is not None}
+    addresses = {
+        row["place"] - 1: Address(organization_id, env, phone)
+        for row in rows
+        if row["reason"] is None and (phone := row["asked"]) is not None and other_spellings(phone)
+    }
+    entries = await opt_outs.entries(executor, list(addresses.values()))
+    refused = {place: "CONTACT_OPTED_OUT" for place, entry in zip(addresses, entries, strict=True) if entry is not None}
+    return refused | {row["place"] - 1: row["reason"] for row in rows if row["reason"] is not None}
 
 
 def _block(organization_id: str, people: Sequence[tuple[str, str]], unread: Unread) -> Recipients:

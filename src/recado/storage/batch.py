@@ -49,7 +49,7 @@ class Batcher(Generic[Row, Result]):
         `max_rows`: of one batch; `max_queue`: rows that wait beyond those in flight; `concurrency`: batches in flight,
         between which there is no order; `linger`: seconds that a batch waits for more rows while traffic is dense: a
         commit costs the same for one row as for many; `deadline`: seconds that a row may wait for a server that is
-        away; `repair`: mends what an error tells is missing, and answers whether the batch should run again.
+        away; `repair`: repairs what an error tells is missing, and answers whether the batch should run again.
         """
         self.name = name
         self.rows = 0
@@ -74,6 +74,11 @@ class Batcher(Generic[Row, Result]):
     def queued(self) -> int:
         """Rows that wait for a flusher."""
         return len(self._waiting)
+
+    @property
+    def pending(self) -> int:
+        """Rows that are not committed yet."""
+        return len(self._waiting) + sum(map(len, self._in_flight.values()))
 
     async def start(self) -> None:
         """Begins to take rows."""
@@ -103,7 +108,7 @@ class Batcher(Generic[Row, Result]):
         away past the deadline.
         """
         if self._new_future is None or len(self._waiting) >= self._max_queue:
-            raise Unavailable("Too much work is waiting for the database.")
+            raise Unavailable("Too much work is waiting for the database: try again shortly.")
         future = self._new_future()
         self._waiting.append((row, future, self._monotonic()))
         if self._idle:
@@ -201,7 +206,7 @@ class Batcher(Generic[Row, Result]):
 
     async def _mend(self, error: Exception) -> bool:
         if self._repair is not None:
-            with contextlib.suppress(Exception):  # what cannot be mended now shows again when the rows run in halves
+            with contextlib.suppress(Exception):  # what cannot be repaired now shows again when the rows run in halves
                 return await self._repair(error)
         return False
 
@@ -217,12 +222,13 @@ class Batcher(Generic[Row, Result]):
         for entry in refused:
             self._refuse(entry)
         if refused:
-            log.warning("batch_refused", batch=self.name, rows=len(refused), error=type(error).__name__)
+            # Of a server that is away, the pool has told; so have those that collided, of each other.
+            log.debug("batch_refused", batch=self.name, rows=len(refused), error=type(error).__name__)
         return left
 
     def _refuse(self, entry: _Entry[Row, Result]) -> None:
         if not entry[1].done():
-            entry[1].set_exception(Unavailable("The database is not available at the moment."))
+            entry[1].set_exception(Unavailable("The database is not available: try again shortly."))
 
     def _fail(self, batch: list[_Entry[Row, Result]], error: Exception) -> None:
         for _, future, _ in batch:

@@ -1,6 +1,6 @@
-"""Campaigns as rows: opened in the commit that accepts a message, completed when they are through (C15.6).
+"""Campaigns as rows: opened in the commit that accepts a message, completed when they are done (C15.6).
 
-Their counts are in `totals.py`. A campaign's totals are its lock: whoever opens or completes it has locked them before.
+Their counts are in `totals.py`. A campaign's totals are its lock: anyone who opens or completes it has locked them.
 """
 
 from collections.abc import Collection

@@ -1,8 +1,9 @@
 """One PostgreSQL cluster on disk and its server process: create, configure, spawn, find, signal. Knows no sharing.
 
-The server is a process of its own session and outlives ours: whoever comes next finds it through its pid file.
+The server is a process of its own session and outlives ours: anyone who comes next finds it through its pid file.
 """
 
+import contextlib
 import hashlib
 import os
 import pwd
@@ -17,7 +18,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from recado.storage import whole_file
 from recado.storage.postgres_binaries import MAJOR
+from recado.storage.server_processes import any_of, children, is_server, title
 from recado.storage.service_folder import Home
 
 DATABASE = "recado"
@@ -61,7 +64,7 @@ class ClusterError(Exception):
 
 
 class Cluster:
-    """The cluster in a home. Whoever calls `create` or `spawn` holds the lock that admits one process at a time."""
+    """The cluster in a home. Anyone who calls `create` or `spawn` holds the lock that admits one process at a time."""
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -105,7 +108,7 @@ class Cluster:
         unfinished.rename(self.folder)
 
     def spawn(self) -> int:
-        """Starts the server process and answers its pid; it is not ready yet. Mends what a crash left behind."""
+        """Starts the server process and answers its pid; it is not ready yet. Repairs what a crash left behind."""
         self._own_folder(self.socket_folder)
         self._configure()
         for lock in (self.folder / "postmaster.pid", self.socket_folder / f".s.PGSQL.{PORT}.lock"):
@@ -141,6 +144,15 @@ class Cluster:
             os.kill(pid, signal.SIGINT)
         return pid
 
+    def quit(self) -> None:
+        """Ends the server without its last checkpoint, paused or not: the next start recovers, and nothing is lost."""
+        pid = self.pid()
+        if pid is None:
+            return
+        for number, each in ((signal.SIGQUIT, pid), *((signal.SIGCONT, each) for each in (pid, *children(pid)))):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, number)
+
     def log_end(self) -> str:
         """The last lines of the server's log."""
         try:
@@ -162,7 +174,8 @@ class Cluster:
 
     def _write(self, name: str, text: str) -> None:
         path = self.home.folder / name
-        path.write_text(text + "\n")
+        if whole_file.read(path) != text + "\n":  # a full disk is no reason not to start again
+            whole_file.replace(path, text + "\n")
         path.chmod(0o640)
         if self.home.foreign:
             os.chown(path, 0, self.home.gid)
@@ -186,12 +199,20 @@ class Cluster:
         """Makes PostgreSQL see a lock file as left behind when its pid belongs to another program by now.
 
         Only the pid is replaced: the rest lets PostgreSQL find out whether children of the old server are still alive.
+        A file without a pid, as a crash of the machine or a full disk may leave it, would stop every start. It tells
+        nothing of children, and goes when none of them is there.
         """
-        pid = _first_line_pid(lock)
-        if pid is not None and not _is_server(pid, self.folder):
-            lines = lock.read_text().splitlines(keepends=True)
-            with os.fdopen(os.open(lock, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW), "w") as file:
-                file.writelines([f"{_NO_PID}\n", *lines[1:]])
+        text = whole_file.read(lock)
+        if text is None:
+            return
+        pid = _first_pid(text)
+        if pid is None:
+            if not any_of(self.folder):
+                lock.unlink()
+        elif pid != _NO_PID and not is_server(pid, self.folder):
+            _, *rest = text.splitlines(keepends=True)
+            owner = (self.home.uid, self.home.gid) if self.home.foreign else None
+            whole_file.replace(lock, "".join([f"{_NO_PID}\n", *rest]), owner=owner)
 
     def _choose_socket_folder(self) -> Path:
         inside = self.home.folder / _RUN
@@ -219,14 +240,16 @@ class Cluster:
 
 def server_pid(folder: Path) -> int | None:
     """The pid of the server that runs a cluster, or None. A pid file of another program counts not."""
-    pid = _first_line_pid(folder / "postmaster.pid")
-    return pid if pid is not None and _is_server(pid, folder) else None
+    try:
+        pid = _first_pid((folder / "postmaster.pid").read_text(errors="replace"))
+    except OSError:
+        return None
+    return pid if pid is not None and is_server(pid, folder) else None
 
 
 def has_clients(pid: int) -> bool:
     """Whether anybody is connected to a server: its processes say in their titles what they are."""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return any(_title(int(child)).startswith(f"postgres: {ROLE} ".encode()) for child in children)
+    return any(title(child).startswith(f"postgres: {ROLE} ".encode()) for child in children(pid))
 
 
 def accepts_connections(socket_folder: Path) -> bool:
@@ -247,21 +270,9 @@ def socket_folder_of(folder: Path) -> Path:
         return folder / _RUN
 
 
-def _is_server(pid: int, folder: Path) -> bool:
-    arguments = _title(pid).split(b"\0")
-    return arguments[0].endswith(b"postgres") and os.fsencode(folder) in arguments
-
-
-def _title(pid: int) -> bytes:
+def _first_pid(text: str) -> int | None:
+    """The pid that a lock file begins with; that of a server without a postmaster is negative."""
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
-def _first_line_pid(path: Path) -> int | None:
-    try:
-        with path.open() as file:
-            return abs(int(file.readline()))
-    except (OSError, ValueError):
+        return abs(int(text.partition("\n")[0]))
+    except ValueError:
         return None

@@ -17,8 +17,10 @@ from recado.domain.ids import created_at
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, Page, affected, page, reader
 from recado.storage.sql import load
+from recado.storage.wide_rows import bounded, rows_of
 
 SQL = load("companies")
+PAGE: Final = bounded(SQL.page, ("attributes",), "p.name_key, p.id")
 
 MOST_COMPANIES: Final = 100_000  # C31
 RELEASED_AT_ONCE: Final = 5_000  # contacts in a transaction
@@ -124,12 +126,18 @@ async def list_page(
     part: str | None = None,
     responsible_id: str | None = None,
     limit: int,
-    skip: int,
+    skip: int = 0,
+    after: Company | None = None,
 ) -> Page[Company]:
-    """By name without case and accents, then by id (C5.3). `part`: of the name."""
+    """By name without case and accents, then by id (C5.3), what is read of the page at once.
+
+    `part`: of the name; `after`: only those behind it, and nobody counts them.
+    """
     filters = (organization_id, env, cnpj, None if part is None else name_key(part), responsible_id)
-    rows = await executor.fetch(SQL.page, *filters, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
+    start = (None, None) if after is None else (name_key(after.name), after.id)
+    rows = await executor.fetch(PAGE, *filters, *start, limit, skip)
+    total = 0 if after else await executor.fetchval(SQL.page_count, *filters)
+    return page([read(row) for row in rows], total, more=rows_of(rows) > len(rows))
 
 
 async def counts(executor: Executor, organization_id: str, env: str, companies: Sequence[Company]) -> dict[str, Counts]:
@@ -173,7 +181,10 @@ async def save(connection: Executor, before: Company, after: Company, now: datet
     except asyncpg.UniqueViolationError:
         raise _cnpj_taken() from None
     if row is None:
-        raise Problem("VERSION_MISMATCH", "The company was changed by another request.")
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the company at the same time: read it again and repeat the change.",
+        )
     return read(row)
 
 
@@ -225,7 +236,7 @@ async def release_contacts(
 async def release_in_blocks(database: Database, company: Company, clock: Clock) -> None:
     """Release all of its contacts that are there now, each block in a commit of its own.
 
-    Each says its own moment: whoever follows changes looks back a minute (C12.1), and all blocks may take longer.
+    Each says its own moment: anyone who follows changes looks back a minute (C12.1), and all blocks may take longer.
     """
     released = RELEASED_AT_ONCE
     while released == RELEASED_AT_ONCE:

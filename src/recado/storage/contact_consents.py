@@ -12,14 +12,18 @@ from recado.storage.sql import load
 
 SQL = load("contact_consents")
 
-MOST_SHOWN = 1_000
+LATEST = 2**31 - 1  # above every revision
 KEPT = timedelta(days=5 * 365 + 2)
 
 
 @dataclass(frozen=True, slots=True)
 class ConsentEntry:
-    """One change. `at`: of the consent or refusal; `date_given`: the caller named it; `from_status` None: at birth."""
+    """One change. `revision`: of the contact with it. `at`: of the consent or refusal. `from_status` None: at birth.
 
+    `date_given`: the caller named the date.
+    """
+
+    revision: int
     from_status: ConsentStatus | None
     to_status: ConsentStatus
     at: datetime
@@ -65,9 +69,9 @@ async def append(connection: Executor, changes: Sequence[tuple[Contact, Changed,
         await connection.execute(SQL.append, *columns(rows, 15))
 
 
-async def of_contact(executor: Executor, contact: Contact) -> list[ConsentEntry]:
-    """Newest first, the last 1,000."""
-    rows = await executor.fetch(SQL.of_contact, contact.organization_id, contact.env, contact.id, MOST_SHOWN)
+async def of_contact(executor: Executor, contact: Contact, *, before: int = LATEST, limit: int) -> list[ConsentEntry]:
+    """Newest first, those of revisions below `before`."""
+    rows = await executor.fetch(SQL.of_contact, contact.organization_id, contact.env, contact.id, before, limit)
     return [read(row) for row in rows]
 
 

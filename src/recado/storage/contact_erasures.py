@@ -73,7 +73,7 @@ async def erase_events(
 ) -> None:
     """Write what is kept of the events of a contact, `limit` in a commit; those that hold no more are not written.
 
-    `kept`: from type and data. Whoever writes one holds the contact, so that none comes after the deletion.
+    `kept`: from type and data. Anyone who writes one holds the contact, so that none comes after the deletion.
     """
     after_id = ""
     while rows := await executor.fetch(SQL.events, *key, after_id, limit):

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.domain.ids import CONTACT_IMPORT, created_at, lowest_id
+from recado.storage.crypto import KeyRing
+from recado.storage.documents import Documents
 from recado.storage.rows import Executor, affected, reader
 from recado.storage.sql import load
 
@@ -93,9 +95,10 @@ async def insert(connection: Executor, new: ContactImport) -> None:
     )
 
 
-async def insert_block(connection: Executor, key: ImportKey, first_row: int, rows: bytes) -> None:
-    """Store rows that are to be written; `first_row`: the number of the first of them in the file, from 1."""
-    await connection.execute(SQL.insert_block, key[0], key[2], first_row, rows)
+async def insert_block(connection: Executor, key: ImportKey, first_row: int, rows: bytes, documents: Documents) -> None:
+    """Store rows that are to be written, encrypted; `first_row`: the number of the first one in the file, from 1."""
+    sealed = documents.seal_rows(rows, organization_id=key[0], import_id=key[2], first_row=first_row)
+    await connection.execute(SQL.insert_block, key[0], key[2], first_row, sealed)
 
 
 async def get(executor: Executor, organization_id: str, env: str, import_id: str) -> ContactImport | None:
@@ -113,10 +116,20 @@ async def next_blocks(executor: Executor, key: ImportKey, limit: int) -> list[in
     return [row["first_row"] for row in await executor.fetch(SQL.next_blocks, key[0], key[2], limit)]
 
 
-async def block(executor: Executor, key: ImportKey, first_row: int) -> bytes | None:
-    """The rows of a block; None when it is written already."""
-    rows: bytes | None = await executor.fetchval(SQL.block, key[0], key[2], first_row)
-    return rows
+async def block(executor: Executor, key: ImportKey, first_row: int, documents: Documents) -> bytes | None:
+    """The rows of a block; None when it is written already. Raises `storage.crypto.Tampered`."""
+    found = await executor.fetchrow(SQL.block, key[0], key[2], first_row)
+    if found is None:
+        return None
+    rows: bytes = found["rows"]
+    if not found["sealed"]:
+        return rows
+    return documents.open_rows(rows, organization_id=key[0], import_id=key[2], first_row=first_row)
+
+
+async def blocks_under_other_keys(executor: Executor, keys: KeyRing) -> int:
+    """How many blocks need another key than the first one to be read. They go as their imports go on."""
+    return int(await executor.fetchval(SQL.blocks_under_other_keys, keys.prefix.encode()))
 
 
 async def take_block(connection: Executor, key: ImportKey, first_row: int) -> bool:

@@ -15,10 +15,11 @@ from recado.domain.errors import Unavailable
 from recado.storage import list_pages
 from recado.storage.compose import compose
 from recado.storage.contact_search import condition
-from recado.storage.contacts import Contact, read
+from recado.storage.contacts import WIDE, Contact, read
 from recado.storage.list_pages import Milestones
-from recado.storage.rows import COUNTED_TO, Executor
+from recado.storage.rows import COUNTED_TO, Executor, Page, page
 from recado.storage.sql import load
+from recado.storage.wide_rows import bounded, rows_of
 
 SQL = load("contact_reads")
 
@@ -50,20 +51,10 @@ class ContactFilter:
     updated_since: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ContactPage:
-    """`estimated`: there are more than 10,000 matches (C5.1); only of a static list does `total` say how many.
+ContactPage = Page[Contact]
+"""Beyond 10,000 matches, `total` says how many only of a static list."""
 
-    `more`: others follow.
-    """
-
-    items: list[Contact]
-    total: int
-    estimated: bool
-    more: bool
-
-
-_NOTHING = ContactPage([], 0, estimated=False, more=False)
+NOBODY: ContactPage = page([], 0)
 
 
 async def list_page(
@@ -74,14 +65,15 @@ async def list_page(
     skip: int = 0,
     after: Position | None = None,
     milestones: Milestones | None = None,
+    counted: bool = True,
 ) -> ContactPage:
-    """One page: newest first, under `updated_since` the change that is longest ago first (C5.3).
+    """One page, or what is read of it at once: newest first, under `updated_since` the longest unchanged first (C5.3).
 
-    The total is that of the whole list. `milestones`: what earlier pages of static lists came by. Raises `Unavailable`
-    when the database does not find it in five seconds.
+    The total is that of the whole list, if `counted`. `milestones`: what earlier pages of static lists came by. Raises
+    `Unavailable` when the database does not find it in five seconds.
     """
     if wanted.q is not None and not _terms(wanted):
-        return _NOTHING
+        return NOBODY
     try:
         async with asyncio.timeout(READ_LIMIT):
             if wanted.list_id is not None and not _narrows(wanted):
@@ -94,17 +86,17 @@ async def list_page(
                     after_id=None if after is None else after[1],
                 )
             else:
-                rows, total = await _filtered(executor, wanted, limit, skip, after)
+                rows, total = await _filtered(executor, wanted, limit, skip, after, counted)
     except TimeoutError:
-        raise Unavailable("The list takes too long to find; narrow it by another filter.") from None
+        raise Unavailable("The search took too long: narrow it with another filter.") from None
     items = [read(row) for row in rows[:limit]]
-    return ContactPage(items, total, estimated=total > COUNTED_TO, more=len(rows) > limit)
+    return page(items, total, more=rows_of(rows) > len(items))
 
 
 async def _filtered(
-    executor: Executor, wanted: ContactFilter, limit: int, skip: int, after: Position | None
+    executor: Executor, wanted: ContactFilter, limit: int, skip: int, after: Position | None, counted: bool
 ) -> tuple[list[Any], int]:
-    """The rows of a page, and of one contact more when there is one; the total."""
+    """The first rows of a page with one contact more, when there is one; the total."""
     total = None
     if _searches(wanted):
         sql, arguments = search_query(wanted, limit=limit + 1, skip=skip, after=after)
@@ -114,10 +106,10 @@ async def _filtered(
     if total is None or total > COUNTED_TO:
         sql, arguments = page_query(wanted, limit=limit + 1, skip=skip, after=after)
         rows = await executor.fetch(sql, *arguments)
-    if total is None:
-        known = after is None and 0 < len(rows) <= limit
-        total = skip + len(rows) if known else await _count(executor, wanted)
-    return rows, total
+    if total is None and counted:
+        known = after is None and 0 < rows_of(rows) <= limit
+        total = skip + rows_of(rows) if known else await _count(executor, wanted)
+    return rows, total or 0
 
 
 def page_query(wanted: ContactFilter, *, limit: int, skip: int = 0, after: Position | None = None) -> Query:
@@ -142,7 +134,7 @@ def _composed(text: str, wanted: ContactFilter, limit: int, skip: int, after: Po
     search, arguments = _search(wanted)
     text = text.replace("{search}", search).replace("{conditions}", _conditions(wanted))
     text = text.replace("{start}", start).replace("{order}", SQL.changed if by_change else SQL.newest)
-    return compose(text, values, arguments)
+    return compose(bounded(text, WIDE, "p.updated_at, p.id" if by_change else "p.id desc"), values, arguments)
 
 
 def _start(wanted: ContactFilter) -> str:
@@ -162,6 +154,12 @@ def count_query(wanted: ContactFilter) -> Query:
 async def _count(executor: Executor, wanted: ContactFilter) -> int:
     text, arguments = count_query(wanted)
     return int(await executor.fetchval(text, *arguments))
+
+
+def is_search(wanted: ContactFilter) -> bool:
+    """Whether thousands of contacts may have to be looked at for a page."""
+    unsorted = (wanted.q, wanted.tag, wanted.opt_in_status, wanted.source)
+    return any(each is not None for each in unsorted) or (wanted.list_id is not None and _narrows(wanted))
 
 
 def _searches(wanted: ContactFilter) -> bool:
@@ -214,6 +212,11 @@ def _values(wanted: ContactFilter) -> dict[str, Any]:
         "document": None if wanted.document is None else wanted.document[1],
         "updated_since": wanted.updated_since,
     }
+
+
+def position_of(wanted: ContactFilter, contact: Contact) -> Position:
+    """Where a page begins behind a contact."""
+    return (None if wanted.updated_since is None else contact.updated_at), contact.id
 
 
 def position(key: list[Any]) -> Position:

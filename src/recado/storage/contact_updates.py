@@ -8,6 +8,7 @@ import orjson
 from recado.domain.contact import email_hash
 from recado.domain.phones import phone_hash
 from recado.storage.contacts import Contact, array_text, derived, hex_text
+from recado.storage.opt_outs import pack_spellings
 from recado.storage.rows import Executor, pack
 from recado.storage.sql import load
 
@@ -26,6 +27,7 @@ async def opted_out(
         env,
         pack([phone_hash(organization_id, phone).hex() for phone, _ in new]),
         pack([None if email is None else email_hash(organization_id, email).hex() for _, email in new]),
+        pack_spellings([phone for phone, _ in new]),
     )
     return [row["place"] - 1 for row in rows]
 

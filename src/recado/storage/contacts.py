@@ -6,7 +6,7 @@ Lists are in `contact_reads.py`; consent history, opt-out registry and debt grou
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -16,6 +16,7 @@ from recado.domain.contact_search import search_mark, search_words
 from recado.domain.errors import Problem
 from recado.domain.ids import created_at
 from recado.domain.phones import recipient_hash
+from recado.storage.opt_outs import pack_spellings
 from recado.storage.rows import Executor, array, pack, pack_moments, pack_some, reader
 from recado.storage.sql import load
 
@@ -99,6 +100,8 @@ def consent_columns(consent: Consent) -> dict[str, Any]:
 
 read = reader(Contact, opt_in_status=ConsentStatus, tags=tuple)
 
+WIDE: Final = ("attributes", "avatar_url", "tags", "external_ids")  # columns that may hold much
+
 
 async def get(executor: Executor, organization_id: str, env: str, contact_id: str) -> Contact | None:
     row = await executor.fetchrow(SQL.by_id, organization_id, env, contact_id)
@@ -150,7 +153,7 @@ def derived(contact: Contact) -> tuple[str | None, list[str], list[str]]:
 async def insert(executor: Executor, batch: Sequence[Contact], *, unless_opted_out: bool) -> set[str]:
     """Store new contacts; answers the ids of those that were stored.
 
-    Left out is whoever has the phone or the external id of another, and with `unless_opted_out` whoever the opt-out
+    Left out is anyone who has the phone or the external id of another, and with `unless_opted_out` anyone the opt-out
     registry knows by phone or address.
     """
     addresses, tag_keys, words = zip(*(derived(contact) for contact in batch), strict=True)
@@ -190,6 +193,7 @@ async def insert(executor: Executor, batch: Sequence[Contact], *, unless_opted_o
         array([contact.opt_in_revoked_reason for contact in batch]),
         pack([" ".join(each) for each in words]),
         pack_moments([contact.updated_at for contact in batch]),
+        pack_spellings([contact.phone for contact in batch]) if unless_opted_out else None,
     )
     return {row["id"] for row in rows}
 
@@ -254,7 +258,10 @@ async def save(executor: Executor, before: Contact, after: Contact, now: datetim
         now,
     )
     if row is None:
-        raise Problem("VERSION_MISMATCH", "The contact was changed by another request.")
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the contact at the same time: read it again and repeat the change.",
+        )
     return read(row)
 
 

@@ -49,8 +49,7 @@ class Followed:
 async def depart(executor: Executor, rows: Sequence[Departed], following: Following) -> Followed:
     """Record departures, given in the order of their ids, with what follows of them: all or nothing.
 
-    Raises `HoldsRefused` when it takes a look at a wallet first: less is held than is captured, or another entry of the
-    ledger was faster than these.
+    Raises `HoldsRefused` when it takes a look at a wallet first: less is held than is captured.
     """
     found = await store(executor, DEPART, *columns_of(rows), *_columns(following))
     left, captured, emptied = set(), [], []

@@ -11,20 +11,25 @@ from typing import Any
 
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent
 from recado.storage.numbers import NumberKey
+from recado.storage.opt_outs import pack_spellings
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("dispatch")
 
-_CLAIMABLE = list(MESSAGE_MACHINE.sources(MessageEvent.CLAIM))
+_CLAIMABLE = [*MESSAGE_MACHINE.sources(MessageEvent.CLAIM), *MESSAGE_MACHINE.sources(MessageEvent.REPEAT)]
 
 BLOCK = 1_000
+OF_EACH, MOST_NUMBERS = 200, 500
 
 
 @dataclass(slots=True, eq=False)
 class Claim:
-    """A row about to be claimed. `at`: when that was decided, which tells this claim of the row from every other."""
+    """A row about to be claimed. `at`: when that was decided, which tells this claim of the row from every other.
+
+    `free_form`: it may be claimed only while its window is open.
+    """
 
     organization_id: str
     id: str
@@ -45,6 +50,19 @@ class Held:
 
 
 CLAIMED, LOST, WINDOW_CLOSED, OPTED_OUT = "claimed", "lost", "window_closed", "opted_out"
+IN_WINDOW = "in_window"
+"""Claimed as well: a template into an open window, which counts toward no tier."""
+
+
+async def opened(executor: Executor) -> tuple[int, datetime]:
+    """The epoch of the last owner that could claim, and the moment at which it was taken: its file of begun calls."""
+    row = await executor.fetchrow(SQL.opened)
+    return row["opened_epoch"], row["opened_at"]
+
+
+async def note_opened(executor: Executor, epoch: int) -> None:
+    """The owner of this epoch begins its file now: what earlier ones had in hand is sorted out."""
+    await executor.execute(SQL.note_opened, epoch)
 
 
 async def take_epoch(db: Executor, now: datetime) -> int:
@@ -60,9 +78,9 @@ async def current_epoch(executor: Executor) -> int:
 
 
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
-    """queued → sending for the rows that are still to be had.
+    """queued → sending for the rows that are still to be had; a repeat is `sending` already.
 
-    `claimed`, `lost`, `window_closed` or `opted_out` for each.
+    `claimed`, `in_window`, `lost`, `window_closed` or `opted_out` for each.
     """
     ordered = sorted(rows, key=in_order)
     arguments = (
@@ -72,10 +90,11 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         pack_numbers([int(row.free_form) for row in ordered]),
         pack_moments([row.at for row in ordered]),
     )
-    consent: tuple[list[str | None] | None, ...] = (None, None)
+    consent: tuple[list[str | None] | str | None, ...] = (None, None, None)
     if any(row.asks is not None for row in ordered):
         asks = [row.asks or (None, None) for row in ordered]
-        consent = ([env for env, _ in asks], [phone for _, phone in asks])
+        phones = [phone for _, phone in asks]
+        consent = ([env for env, _ in asks], phones, pack_spellings(phones))
     left = {
         record["id"]: record["verdict"]
         for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, *consent)
@@ -112,6 +131,15 @@ async def release_due(executor: Executor, now: datetime) -> list[NumberKey]:
     return [_number(row) for row in await executor.fetch(SQL.release_due, now, BLOCK)]
 
 
+async def release_of_each(executor: Executor, now: datetime) -> list[NumberKey]:
+    """Make some of the scheduled rows whose moment has come ready, of each number; answers the number of each.
+
+    As many as a number with the highest pace sends before its next turn comes.
+    """
+    rows = await executor.fetch(SQL.release_of_each, now, OF_EACH, 2 * OF_EACH, MOST_NUMBERS)
+    return [_number(row) for row in rows]
+
+
 async def ready_numbers(executor: Executor) -> list[NumberKey]:
     """Every number with a row ready."""
     return [_number(row) for row in await executor.fetch(SQL.ready_numbers)]
@@ -131,11 +159,6 @@ async def forced(executor: Executor, organization_id: str, number_id: str, limit
     """The first ready rows that a caller forced, by due time and id."""
     rows: list[Mapping[str, Any]] = await executor.fetch(SQL.forced, organization_id, number_id, limit)
     return rows
-
-
-async def rescue(executor: Executor, epoch: int, claimed_before: datetime) -> int:
-    """Mark uncertain what an older epoch, or a call that never came back, left `sending`; answers how many."""
-    return len(await executor.fetch(SQL.rescue, epoch, claimed_before))
 
 
 async def to_give_up(executor: Executor, claimed_before: datetime) -> list[Mapping[str, Any]]:
@@ -178,7 +201,7 @@ async def ahead(
 async def uncertain_of_number(
     executor: Executor, organization_id: str, number_id: str, since: datetime
 ) -> list[datetime]:
-    """When the messages of the number whose outcome is unknown were claimed, since then."""
+    """When the last calls for the messages of the number began whose outcome is unknown, since then."""
     rows = await executor.fetch(SQL.uncertain_of_number, organization_id, number_id, since)
     return [row["claimed_at"] for row in rows]
 

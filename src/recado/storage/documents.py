@@ -58,6 +58,16 @@ class Documents:
         except Tampered:
             return False
 
+    def seal_rows(self, rows: bytes, *, organization_id: str, import_id: str, first_row: int) -> bytes:
+        """Encrypt rows of an import, which may hold documents of many contacts, for their place in it."""
+        place = {"organization_id": organization_id, "record_id": import_id, "field": f"rows from {first_row}"}
+        return self._keys.seal(rows, **place)
+
+    def open_rows(self, sealed: bytes, *, organization_id: str, import_id: str, first_row: int) -> bytes:
+        """Return the rows that were sealed for this place; raises Tampered."""
+        place = {"organization_id": organization_id, "record_id": import_id, "field": f"rows from {first_row}"}
+        return self._keys.unseal(sealed, **place)
+
     def masked(self, ciphers: Mapping[str, str | None], *, organization_id: str, contact_id: str) -> dict[str, str]:
         """Return `documentos` of a contact: the masked values under the names callers see (C30.3).
 

@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 
 START_LIMIT = 600.0  # seconds: recovery after a crash reads up to max_wal_size again
 _STOP_LIMIT = 120.0
+_QUIT_LIMIT = 2.0
 _POLL = 0.02
 _SPAWNS = 5
 _FIRST_PAUSE = 0.1
@@ -68,8 +69,11 @@ class EmbeddedPostgres:
             self._watch = asyncio.create_task(self._keep_running(cluster), name="embedded-postgres")
         return self._cluster.connect_arguments
 
-    async def stop(self) -> None:
-        """Leaves the server; the last user shuts it down (fast: open transactions roll back). Safe to call twice."""
+    async def stop(self, within: float = _STOP_LIMIT) -> None:
+        """Leaves the server; the last user shuts it down (fast: open transactions roll back). Safe to call twice.
+
+        A server that has not ended a moment before `within` seconds are over ends without its last checkpoint.
+        """
         cluster, self._cluster = self._cluster, None
         if cluster is None or self._users is None or self._watch is None:
             return
@@ -77,9 +81,12 @@ class EmbeddedPostgres:
         with contextlib.suppress(asyncio.CancelledError):
             await self._watch
         try:
-            async with self._changing(cluster):
+            async with asyncio.timeout(within), self._changing(cluster):
                 if self._users.try_take():
-                    await self._shut_down(cluster)
+                    await self._shut_down(cluster, within - _QUIT_LIMIT)
+        except TimeoutError:
+            # It ends without us. Somebody else starts or stops it, or it writes to a disk that does not answer.
+            log.warning("postgres_stops_slowly", pid=cluster.pid())
         finally:
             self._users.release()
 
@@ -88,7 +95,7 @@ class EmbeddedPostgres:
         if self._cluster is None:
             raise EmbeddedError("the embedded server is not started")
         async with self._changing(self._cluster):
-            await self._shut_down(self._cluster)
+            await self._shut_down(self._cluster, _STOP_LIMIT)
             await self._ensure_running(self._cluster)
 
     @property
@@ -135,16 +142,17 @@ class EmbeddedPostgres:
         await connection.close(timeout=_CONNECT_LIMIT)
         return True
 
-    async def _shut_down(self, cluster: Cluster) -> None:
+    async def _shut_down(self, cluster: Cluster, within: float) -> None:
         pid = cluster.interrupt()
         if pid is None:
             return
         try:
-            async with asyncio.timeout(_STOP_LIMIT):
+            async with asyncio.timeout(max(0.0, within)):
                 await _gone(pid)
         except TimeoutError:
-            # It goes on writing its last checkpoint without us; killing it would only cost a recovery.
-            log.warning("postgres_stops_slowly", pid=pid)
+            log.warning("postgres_quits", pid=pid)
+            cluster.quit()
+            await _gone(pid)
 
     async def _keep_running(self, cluster: Cluster) -> None:
         """Starts the server again whenever it ends while we use it."""

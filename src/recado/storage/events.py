@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.ids import DELIVERY, EVENT, IdSource, created_at, lowest_id
+from recado.domain.ids import DELIVERY, EVENT, IdSource, lowest_id
 from recado.domain.timestamps import format_timestamp
 from recado.storage.rows import Executor, array, columns, in_blocks, pack, pack_moments
 from recado.storage.sql import load
@@ -42,6 +42,7 @@ class Emission:
     channel: str
     message_id: str
     deliveries: tuple[tuple[str, str], ...]
+    due_at: datetime
     data: str | None = None
 
 
@@ -62,7 +63,8 @@ def emission(
         return None
     event_id = ids.new(EVENT)
     deliveries = tuple((subscription_id, ids.new(DELIVERY)) for subscription_id in subscriptions)
-    return Emission(organization_id, env, event_id, type, channel, message_id, deliveries, data)
+    due_at = ids.moment_of(event_id)
+    return Emission(organization_id, env, event_id, type, channel, message_id, deliveries, due_at, data)
 
 
 async def emit_batch(executor: Executor, emissions: Sequence[Emission]) -> dict[SubscriptionKey, list[str]]:
@@ -88,7 +90,7 @@ def columns_of(emissions: Sequence[Emission]) -> list[str]:
         pack([delivery_id for _, _, delivery_id in queued]),
         pack([e.event_id for e, _, _ in queued]),
         pack([e.type for e, _, _ in queued]),
-        pack_moments([created_at(delivery_id) for _, _, delivery_id in queued]),
+        pack_moments([e.due_at for e, _, _ in queued]),
     ]
 
 
@@ -121,7 +123,7 @@ async def emit(
     text = _text(data)
     await connection.execute(SQL.insert, organization_id, event_id, env, type, None, None, text, False)
     rows = [(subscription_id, ids.new(DELIVERY), event_id, type) for subscription_id in takers]
-    await connection.execute(SQL.queue, organization_id, created_at(event_id), False, *columns(rows, 4))
+    await connection.execute(SQL.queue, organization_id, ids.moment_of(event_id), False, *columns(rows, 4))
     return [(organization_id, subscription_id) for subscription_id in takers]
 
 
@@ -148,7 +150,7 @@ async def emit_records(connection: Executor, ids: IdSource, happened: Sequence[R
         event_id = ids.new(EVENT)
         events.append((each.organization_id, event_id, each.env, each.type, _text(each.data)))
         queued += [
-            (each.organization_id, subscription_id, ids.new(DELIVERY), event_id, each.type, created_at(event_id))
+            (each.organization_id, subscription_id, ids.new(DELIVERY), event_id, each.type, ids.moment_of(event_id))
             for subscription_id in subscriptions
         ]
     if events:

@@ -3,6 +3,8 @@
 The first two are worth another try of the same work; the third never is.
 """
 
+from typing import Final
+
 import asyncpg
 
 from recado.domain.errors import Unavailable
@@ -18,6 +20,8 @@ _LOST = (
     asyncpg.InsufficientResourcesError,
     asyncpg.ReadOnlySQLTransactionError,
 )
+# What a server that is there and answers may say to a write, and what is wrong with it then.
+_REFUSALS: Final = {"53100": "its disk is full", "53200": "it is out of memory", "25006": "it is read-only"}
 _COLLISIONS = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.LockNotAvailableError)
 
 
@@ -39,6 +43,11 @@ def connection_lost(error: BaseException) -> bool:
         and not isinstance(error, ValueError)
         and any(text in str(error) for text in ("is closed", "is closing", "released back to the pool"))
     )
+
+
+def refusal_to_write(error: BaseException) -> str | None:
+    """Why a server that answers does not write; None where that is not what the error says."""
+    return _REFUSALS.get(getattr(error, "sqlstate", None) or "")
 
 
 def collided(error: BaseException) -> bool:

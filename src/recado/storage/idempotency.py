@@ -1,15 +1,18 @@
 """Idempotency keys and the answers kept for them (C6.2). Keys of sends are bound to their row where the row is made."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
-from recado.storage.rows import Executor, affected, in_blocks
+from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
+from recado.storage.callers import before_commit
+from recado.storage.rows import Executor, in_blocks
 from recado.storage.sql import load
 
 SQL = load("idempotency")
 
 RETENTION = timedelta(hours=24)
-LOCK = timedelta(seconds=60)  # a request that runs longer renews it; that of a process that died is free after it
+LOCK = timedelta(seconds=60)  # no request runs so long (C31); that of a process that died is free after it
 PURGE_BLOCK = 10_000
 
 
@@ -37,13 +40,8 @@ class IdempotencyKeys:
             if found["fingerprint"] != fingerprint:
                 return Reused()
             if found["status"] is None:
-                return InProgress()
+                return Lost() if found["committed"] and found["created_at"] <= now - LOCK else InProgress()
             return Stored(found["status"], found["body"])
-
-    async def renew(self, held: Held, now: datetime) -> bool:
-        """Hold the key for another while; False when it is no longer held."""
-        done = await self._executor.execute(SQL.renew, *_row(held), now + LOCK)
-        return affected(done) > 0
 
     async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
         """Keep the answer for the rest of the 24 hours; without its body when the contact that it shows is deleted.
@@ -55,6 +53,23 @@ class IdempotencyKeys:
     async def release(self, held: Held) -> None:
         """Free a key whose request left nothing behind; nothing when it is no longer held."""
         await self._executor.execute(SQL.release, *_row(held))
+
+    async def release_uncommitted(self, held: Held) -> None:
+        """Free a key whose request has no known end, unless a transaction of it was committed."""
+        await self._executor.execute(SQL.release_uncommitted, *_row(held))
+
+    @contextmanager
+    def noting_commit(self, held: Held) -> Iterator[None]:
+        """Note in each transaction inside that the work under the key is committed with it."""
+
+        async def note(connection: Executor) -> None:
+            await connection.execute(SQL.note_commit, *_row(held))
+
+        token = before_commit.set(note)
+        try:
+            yield
+        finally:
+            before_commit.reset(token)
 
 
 def _row(held: Held) -> tuple[str, str, bytes, datetime]:

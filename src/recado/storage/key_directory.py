@@ -18,6 +18,7 @@ class KnownKey:
     record: ApiKey
     ends_at: datetime | None
     suspended: bool
+    hide_phone_hash: bool
     principal: Any = None  # what the HTTP layer makes of it, once
 
 
@@ -36,13 +37,13 @@ class KeyDirectory(TokenDirectory[KnownKey, tuple[str, str]]):
             return None
         record = api_keys.read(row)
         ends = [end for end in (record.expires_at, record.revoked_at, row["token_valid_until"]) if end is not None]
-        return KnownKey(record, min(ends) if ends else None, row["organization_suspended"])
+        return KnownKey(record, min(ends) if ends else None, row["organization_suspended"], row["hide_phone_hash"])
 
     def _refuse_ended(self, known: KnownKey, now: datetime) -> None:
         if known.record.revoked_at is not None:
-            raise Problem("API_KEY_REVOKED", "The key was revoked.")
+            raise Problem("API_KEY_REVOKED", "The API key was revoked: use another one.")
         if known.ends_at is not None and known.ends_at <= now:
-            raise Problem("API_KEY_EXPIRED", "The key, or this token of it, has expired.")
+            raise Problem("API_KEY_EXPIRED", "The API key has expired, or its token was rotated: use a new one.")
 
     def _use(self, known: KnownKey, now: datetime) -> tuple[str, str]:
         return known.record.organization_id, known.record.id

@@ -1,6 +1,6 @@
 """A wallet as its owner sees and fills it: the balance, the threshold, the ledger, credits and adjustments (C25).
 
-What sends hold and capture of it is the hot path's, in `wallet.py`. Whoever changes a balance here has locked the
+What sends hold and capture of it is the hot path's, in `wallet.py`. Anyone who changes a balance here has locked the
 wallet and writes the ledger entry in the same transaction, so that their sum is the balance (C25.2.5).
 """
 
@@ -28,6 +28,10 @@ from recado.storage.webhooks import SubscriptionKey
 SQL = load("ledger")
 
 TOP_UP, CHARGE, ADJUSTMENT = "topup", "charge", "adjustment"
+LAST_ID = f"{LEDGER_ENTRY}~"
+MOST_POSITIONS = 2**62
+NEIGHBOURS = 5_000
+"""Positions: more entries than are written in the moment between an id and its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,7 @@ class WalletRecord:
     held_coins: int
     low_balance_threshold_coins: int
     updated_at: datetime
+    ledger_position: int  # of the last entry
 
     @property
     def available_coins(self) -> int:
@@ -50,11 +55,15 @@ class WalletRecord:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """One change of a balance. `coins` is signed; `reference` is the one of a credit."""
+    """One change of a balance; `coins` is signed.
+
+    `position`: its place among those of the wallet, from 1. `reference`: of a credit.
+    """
 
     organization_id: str
     env: str
     id: str
+    position: int
     kind: str
     coins: int
     balance_after: int
@@ -151,15 +160,15 @@ async def credit(
     if balance > MOST_BALANCE:
         raise conflict("LIMIT_REACHED", f"A balance has at most {MOST_BALANCE} coins.", limit=MOST_BALANCE)
     status = status_of(before.status, available, before.low_balance_threshold_coins)
-    entry_id = ids.new(LEDGER_ENTRY)
-    row = await connection.fetchrow(SQL.change_balance, organization_id, env, coins, status.value, now, entry_id)
+    row = await connection.fetchrow(SQL.change_balance, organization_id, env, coins, status.value, now)
     after = read_wallet(row)
     entry = read_entry(
         await connection.fetchrow(
             SQL.insert,
             organization_id,
             env,
-            entry_id,
+            ids.new(LEDGER_ENTRY),
+            after.ledger_position,
             kind,
             coins,
             after.balance_coins,
@@ -189,14 +198,26 @@ async def list_page(
     organization_id: str,
     env: str,
     *,
-    first_id: str,
-    before_id: str,
+    period: tuple[str, str] | None,
+    before_position: int | None,
     kind: str | None,
     message_id: str | None,
     limit: int,
 ) -> list[LedgerEntry]:
-    """Newest first, ids in [first_id, before_id). Each filter has its index, however many charges there are."""
-    bounds = (organization_id, env, first_id, before_id, limit)
+    """Newest first, before a position; `period`: with ids in [first, before). Each filter has its index.
+
+    A period is looked for among the positions of its first and its last id. Entries that were written at the same
+    moment may stand the other way round: so their neighbours are looked at, too.
+    """
+    wallet = (organization_id, env)
+    first_id, before_id = period or ("", LAST_ID)
+    first, before = 1, MOST_POSITIONS if before_position is None else before_position
+    if period is not None:
+        found = await executor.fetchrow(SQL.positions, *wallet, first_id, before_id)
+        if found["first"] is None or found["last"] is None:
+            return []
+        first, before = found["first"] - NEIGHBOURS, min(before, found["last"] + NEIGHBOURS)
+    bounds = (*wallet, first, before, first_id, before_id, limit)
     rows: list[Mapping[str, Any]]
     if message_id is not None:
         rows = await executor.fetch(SQL.page_of_message, *bounds, message_id, kind)
@@ -218,5 +239,7 @@ async def _locked(connection: Executor, organization_id: str, env: str) -> Walle
 
 def _again(entry: LedgerEntry, coins: int, wallet: WalletRecord) -> Credited:
     if entry.coins != coins:
-        raise conflict("CONFLICT", f"This reference was used for {entry.coins} coins.", coins=entry.coins)
+        raise conflict(
+            "CONFLICT", f"This reference was used for {entry.coins} coins: use another one.", coins=entry.coins
+        )
     return Credited(entry, wallet, replayed=True)

@@ -8,10 +8,13 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recado.storage.contacts import WIDE
 from recado.storage.rows import Executor
 from recado.storage.sql import load
+from recado.storage.wide_rows import bounded
 
 SQL = load("list_pages")
+PAGE: Final = bounded(SQL.page, WIDE, "p.id desc")
 
 STEP: Final = 1_000  # members; what an index scan skips in 0.1 ms
 LISTS: Final = 100  # whose milestones are remembered: some 10 kB each, with a `skip` of up to 100,000
@@ -59,12 +62,12 @@ class Milestones:
 async def page(
     executor: Executor, key: Key, milestones: Milestones, *, limit: int, skip: int = 0, after_id: str | None = None
 ) -> tuple[list[Any], int]:
-    """The rows of the contacts, newest first, and the size of the list; nobody when there is no such list.
+    """The first rows of the contacts, newest first, and the size of the list; nobody when there is no such list.
 
     `after_id`: begin after this contact, member or not, instead of skipping.
     """
     if after_id is not None:
-        rows = await executor.fetch(SQL.page, *key, None, 0, after_id, 0, limit, milestones.step)
+        rows = await executor.fetch(PAGE, *key, None, 0, after_id, 0, limit, milestones.step)
     else:
         rows = await _skipped(executor, key, milestones, limit, skip)
     return [row for row in rows if row["id"] is not None], rows[0]["size"] if rows else 0
@@ -73,7 +76,7 @@ async def page(
 async def _skipped(executor: Executor, key: Key, milestones: Milestones, limit: int, skip: int) -> Any:
     known = milestones.before(key, skip)
     start = (known.version, milestones.step * len(known.ids), known.ids[-1]) if known.ids else _TOP
-    rows = await executor.fetch(SQL.page, *key, *start, skip, limit, milestones.step)
+    rows = await executor.fetch(PAGE, *key, *start, skip, limit, milestones.step)
     if rows:
         version, passed = rows[0]["version"], tuple(rows[0]["milestones"])
         ids = known.ids + passed if version == known.version else passed

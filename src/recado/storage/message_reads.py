@@ -8,14 +8,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from recado.domain.errors import Unavailable
 from recado.domain.ids import MESSAGE, created_at, lowest_id
 from recado.domain.message import MessageStatus
+from recado.domain.phones import recipient_hash
 from recado.storage.compose import compose
-from recado.storage.rows import COUNTED_TO, Executor, reader
+from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.sql import load
+from recado.storage.wide_rows import bounded, rows_of
 
 SQL = load("message_reads")
 
@@ -77,6 +79,7 @@ class MessageFilter:
     channels: Sequence[str] = GENERIC_CHANNELS
     status: str | None = None
     direction: str | None = None
+    recipient: str | None = None  # a canonical phone; without an index, so along the history
     number_id: str | None = None
     contact_id: str | None = None
     campaign_id: str | None = None
@@ -86,17 +89,11 @@ class MessageFilter:
     end: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MessagePage:
-    """`estimated`: there are more than 10,000 matches, and `total` says no more (C5.1). `more`: older ones follow."""
-
-    items: list[Message]
-    total: int
-    estimated: bool
-    more: bool
-
+MessagePage = Page[Message]
 
 read = reader(Message)
+
+PAGE: Final = bounded(SQL.page, ("payload", "template_vars", "metadata"), "p.id desc")
 
 _WAITING = {MessageStatus.QUEUED: SQL.if_waiting_queued, MessageStatus.SENDING: SQL.if_waiting_sending}
 _ENDED = {MessageStatus.FAILED: SQL.if_failed, MessageStatus.ARCHIVED: SQL.if_archived}
@@ -111,25 +108,33 @@ async def get(
 
 
 async def list_page(
-    executor: Executor, wanted: MessageFilter, *, limit: int, skip: int = 0, before_id: str | None = None
+    executor: Executor,
+    wanted: MessageFilter,
+    *,
+    limit: int,
+    skip: int = 0,
+    before_id: str | None = None,
+    counted: bool = True,
 ) -> MessagePage:
-    """One page, newest first; `before_id`: only what is older than this message. The total is that of the whole list.
+    """One page, or what is read of it at once, newest first; `before_id`: only what is older than this message.
 
-    Raises `Unavailable` when the database does not find it in five seconds.
+    The total is that of the whole list, if `counted`. Raises `Unavailable` when the database does not find it in five
+    seconds.
     """
     page_sql, page_arguments = page_query(wanted, limit=limit + 1, skip=skip, before_id=before_id)
     count_sql, count_arguments = count_query(wanted)
     try:
         async with asyncio.timeout(READ_LIMIT):
             rows = await executor.fetch(page_sql, *page_arguments)
-            if before_id is None and 0 < len(rows) <= limit:
-                counted = skip + len(rows)
-            else:
-                counted = await executor.fetchval(count_sql, *count_arguments)
+            total = 0
+            if before_id is None and 0 < rows_of(rows) <= limit:
+                total = skip + rows_of(rows)
+            elif counted:
+                total = await executor.fetchval(count_sql, *count_arguments)
     except TimeoutError:
-        raise Unavailable("The list takes too long to find; narrow it by a period or another filter.") from None
+        raise Unavailable("The search took too long: narrow it with a period or another filter.") from None
     items = [read(row) for row in rows[:limit]]
-    return MessagePage(items, counted, estimated=counted > COUNTED_TO, more=len(rows) > limit)
+    return page(items, total, more=rows_of(rows) > len(items))
 
 
 def page_query(
@@ -138,7 +143,7 @@ def page_query(
     """The query of one page and its arguments."""
     values = _values(wanted, before_id)
     values |= {"limit": limit, "skip": skip, "reach": skip + limit}
-    return compose(SQL.page.replace("{found}", _source(wanted)), values)
+    return compose(PAGE.replace("{found}", _source(wanted)), values)
 
 
 def count_query(wanted: MessageFilter) -> tuple[str, list[Any]]:
@@ -157,6 +162,10 @@ def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
         "before_id": last if before_id is None else min(last, before_id),
         "status": wanted.status,
         "direction": wanted.direction,
+        "recipient": wanted.recipient,
+        "recipient_hash": None
+        if wanted.recipient is None
+        else recipient_hash(wanted.organization_id, wanted.recipient),
         "number_id": wanted.number_id,
         "contact_id": wanted.contact_id,
         "campaign_id": wanted.campaign_id,
@@ -176,6 +185,7 @@ def _source(wanted: MessageFilter) -> str:
         (wanted.number_id, SQL.if_number, SQL.if_waiting_number),
         (wanted.sent_by_account_id, SQL.if_account, SQL.if_waiting_account),
         (wanted.direction, SQL.if_direction, SQL.if_waiting_direction),
+        (wanted.recipient, SQL.if_recipient, SQL.if_waiting_recipient),
     ]
     status = None if wanted.status is None else MessageStatus(wanted.status)
     tags = [condition for value, condition in tagged if value is not None]

@@ -12,7 +12,9 @@ from typing import Any
 
 from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.errors import Unavailable
+from recado.storage.audit import AuditEntry
 from recado.storage.holds import holding, store
+from recado.storage.opt_outs import pack_spellings
 from recado.storage.postgres import Database
 from recado.storage.recipients import Asked, find
 from recado.storage.replacements import Replacement
@@ -27,12 +29,12 @@ MILLISECOND = timedelta(milliseconds=1)
 
 
 class ConsentCheck(IntEnum):
-    """What a message needs of whoever has its recipient's phone (C12.5.4), and whether it is asked for when stored."""
+    """What a message needs of those who have its recipient's phone (C12.5.4), and whether that is asked when stored."""
 
     EXEMPT = 0
     DONE = 1  # asked before; a refusal that comes while it is queued withdraws it, as with those below
-    NOT_REFUSED = 2  # not stored for whoever opted out (C12.5.6)
-    GRANTED = 3  # stored only for whoever consented (C12.5.5)
+    NOT_REFUSED = 2  # not stored for anyone who opted out (C12.5.6)
+    GRANTED = 3  # stored only for anyone who consented (C12.5.5)
 
     @property
     def asks(self) -> bool:
@@ -75,6 +77,7 @@ class NewMessage:
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
     contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
     consent: ConsentCheck = ConsentCheck.EXEMPT
+    forced: AuditEntry | None = None  # written with it: nothing jumps the queue unrecorded (C24.5)
     owner: str = (
         SINGLE_OWNER  # whose row it is in the queue (C14.5.2): `inherit` tells that of one that replaces another
     )
@@ -116,7 +119,7 @@ async def accept(
     What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
     HoldsRefused is raised; without it the caller holds them in the same transaction.
     """
-    arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), _consents(batch))
+    arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), *_consents(batch))
     left_out = {row["id"]: row["opted_out"] for row in await store(executor, ACCEPT, *arguments)}
     if not left_out:
         return [STORED] * len(batch)
@@ -128,7 +131,7 @@ def _not_stored(opted_out: bool | None) -> AcceptResult | Exception:
     if opted_out is not None:
         return NoConsent(OPTED_OUT if opted_out else CONSENT_REQUIRED)
     # Its key was bound when we stored, and gone when we looked: it was freed in between, and the caller may try again.
-    return Unavailable("The request could not be stored just now; send it again.")
+    return Unavailable("The request could not be stored: send it again.")
 
 
 async def bindings_of(executor: Executor, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
@@ -230,10 +233,12 @@ def _contacts(batch: Sequence[NewMessage]) -> list[str | None] | None:
     return [new.contact_id for new in batch] if named else None
 
 
-def _consents(batch: Sequence[NewMessage]) -> str | None:
-    """None where all are exempt."""
-    needed = any(new.consent for new in batch)
-    return pack_numbers([int(new.consent) for new in batch]) if needed else None
+def _consents(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:
+    """Of whom consent is asked, and under which other spellings; nothing where all are exempt."""
+    if not any(new.consent for new in batch):
+        return None, None
+    spellings = pack_spellings([new.recipient if new.consent.asks else None for new in batch])
+    return pack_numbers([int(new.consent) for new in batch]), spellings
 
 
 def _hex(value: bytes | None) -> str | None:

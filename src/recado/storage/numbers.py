@@ -74,20 +74,27 @@ def sandbox_number(ids: IdSource, *, organization_id: str, display_phone: str, n
         verified_name="Sandbox",
         name_status="approved",
         verify_at=now + REFRESH_EVERY,
-        updated_at=now,
+        updated_at=created_at(number_id),
     )
 
 
 async def insert(connection: Executor, number: Number) -> Number:
-    """Store a new number and take its provider id for this organization. Run it in a transaction.
+    """Store a new number; its provider id and its business account are this organization's. Run it in a transaction.
 
-    Raises `Problem` NUMBER_TAKEN when an organization of the installation has that provider id in this environment.
+    Raises `Problem` NUMBER_TAKEN when an organization of the installation has that provider id in this environment, or
+    another one the business account (C14.1).
     """
     owned = await connection.fetchval(
         SQL.take_ownership, number.env, number.phone_number_id, number.organization_id, number.id
     )
     if owned is None:
-        raise Problem("NUMBER_TAKEN", "This phoneNumberId is registered already.")
+        raise Problem("NUMBER_TAKEN", "Another number has this phoneNumberId.", meta={"field": "phoneNumberId"})
+    joined = await connection.fetchval(
+        SQL.join_business_account, number.env, number.business_account_id, number.organization_id
+    )
+    if joined is None:
+        detail = "This businessAccountId belongs to another organization."
+        raise Problem("NUMBER_TAKEN", detail, meta={"field": "businessAccountId"})
     row = await connection.fetchrow(
         SQL.insert,
         number.organization_id,
@@ -127,6 +134,12 @@ async def get_locked(connection: Executor, organization_id: str, env: str, numbe
     return read(row) if row else None
 
 
+async def of_organization(executor: Executor, organization_id: str, number_id: str) -> Number | None:
+    """A number of the organization, in whichever environment."""
+    row = await executor.fetchrow(SQL.of_organization, organization_id, number_id)
+    return read(row) if row else None
+
+
 async def by_provider_id(executor: Executor, env: str, phone_number_id: str) -> Number | None:
     """The number that a provider's report is about, whichever organization owns it."""
     row = await executor.fetchrow(SQL.by_provider_id, env, phone_number_id)
@@ -134,7 +147,7 @@ async def by_provider_id(executor: Executor, env: str, phone_number_id: str) -> 
 
 
 async def of_business_account(executor: Executor, env: str, business_account_id: str) -> list[Number]:
-    """The numbers that a provider's report about a whole business account is about."""
+    """The numbers that a provider's report about a whole business account is about: of the account's organization."""
     return [read(row) for row in await executor.fetch(SQL.of_business_account, env, business_account_id)]
 
 
@@ -184,23 +197,34 @@ async def save(executor: Executor, before: Number, after: Number, now: datetime)
         after.deleted_at,
         before.revision + 1 if visible else before.revision,
         now if visible else before.updated_at,
+        after.byo,
     )
     if row is None:
-        raise Problem("VERSION_MISMATCH", "The number was changed by another request.")
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the number at the same time: read it again and repeat the change.",
+        )
     return read(row)
 
 
 async def delete(connection: Executor, number: Number, now: datetime) -> Number:
     """Take the number out of sight; its row stays for history, its provider id is free again.
 
+    So is its business account with the last number of it.
+
     Raises `Problem` RESOURCE_IN_USE while messages wait to leave through it, also those that a batch has still to make.
     """
     if await connection.fetchval(SQL.in_use, number.organization_id, number.env, number.id):
-        raise Problem("RESOURCE_IN_USE", "Messages of this number are still queued or being sent.")
+        raise Problem(
+            "RESOURCE_IN_USE", "Messages of this number are still queued or being sent: archive them or wait."
+        )
     deleted = await save(connection, number, replace(number, deleted_at=now, verify_at=None), now)
     await connection.execute(
         SQL.release_ownership, number.env, number.phone_number_id, number.organization_id, number.id
     )
+    account = (number.env, number.business_account_id)
+    if await connection.fetchval(SQL.leave_business_account, *account, number.organization_id) == 0:
+        await connection.execute(SQL.free_business_account, *account)
     return deleted
 
 

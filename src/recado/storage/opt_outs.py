@@ -1,4 +1,7 @@
-"""The opt-out registry (C12.5.8): phones and addresses, by hash, that asked for nothing more. It outlives contacts."""
+"""The opt-out registry (C12.5.8): phones and addresses, by hash, that asked for nothing more. It outlives contacts.
+
+An entry from before a spelling was canonical keeps its hash. So whoever asks asks for every spelling that a phone had.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,8 +9,8 @@ from datetime import datetime
 
 from recado.domain.consent import OptOut
 from recado.domain.contact import email_hash, email_key
-from recado.domain.phones import phone_hash, recipient_hash
-from recado.storage.rows import Executor, columns
+from recado.domain.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
+from recado.storage.rows import Executor, columns, pack_some
 from recado.storage.sql import load
 
 SQL = load("opt_outs")
@@ -17,7 +20,7 @@ PHONE, EMAIL = "phone", "email"
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Whom the registry may know: a canonical phone, an e-mail address, or both."""
+    """Whom the registry may know: a phone, an e-mail address, or both."""
 
     organization_id: str
     env: str
@@ -25,24 +28,44 @@ class Address:
     email: str | None = field(default=None, repr=False)
 
     def names(self) -> list[tuple[str, bytes]]:
-        """Kind and hash of each of its entries."""
+        """Kind and hash of each entry that a refusal writes."""
         found = []
         if self.phone is not None:
-            found.append((PHONE, phone_hash(self.organization_id, self.phone)))
+            found.append((PHONE, phone_hash(self.organization_id, canonical_phone(self.phone))))
         if self.email is not None:
             found.append((EMAIL, email_hash(self.organization_id, self.email)))
         return found
 
+    def known_names(self) -> list[tuple[str, bytes]]:
+        """Kind and hash of each entry that it may have: those of `names`, and of the phone's other spellings."""
+        if self.phone is None:
+            return self.names()
+        spelled = [
+            (PHONE, phone_hash(self.organization_id, each)) for each in (self.phone, *other_spellings(self.phone))
+        ]
+        return spelled + [name for name in self.names() if name[0] != PHONE]
+
     def recipients(self) -> list[tuple[str, str, int]]:
-        """Whom queued messages go to: organization, environment, `recipient_hash`; empty without a phone."""
+        """Whom queued messages go to: organization, environment, `recipient_hash`; empty without a phone.
+
+        What was queued before a spelling was canonical goes to the phone as it was spelled then.
+        """
         if self.phone is None:
             return []
-        return [(self.organization_id, self.env, recipient_hash(self.organization_id, self.phone))]
+        spelled = (self.phone, *other_spellings(self.phone))
+        return [(self.organization_id, self.env, recipient_hash(self.organization_id, each)) for each in spelled]
+
+
+def pack_spellings(phones: Sequence[str | None]) -> str | None:
+    """The other spellings of each phone, for a statement that asks the registry; usually nobody has any."""
+    return pack_some([None if phone is None else " ".join(other_spellings(phone)) or None for phone in phones])
 
 
 async def entries(executor: Executor, addresses: Sequence[Address]) -> list[OptOut | None]:
-    """What the registry says of each: of its phone or its e-mail address, the later refusal."""
-    named = [(n, a.organization_id, a.env, kind, hashed) for n, a in enumerate(addresses) for kind, hashed in a.names()]
+    """What the registry says of each: of its phone, in any spelling, or its e-mail address, the latest refusal."""
+    named = [
+        (n, a.organization_id, a.env, kind, hashed) for n, a in enumerate(addresses) for kind, hashed in a.known_names()
+    ]
     found: list[OptOut | None] = [None] * len(addresses)
     if not named:
         return found
@@ -68,7 +91,7 @@ async def enter(connection: Executor, refusals: Sequence[tuple[Address, datetime
 
 async def leave(connection: Executor, address: Address, contact_id: str) -> None:
     """A contact consents again. An address stays while another contact with it refuses."""
-    for kind, hashed in sorted(address.names()):
+    for kind, hashed in sorted(address.known_names()):
         if kind == PHONE:
             await connection.execute(SQL.leave, address.organization_id, address.env, kind, hashed)
         else:

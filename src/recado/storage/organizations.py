@@ -48,6 +48,7 @@ class Organization:
     held_since: datetime | None
     revision: int
     updated_at: datetime
+    hide_phone_hash: bool = False
 
     @property
     def created_at(self) -> datetime:
@@ -90,8 +91,10 @@ async def create_organization(
     owner who is invited; the caller writes its entry for the organization itself. Raises `Problem`
     ACCOUNT_EMAIL_TAKEN.
     """
+    organization_id = ids.new(ORGANIZATION)
+    made_at = created_at(organization_id)
     organization = read(
-        await connection.fetchrow(SQL.insert, ids.new(ORGANIZATION), name, DEFAULT_TIME_ZONE, DEFAULT_COUNTRY, now)
+        await connection.fetchrow(SQL.insert, organization_id, name, DEFAULT_TIME_ZONE, DEFAULT_COUNTRY, made_at)
     )
     keys = {
         env: await api_keys.issue_key(
@@ -189,9 +192,13 @@ async def save(executor: Executor, before: Organization, after: Organization, no
         after.held_since,
         before.revision + 1,
         now,
+        after.hide_phone_hash,
     )
     if row is None:
-        raise Problem("VERSION_MISMATCH", "The organization was changed by another request.")
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the organization at the same time: read it again and repeat the change.",
+        )
     return read(row)
 
 

@@ -1,17 +1,24 @@
 """Passwords as they are stored: scrypt with a salt each (C24.3).
 
-One derivation takes 32 MiB and about a tenth of a second of a processor: it runs in a thread, and never more than two
-at once. Whoever has no password costs as much as whoever has one, so that time tells nothing.
+One derivation takes 32 MiB and about a tenth of a second of a processor: it runs in a thread of low priority, and one
+processor is left to everybody else. Callers take turns: who signs in again and again waits for itself. Anyone who has
+no password costs as much as anyone who has one, so that time tells nothing.
 """
 
 import asyncio
 import base64
+import contextlib
 import hmac
+import os
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
 from recado.domain.errors import Unavailable
+from recado.storage.callers import working_for
+from recado.storage.fair_places import FairPlaces
 
 _LOG_N = 15
 _R = 8
@@ -20,8 +27,10 @@ _SALT_BYTES = 16
 _HASH_BYTES = 32
 _FORM = f"scrypt.{_LOG_N}.{_R}.{_P}"
 
-AT_ONCE = 2
-MOST_WAITING = 100  # derivations; as many take some five seconds
+AT_ONCE = max(1, (os.cpu_count() or 1) - 1)
+MOST_WAITING = 100  # derivations in all
+MOST_OF_CALLER = 20
+_NICENESS = 10
 
 
 class Passwords:
@@ -30,7 +39,8 @@ class Passwords:
     def __init__(self, random_bytes: Callable[[int], bytes]) -> None:
         """`random_bytes` must be unpredictable: it makes the salts."""
         self._random_bytes = random_bytes
-        self._turn = asyncio.Semaphore(AT_ONCE)
+        self._places = FairPlaces(AT_ONCE, most_waiting=MOST_OF_CALLER, each=AT_ONCE)
+        self._threads = ThreadPoolExecutor(AT_ONCE, "password", _give_way)
         self._waiting = 0
         self._nobodys = _stored(random_bytes(_SALT_BYTES), random_bytes(_HASH_BYTES))
 
@@ -50,11 +60,11 @@ class Passwords:
 
     async def _derive(self, password: str, salt: bytes) -> bytes:
         if self._waiting >= MOST_WAITING:
-            raise Unavailable("Too many people are signing in; try again shortly.", retry_after=5)
+            raise Unavailable("Too many people are signing in: try again shortly.", retry_after=5)
         self._waiting += 1
         try:
-            async with self._turn:
-                work = asyncio.create_task(asyncio.to_thread(_scrypt, password, salt))
+            async with self._places.place(working_for.get()):
+                work = asyncio.get_running_loop().run_in_executor(self._threads, _scrypt, password, salt)
                 # The thread goes on when its caller goes away: until it ends, its turn is not over.
                 try:
                     return await asyncio.shield(work)
@@ -63,6 +73,12 @@ class Passwords:
                     raise
         finally:
             self._waiting -= 1
+
+
+def _give_way() -> None:
+    """A thread of its own priority, where the system has such: Linux does."""
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICENESS)
 
 
 def _scrypt(password: str, salt: bytes) -> bytes:

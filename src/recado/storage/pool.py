@@ -1,10 +1,13 @@
-"""A pool of connections that heals: calls wait while the server restarts, and answer 503 only past a deadline.
+"""A pool of connections that heals and is shared fairly: calls wait while the server restarts, 503 past a deadline.
 
+No organization holds more than its share of the connections, and those that wait take turns (`FairPlaces`). A call that
+is cancelled, or too long without an answer, lets go at once: its connection is settled or ended behind its back.
 Connections carry no session state (`set local` only), so that handing one back costs no round trip. A jsonb parameter
 is a Python value; asyncpg takes a list in a list for a second dimension: arrays of jsonb lists go as text[] and a cast.
 """
 
 import asyncio
+import contextlib
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -14,10 +17,15 @@ import asyncpg
 import orjson
 import structlog
 from asyncpg.pool import PoolConnectionProxy
+from asyncpg.transaction import Transaction
 
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
+from recado.storage.callers import SERVICE, before_commit, working_for
 from recado.storage.failures import Collided, collided, connection_lost
+from recado.storage.fair_places import FairPlaces
+from recado.storage.outage import Outage
+from recado.storage.silence import notice_silence
 
 if TYPE_CHECKING:
     Connection: TypeAlias = PoolConnectionProxy[asyncpg.Record]
@@ -29,13 +37,23 @@ log = structlog.get_logger(__name__)
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
-STOP_LIMIT = 10.0
+STOP_LIMIT = 3.0
+SETTLE_LIMIT = 2.0  # seconds that a connection gets to settle after its call was broken off
+MOST_WAITING = 500  # calls of one organization
 _SETTINGS = {
     "application_name": "recado",
     "jit": "off",
     "timezone": "UTC",
     "idle_in_transaction_session_timeout": "60s",
+    "client_connection_check_interval": "5s",  # a statement whose connection was ended ends too
 }
+_BROKEN_OFF = (asyncio.CancelledError, TimeoutError)
+# A MiB of new pages where the tables are, so that a full disk shows; gone at the commit.
+_TRIED_WRITE = """
+set local temp_tablespaces = '';
+create temporary table recado_tried_write (filler text) on commit drop;
+insert into recado_tried_write select repeat('x', 1500) from generate_series(1, 700);
+"""
 _READS = re.compile(r"(?:\s|--[^\n]*\n)*select\b", re.IGNORECASE)
 
 
@@ -50,23 +68,52 @@ class Pool:
         size: int,
         deadline: float,
         statement_limit: float = 30.0,
+        share: int | None = None,
+        service_share: int | None = None,
         settings: Mapping[str, str] | None = None,
+        outage: Outage | None = None,
     ) -> None:
-        """`deadline`: seconds that a call waits for the server; `statement_limit`: seconds for one statement."""
+        """`deadline`: seconds that a call waits for the server; `statement_limit`: seconds for one statement.
+
+        `share`: connections that an organization holds at most, `service_share`: the service itself (its batches and
+        background work); None: half, and all. `outage`: what pools of one server tell together.
+        """
         self._server: dict[str, Any] = {"dsn": server} if isinstance(server, str) else dict(server)
         self._clock = clock
         self._size = size
         self._deadline = deadline
         self._statement_limit = statement_limit
         self._settings = {**_SETTINGS, **(settings or {})}
+        self._outage = outage or Outage(clock, self.try_write)
+        self._places = FairPlaces(
+            size,
+            each=share or max(1, size // 2),
+            most_waiting=MOST_WAITING,
+            limits={SERVICE: service_share or size},
+        )
+        self._settling: set[asyncio.Task[None]] = set()
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._stopping = False
 
-    async def start(self) -> None:
-        """Opens the first connection; raises Unavailable when no server answers within the deadline."""
+    @property
+    def server(self) -> Mapping[str, Any]:
+        """asyncpg's arguments to connect to the same database."""
+        return self._server
+
+    @property
+    def refuses_writes(self) -> bool:
+        """Whether the server answers, and cannot write: its disk is full, it is out of memory, or it is read-only."""
+        return self._outage.refuses_writes
+
+    async def start(self, *, connect: bool = True) -> None:
+        """Opens the first connection; raises Unavailable when no server answers within the deadline.
+
+        `connect` False: the first call opens it.
+        """
         if self._pool is not None:
             return
         self._stopping = False
+        await self._outage.start()
         self._pool = await asyncpg.create_pool(
             **self._server,
             min_size=0,  # asyncpg would refill a floor behind our back, and log each try while the server is down
@@ -76,9 +123,11 @@ class Pool:
             timeout=self._deadline,
             command_timeout=self._statement_limit,
             server_settings=self._settings,
-            init=_speak_json,
+            init=_prepare,
             reset=_keep,
         )
+        if not connect:
+            return
         try:
             async with self.acquire():
                 pass
@@ -87,11 +136,12 @@ class Pool:
             raise
 
     async def stop(self) -> None:
-        """Closes every connection, after the calls in flight or after ten seconds."""
+        """Closes every connection, after the calls in flight or after three seconds."""
         pool = self._pool
         if pool is None or self._stopping:
             return
         self._stopping = True
+        await self._outage.stop()
         try:
             async with asyncio.timeout(STOP_LIMIT):
                 await pool.close()
@@ -116,14 +166,26 @@ class Pool:
         """Runs a statement; answers its command tag (`UPDATE 3`)."""
         return await self._run(lambda connection: connection.execute(sql, *args), rerun or _reads(sql))
 
+    async def try_write(self) -> None:
+        """Writes what nobody needs and nothing keeps; Unavailable when the server cannot."""
+        async with self.transaction() as connection:
+            await connection.execute(_TRIED_WRITE)
+
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[Connection]:
         """A connection for several statements; Unavailable when none is free. Errors inside come out as they are."""
-        connection = await self._take(self._clock.monotonic() + self._deadline)
+        owner = working_for.get()
+        connection = await self._take(owner, self._clock.monotonic() + self._deadline)
         try:
             yield connection
-        finally:
-            await self._give_back(connection)
+        except _BROKEN_OFF:
+            self._let_go(owner, connection)
+            raise
+        except BaseException as error:
+            self._outage.refused(error)
+            await self._give_back(owner, connection)
+            raise
+        await self._give_back(owner, connection)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Connection]:
@@ -131,17 +193,18 @@ class Pool:
 
         Waits for the server before it begins. A connection lost inside or at the commit raises Unavailable: the outcome
         is then unknown, and the block is not run again by itself. Nor is one that gave way to another transaction, of
-        which nothing is left: it raises Collided.
+        which nothing is left: it raises Collided. What `before_commit` holds is part of it.
         """
         give_up_at = self._clock.monotonic() + self._deadline
+        owner = working_for.get()
 
-        async def begun() -> tuple[Connection, Any]:
-            connection = await self._take(give_up_at)
+        async def begun() -> tuple[Connection, Transaction]:
+            connection = await self._take(owner, give_up_at)
             try:
                 transaction = connection.transaction()
                 await transaction.start()
             except BaseException:
-                await self._give_back(connection)
+                self._let_go(owner, connection, reusable=False)
                 raise
             return connection, transaction
 
@@ -149,67 +212,149 @@ class Pool:
         try:
             try:
                 yield connection
+            except _BROKEN_OFF:
+                raise
             except BaseException:
                 with _unless_lost():
                     await transaction.rollback()
                 raise
+            if (note := before_commit.get()) is not None:
+                await note(connection)
             await transaction.commit()
+        except _BROKEN_OFF as error:
+            self._let_go(owner, connection, transaction)
+            if isinstance(error, TimeoutError):
+                raise _unavailable() from error
+            raise
         except Exception as error:
+            await self._give_back(owner, connection)
             if collided(error):
                 raise _collided(error) from error
             if connection_lost(error):
+                self._outage.refused(error)
                 raise _unavailable() from error
             raise
-        finally:
-            await self._give_back(connection)
+        except BaseException:
+            await self._give_back(owner, connection)
+            raise
+        await self._give_back(owner, connection)
 
     async def _run(self, call: Callable[[Connection], Awaitable[Result]], rerun: bool) -> Result:
         give_up_at = self._clock.monotonic() + self._deadline
+        owner = working_for.get()
 
         async def ran() -> Result:
-            connection = await self._take(give_up_at)
+            connection = await self._take(owner, give_up_at)
             try:
-                return await call(connection)
-            except Exception as error:
-                if collided(error):
-                    raise _collided(error) from error
-                if connection_lost(error) and not rerun:
+                result = await call(connection)
+            except _BROKEN_OFF as error:
+                self._let_go(owner, connection)
+                if isinstance(error, TimeoutError) and not rerun:
                     raise _unavailable() from error
                 raise
-            finally:
-                await self._give_back(connection)
+            except BaseException as error:
+                await self._give_back(owner, connection)
+                if isinstance(error, Exception) and collided(error):
+                    raise _collided(error) from error
+                if connection_lost(error) and not rerun:
+                    self._outage.refused(error)
+                    raise _unavailable() from error
+                raise
+            await self._give_back(owner, connection)
+            return result
 
         return await self._until_deadline(ran, give_up_at)
 
-    async def _take(self, give_up_at: float) -> Connection:
-        async def taken() -> Connection:
-            if self._pool is None or self._stopping:
-                raise _unavailable()
-            return await self._pool.acquire(timeout=max(0.001, give_up_at - self._clock.monotonic()))
+    # Connections, and whose they are ----------------------------------------------------------------------------------
 
-        return await self._until_deadline(taken, give_up_at)
+    async def _take(self, owner: str, give_up_at: float) -> Connection:
+        if not self._places.take(owner):
+            await self._turn(owner, give_up_at)
+        try:
+            return await self._until_deadline(lambda: self._connection(give_up_at), give_up_at)
+        except BaseException:
+            self._places.leave(owner)
+            raise
 
-    async def _give_back(self, connection: Connection) -> None:
-        if self._pool is not None:
-            with _unless_lost():
-                await self._pool.release(connection)
+    async def _turn(self, owner: str, give_up_at: float) -> None:
+        """Wait for a place among those of this owner, and for the owner's turn."""
+        try:
+            async with asyncio.timeout(max(0.0, give_up_at - self._clock.monotonic())):
+                await self._places.turn(owner)
+        except TimeoutError:
+            raise Unavailable("The database is too busy at the moment.") from None
+
+    async def _connection(self, give_up_at: float) -> Connection:
+        if self._pool is None or self._stopping:
+            raise _unavailable()
+        return await self._pool.acquire(timeout=max(0.001, give_up_at - self._clock.monotonic()))
+
+    async def _give_back(self, owner: str, connection: Connection) -> None:
+        try:
+            if self._pool is not None:
+                with _unless_lost():
+                    await self._pool.release(connection)
+        finally:
+            self._places.leave(owner)
+
+    def _let_go(
+        self,
+        owner: str,
+        connection: Connection,
+        transaction: "Transaction | None" = None,
+        *,
+        reusable: bool = True,
+    ) -> None:
+        """Leave a connection whose call was broken off: nobody waits for what a silent server says to that."""
+        task = asyncio.create_task(self._settle(owner, connection, transaction, reusable))
+        self._settling.add(task)
+        task.add_done_callback(self._settling.discard)
+
+    async def _settle(
+        self, owner: str, connection: Connection, transaction: "Transaction | None", reusable: bool
+    ) -> None:
+        """Make a connection usable again, or end it."""
+        settled = False
+        try:
+            async with asyncio.timeout(SETTLE_LIMIT):
+                if reusable and self._pool is not None:
+                    if transaction is not None:
+                        await transaction.rollback()  # after what is being cancelled
+                    await self._pool.release(connection)
+                    settled = True
+        except TimeoutError as error:
+            self._outage.lost(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, the connection is of no more use
+            log.debug("connection_not_settled", error=type(error).__name__)
+        finally:
+            if not settled:
+                with contextlib.suppress(asyncpg.InterfaceError):  # closed already
+                    connection.terminate()
+            self._places.leave(owner)
 
     async def _until_deadline(self, call: Callable[[], Awaitable[Result]], give_up_at: float) -> Result:
         """Repeats a call while the connection is lost; Unavailable past the deadline, other errors as they are."""
         tries = 0
         while True:
             try:
-                return await call()
+                result = await call()
             except Exception as error:
                 if not connection_lost(error):
                     raise
                 tries += 1
                 pause = min(FIRST_PAUSE * 2 ** (tries - 1), LONGEST_PAUSE)
+                refused = self._outage.refused(error)
+                if not refused and (tries > 1 or isinstance(error, TimeoutError)):
+                    self._outage.lost(error)  # one connection that broke is nothing to tell
                 if self._clock.monotonic() + pause >= give_up_at:
                     raise _unavailable() from error
-                if tries == 1 and self._pool is not None:
+                if tries == 1 and not refused and self._pool is not None:
                     # When one connection broke the others are likely dead too: each is replaced when it is next taken.
                     await self._pool.expire_connections()
+            else:
+                if self._outage.since is not None:
+                    self._outage.over()
+                return result
             await self._clock.sleep(pause)
 
 
@@ -224,7 +369,7 @@ def _unless_lost() -> Iterator[None]:
 
 
 def _unavailable() -> Unavailable:
-    return Unavailable("The database is not available at the moment.")
+    return Unavailable("The database is not available: try again shortly.")
 
 
 def _collided(error: Exception) -> Collided:
@@ -241,7 +386,8 @@ async def _keep(connection: object) -> None:
     """Takes the place of asyncpg's reset query: there is nothing to reset."""
 
 
-async def _speak_json(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+async def _prepare(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    notice_silence(connection)
     # The binary form of jsonb is a version byte and the text, which spares orjson's bytes a trip through str.
     await connection.set_type_codec(
         "jsonb",

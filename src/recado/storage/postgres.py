@@ -1,18 +1,22 @@
-"""The database of an installation: a general pool, and a small one for the batched statements of the hot path.
+"""The database of an installation: a general pool, and pools for the batches of the hot path and for long work.
 
 Any PostgreSQL from 15 on; which server it is (embedded or given) does not matter here.
 """
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 from recado.domain.clock import Clock
 from recado.storage.failures import connection_lost
+from recado.storage.outage import Outage
 from recado.storage.pool import Connection, Pool
 
 __all__ = ["Connection", "Database", "UnsuitableServer", "connection_lost"]
 
 OLDEST_SERVER = 15
+LONG_SIZE, LONG_SHARE = 4, 1  # connections of each pool for long work, and how many of them an organization holds
+FAR = 1_000  # records
 # A batch joins a short array with a large table: the planner, which does not see how short it is, must probe indexes.
 _HOT_SETTINGS = {
     "enable_hashjoin": "off",
@@ -28,7 +32,12 @@ class UnsuitableServer(Exception):
 
 
 class Database(Pool):
-    """The general pool, which answers requests; `hot` is the pool of the batchers."""
+    """The general pool, which answers requests.
+
+    `hot`: of the batchers. `bulk`: of what writes thousands of rows in a statement (members, imports). `searches`: of
+    what may look at thousands to find a few. What is long has connections of its own, so that it keeps none of the
+    others waiting, and an organization has one of each at a time.
+    """
 
     def __init__(
         self,
@@ -41,30 +50,53 @@ class Database(Pool):
         statement_limit: float = 30.0,
     ) -> None:
         """`server`: a DSN or asyncpg's connect arguments; `deadline`, `statement_limit`: seconds."""
-        super().__init__(server, clock=clock, size=pool_size, deadline=deadline, statement_limit=statement_limit)
-        self.hot = Pool(
+        outage = Outage(clock, self.try_write)
+
+        def pool(size: int, share: int | None = None, settings: Mapping[str, str] | None = None) -> Pool:
+            return Pool(
+                server,
+                clock=clock,
+                size=size,
+                deadline=deadline,
+                statement_limit=statement_limit,
+                share=share,
+                settings=settings,
+                outage=outage,
+            )
+
+        super().__init__(
             server,
             clock=clock,
-            size=hot_size,
+            size=pool_size,
             deadline=deadline,
             statement_limit=statement_limit,
-            settings=_HOT_SETTINGS,
+            service_share=max(1, pool_size * 3 // 4),
+            outage=outage,
         )
+        self.hot = pool(hot_size, settings=_HOT_SETTINGS)
+        self.bulk = pool(LONG_SIZE, LONG_SHARE, _HOT_SETTINGS)
+        self.searches = pool(LONG_SIZE, LONG_SHARE)
 
-    async def start(self) -> None:
+    async def start(self, *, connect: bool = True) -> None:
         """Connects; raises Unavailable when nothing answers and UnsuitableServer when the wrong thing does."""
         try:
-            await super().start()
-            await self._check_server()
-            await self.hot.start()
+            await super().start(connect=connect)
+            if connect:
+                await self._check_server()
+            await self.hot.start(connect=connect)
+            for pool in (self.bulk, self.searches):
+                await pool.start(connect=False)
         except BaseException:
             await self.stop()
             raise
 
     async def stop(self) -> None:
-        """Closes both pools."""
-        await self.hot.stop()
-        await super().stop()
+        """Closes all pools."""
+        await asyncio.gather(self.hot.stop(), self.bulk.stop(), self.searches.stop(), super().stop())
+
+    def page(self, skip: int) -> Pool:
+        """The pool for a page behind so many records: to pass over thousands takes long."""
+        return self.searches if skip > FAR else self
 
     async def _check_server(self) -> None:
         async with self.acquire() as connection:

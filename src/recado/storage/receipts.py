@@ -34,7 +34,7 @@ _LEFT = (MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ)
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """A report on a message that it names. `last_error` only with `failed`."""
+    """A report on a message that it names. `last_error` only with `failed`; `departed_at`: of a call under way."""
 
     organization_id: str
     env: str
@@ -44,6 +44,7 @@ class ReportRow:
     at: datetime
     last_error: str | None
     provider_message_id: str | None
+    departed_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +66,10 @@ class InboundRow:
 
 @dataclass(frozen=True, slots=True)
 class ParkedRow:
-    """A report whose message is not known yet. `event`: its JSON text."""
+    """A report whose message is not known yet. `event`: its JSON text; None: its number is not known either."""
 
-    organization_id: str
-    number_id: str
+    organization_id: str | None
+    number_id: str | None
     event: str
     retry_at: datetime
     give_up_at: datetime
@@ -114,6 +115,7 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         [row.provider_message_id for row in rows],
         now,
         *_GUARDS,
+        array([row.departed_at for row in rows]),
     )
     return found
 
@@ -163,10 +165,10 @@ async def messages_of_provider_ids(
 
 async def organizations_of_messages(
     executor: Executor, env: str, channel: str, ids: Sequence[str]
-) -> dict[str, tuple[str, str]]:
-    """(organization, number) by message id, for reports that name no account."""
+) -> dict[str, tuple[tuple[str, str], bool]]:
+    """((organization, number), whether that number is deleted) by message id, for reports of no known account."""
     rows = await executor.fetch(SQL.organizations_of_messages, env, channel, list(ids))
-    return {row["id"]: (row["organization_id"], row["number_id"]) for row in rows}
+    return {row["id"]: ((row["organization_id"], row["number_id"]), row["gone"]) for row in rows}
 
 
 async def claim_inbound(executor: Executor, rows: Sequence[InboundRow]) -> set[str]:

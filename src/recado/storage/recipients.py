@@ -7,7 +7,10 @@ from typing import NamedTuple
 
 from recado.domain.clock import Clock
 from recado.domain.consent import ConsentStatus
+from recado.domain.phones import other_spellings
+from recado.storage import opt_outs
 from recado.storage.batch import Batcher
+from recado.storage.opt_outs import Address
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load
@@ -26,7 +29,10 @@ class Asked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """What is known. `contact_id` None: there is no such contact; `registered`: the opt-out registry has the phone."""
+    """What is known. `contact_id` None: there is no such contact.
+
+    `registered`: the opt-out registry has the phone, in any spelling.
+    """
 
     contact_id: str | None
     phone: str | None = field(repr=False)
@@ -39,12 +45,19 @@ async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
     if not asked:
         return []
     rows = await executor.fetch(SQL.find, *columns([(n, *each) for n, each in enumerate(asked)], 5))
+    addresses = {
+        row["n"]: Address(asked[row["n"]].organization_id, asked[row["n"]].env, phone)
+        for row in rows
+        if (phone := row["phone"]) is not None and not row["registered"] and other_spellings(phone)
+    }
+    entries = await opt_outs.entries(executor, list(addresses.values()))
+    respelled = {n for n, entry in zip(addresses, entries, strict=True) if entry is not None}
     found = {
         row["n"]: Recipient(
             row["id"],
             row["phone"],
             None if row["opt_in_status"] is None else ConsentStatus(row["opt_in_status"]),
-            row["registered"],
+            row["registered"] or row["n"] in respelled,
         )
         for row in rows
     }

@@ -1,4 +1,4 @@
-"""Writes stored values anew with the first key of the ring, so that an older key can be removed (C30.1).
+"""Writes stored values again with the first key of the ring, so that an older key can be removed (C30.1).
 
 In blocks, each in a statement of its own, beside a running service. Whatever interrupts it, what was written stays
 written, and the next run finds only the rest.
@@ -53,7 +53,7 @@ async def count(executor: Executor, place: Place, keys: KeyRing) -> int:
 
 
 async def rewrite(executor: Executor, place: Place, keys: KeyRing) -> AsyncIterator[Block]:
-    """Write the values of the place anew, a block at a time."""
+    """Write the values of the place again, a block at a time."""
     after = [""] * len(place.keys)
     parameters = ", ".join(f"${number}" for number in range(2, 2 + len(after)))
     read = place.sql(SQL.block, after=parameters, limit=str(BLOCK))

@@ -1,6 +1,6 @@
 """A new message in the place of one that failed or was archived (C15.4): both written in one commit, each at most once.
 
-The old row is the lock: whoever has it decides, and a second attempt finds it replaced.
+The old row is the lock: anyone who has it decides, and a second attempt finds it replaced.
 """
 
 from collections.abc import Sequence

@@ -110,7 +110,7 @@ async def _in_time() -> AsyncIterator[None]:
         async with asyncio.timeout(READ_LIMIT):
             yield
     except TimeoutError:
-        raise Unavailable("The messages take too long to find; narrow the filter by a period.") from None
+        raise Unavailable("The search took too long: narrow the filter with a period.") from None
 
 
 async def counterparts(

@@ -4,6 +4,7 @@ A month of messages is one table, and goes as a whole. What only counts for a da
 index by age would cost each send more than the walk costs a day.
 """
 
+from contextlib import suppress
 from datetime import datetime
 
 import asyncpg
@@ -95,7 +96,9 @@ async def _detach(database: Pool, month: str, *, half_detached: bool) -> None:
     """Other months are read and written meanwhile; a detachment that was broken off is finished."""
     async with database.acquire() as connection:
         statement = SQL.finish_detaching if half_detached else SQL.detach
-        await connection.execute(_of(month, statement), timeout=DETACH_LIMIT)
+        # What was broken off goes on in the server until the order to stop reaches it: it may finish in between.
+        with suppress(asyncpg.UndefinedTableError):
+            await connection.execute(_of(month, statement), timeout=DETACH_LIMIT)
 
 
 def _of(month: str, statement: str) -> str:

@@ -25,7 +25,7 @@ async def count(connection: Executor, organization_id: str, account_id: str, ent
         left = (created_at(newest[-1]["id"]) + PERIOD - now).total_seconds()
         raise Problem(
             "RATE_LIMITED",
-            f"An account has documents revealed at most {MOST} times an hour.",
+            f"An account can reveal documents at most {MOST} times an hour.",
             meta={"limit": MOST},
             headers={"Retry-After": str(max(1, -int(-left // 1)))},
         )

@@ -34,16 +34,20 @@ class Executor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[T]):
-    """One page of a skip/limit list. `estimated`: `total` only says that there are more than 10,000 matches (C5.1)."""
+    """One page of a skip/limit list. `estimated`: `total` only says that there are more than 10,000 matches (C5.1).
+
+    `more`: other records follow, on the page as well where it was ended early (`wide_rows`).
+    """
 
     items: list[T]
     total: int
     estimated: bool
+    more: bool = False
 
 
-def page(items: list[T], counted: int) -> Page[T]:
+def page(items: list[T], counted: int, *, more: bool = False) -> Page[T]:
     """`counted`: the matches counted up to 10,001."""
-    return Page(items, counted, estimated=counted > COUNTED_TO)
+    return Page(items, counted, estimated=counted > COUNTED_TO, more=more)
 
 
 def reader(record: type[T], **convert: Callable[[Any], Any]) -> Callable[[Mapping[str, Any]], T]:

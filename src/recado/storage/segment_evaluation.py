@@ -21,7 +21,9 @@ from recado.storage.compose import compose
 from recado.storage.contacts import Contact
 from recado.storage.fair_places import FairPlaces
 from recado.storage.postgres import Connection, Database
+from recado.storage.rows import Page, page
 from recado.storage.segment_query import SQL, query
+from recado.storage.wide_rows import bounded, rows_of
 
 SAMPLE: Final = 20  # contacts that a preview names
 NEWEST: Final = 20_000  # contacts among which a preview looks for them first
@@ -29,6 +31,7 @@ EVALUATION_LIMIT: Final = 10.0  # seconds, those spent waiting for the others in
 AT_ONCE: Final = 2  # the rest of the server is for messages
 MOST_WAITING: Final = 20  # of one organization
 AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
+CONTACTS: Final = bounded(SQL.contacts, contacts.WIDE, "p.id desc")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +72,17 @@ class Evaluation:
 
     async def contacts(
         self, organization_id: str, env: str, tree: Node, now: datetime, *, before_id: str | None, limit: int
-    ) -> list[Contact]:
-        """Those that match now, newest first, older than `before_id` when it is given."""
-        more: dict[str, Any] = {"before_id": before_id or AFTER_ALL_IDS, "limit": limit}
+    ) -> Page[Contact]:
+        """Those that match now, newest first, older than `before_id` when it is given. Nobody counts them.
+
+        Up to `limit`, or what is read at once.
+        """
+        more: dict[str, Any] = {"before_id": before_id or AFTER_ALL_IDS, "limit": limit + 1}
         async with self._connection(organization_id) as connection:
-            sql, arguments = query(SQL.contacts, organization_id, env, tree, now, **more)
+            sql, arguments = query(CONTACTS, organization_id, env, tree, now, **more)
             rows: Any = await connection.fetch(sql, *arguments)
-        return [contacts.read(row) for row in rows]
+        found = [contacts.read(row) for row in rows[:limit]]
+        return page(found, 0, more=rows_of(rows) > len(found))
 
     async def regions(self, organization_id: str, env: str, audience: Audience, now: datetime) -> dict[str, int]:
         """How many contacts of an audience live where, as prices see it."""
@@ -104,12 +111,12 @@ class Evaluation:
             async with (
                 asyncio.timeout(EVALUATION_LIMIT),
                 self._places.place(organization_id),
-                self._db.transaction() as connection,
+                self._db.searches.transaction() as connection,
             ):
                 await connection.execute(SQL.plan_with_values)
                 yield connection
         except TimeoutError:
-            raise Unavailable("The filter takes too long to evaluate; narrow it.", retry_after=60) from None
+            raise Unavailable("The filter took too long to evaluate: narrow it.", retry_after=60) from None
 
 
 async def _count(connection: Connection, organization_id: str, env: str, tree: Node, now: datetime) -> int:

@@ -15,8 +15,10 @@ from recado.domain.segment import MAX_SEGMENTS, Node
 from recado.domain.segment_reading import tree_of
 from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.segment_query import SQL
+from recado.storage.wide_rows import bounded, rows_of
 
 REFRESH_EVERY: Final = timedelta(hours=1)  # C32
+PAGE: Final = bounded(SQL.page, ("filters", "filter_tree"), "p.id desc")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +80,7 @@ async def insert(connection: Executor, new: Segment) -> Segment:
 
 def name_taken() -> Problem:
     """409: another segment of the environment has the name."""
-    return Problem("SEGMENT_NAME_TAKEN", "A segment of this name exists already.")
+    return Problem("SEGMENT_NAME_TAKEN", "Another segment has this name.")
 
 
 async def get(executor: Executor, organization_id: str, env: str, segment_id: str) -> Segment | None:
@@ -94,12 +96,23 @@ async def get_locked(connection: Executor, organization_id: str, env: str, segme
 
 
 async def list_page(
-    executor: Executor, organization_id: str, env: str, *, q: str | None = None, limit: int, skip: int
+    executor: Executor,
+    organization_id: str,
+    env: str,
+    *,
+    q: str | None = None,
+    limit: int,
+    skip: int = 0,
+    before_id: str | None = None,
 ) -> Page[Segment]:
-    """Newest first; `q`: a part of the name."""
+    """Newest first, what is read of the page at once; `q`: a part of the name.
+
+    `before_id`: only older ones, and nobody counts them.
+    """
     filters = (organization_id, env, None if q is None else name_key(q))
-    rows = await executor.fetch(SQL.page, *filters, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
+    rows = await executor.fetch(PAGE, *filters, before_id, limit, skip)
+    total = 0 if before_id else await executor.fetchval(SQL.page_count, *filters)
+    return page([read(row) for row in rows], total, more=rows_of(rows) > len(rows))
 
 
 async def save(connection: Executor, before: Segment, after: Segment, now: datetime) -> Segment:

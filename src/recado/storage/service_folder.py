@@ -28,6 +28,7 @@ LOCATION = "postgres.location"
 DATA_FOLDER = "data_folder"
 USERS_LOCK = "users.lock"
 CHANGE_LOCK = "change.lock"
+ACCOUNT_LOCK = "account.lock"  # beside the clusters' folders
 
 
 class NoHome(Exception):
@@ -76,12 +77,17 @@ def service_folder(data_dir: Path) -> Path | None:
     return Path(name) if name else None
 
 
+def holds_database(data_dir: Path) -> bool:
+    """Whether a data folder has a database, made by a plain user or by root; only looks."""
+    return (data_dir / INSIDE).exists() or (data_dir / LOCATION).exists()
+
+
 def _service_home(data_dir: Path, service_root: Path) -> Home:
     binaries = _service_binaries(service_root)
     with FileLock(data_dir / LOCATION).held_now():
         folder = service_folder(data_dir)
         if folder is None:
-            account = _service_account()
+            account = _service_account(service_root)
             _mention_earlier(data_dir, service_root)
             slug = re.sub(r"[^a-z0-9]+", "-", data_dir.name.lower()).strip("-")[:32] or "data"
             folder = service_root / f"{slug}-{secrets.token_hex(4)}"
@@ -100,12 +106,13 @@ def _service_home(data_dir: Path, service_root: Path) -> Home:
         else:
             _refuse_copies(folder, data_dir)
             cluster = folder / "cluster"
-            account = _account_of(cluster.stat().st_uid) if cluster.exists() else _service_account()
+            account = _account_of(cluster.stat().st_uid) if cluster.exists() else _service_account(service_root)
+            os.chown(folder, 0, account.pw_gid)
     return Home(folder, account.pw_name, account.pw_uid, account.pw_gid, binaries)
 
 
 def _mention_earlier(data_dir: Path, service_root: Path) -> None:
-    """A data folder that was removed and made again begins anew; what it had is kept: it may only have moved."""
+    """A data folder that was removed and made again starts from nothing; what it had is kept: it may have moved."""
     for note in service_root.glob(f"*/{DATA_FOLDER}"):
         if note.read_text().strip() == str(data_dir):
             log.warning("earlier_database_kept", data_dir=str(data_dir), folder=str(note.parent))
@@ -135,8 +142,16 @@ def _service_binaries(service_root: Path) -> Path:
     return copied_binaries(service_root)
 
 
-def _service_account() -> pwd.struct_passwd:
-    """The user of our own that root's servers run as, made where that is possible; else the system's `nobody`."""
+def _service_account(service_root: Path) -> pwd.struct_passwd:
+    """The user of our own that root's servers run as, made where that is possible; else the system's `nobody`.
+
+    One at a time: who asks while another adds the user would take `nobody`, and find the user the next time.
+    """
+    with FileLock(service_root / ACCOUNT_LOCK).held_now():
+        return _account_for_servers()
+
+
+def _account_for_servers() -> pwd.struct_passwd:
     for name in (SERVICE_USER, "nobody"):
         try:
             return pwd.getpwnam(name)

@@ -22,6 +22,7 @@ class KnownSession:
     expires_at: datetime
     ends_at: datetime
     suspended: bool
+    hide_phone_hash: bool
     principal: Any = None  # what the HTTP layer makes of it, once
 
 
@@ -45,7 +46,8 @@ class SessionDirectory(TokenDirectory[KnownSession, str]):
             ends_at = min(ends_at, row["ended_at"] or account.updated_at)
         env = "live" if row["live_hash"] == hashed else "test"
         suspended = row["organization_suspended"]
-        return KnownSession(row["session_id"], env, account, row["expires_at"], ends_at, suspended)
+        hides = row["hide_phone_hash"]
+        return KnownSession(row["session_id"], env, account, row["expires_at"], ends_at, suspended, hides)
 
     def _refuse_ended(self, known: KnownSession, now: datetime) -> None:
         if known.ends_at <= now:

@@ -62,7 +62,10 @@ class Departed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The message is not sent and will not be. `last_error`: `<code>: <text>`; `queued`: it fails before its call."""
+    """The message is not sent and will not be. `last_error`: `<code>: <text>`; `queued`: it fails before its call.
+
+    What waits for its repeat may have left: in the queue it does not fail, but becomes uncertain.
+    """
 
     organization_id: str
     env: str
@@ -75,26 +78,33 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Returned:
-    """The message goes back to the queue, unspent when the attempt does not count (C29.2)."""
+    """The message goes back to the queue, unspent when the attempt does not count (C29.2).
+
+    `claimed_at`: the moment of the claim that ends. A later claim of the same message is left alone. `repeat_of`: that
+    of its call, when the outcome is unknown and it is given to the provider again: so long the message stays `sending`.
+    """
 
     organization_id: str
     env: str
     channel: str
     id: str
+    claimed_at: datetime | None
     not_before: datetime | None
     reason: str | None
     last_error: str | None
     unspent: bool
     returned_at: datetime
+    repeat_of: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Uncertain:
-    """The outcome of the call is unknown."""
+    """The outcome of the call that began at `departed_at` is unknown."""
 
     organization_id: str
     id: str
     number_id: str
+    departed_at: datetime
     planned: tuple[PlannedReport, ...] = ()
 
 
@@ -139,7 +149,7 @@ async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
 
 
 async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
-    """sending → queued, for rows that this process claimed."""
+    """sending → queued, for rows that the owner of this epoch claimed; what may have left stays `sending`."""
 
     async def run(some: Sequence[Returned]) -> list[Mapping[str, Any]]:
         arguments = columns(
@@ -153,12 +163,15 @@ async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
                     row.reason,
                     row.last_error,
                     row.unspent,
+                    row.claimed_at,
+                    row.repeat_of,
                 )
                 for row in some
             ],
-            8,
+            10,
         )
-        return await _rows(db.hot, SQL.returned, *arguments, epoch, max(row.returned_at for row in some), _RETURNABLE)
+        returned_at = max(row.returned_at for row in some)
+        return await _rows(db.hot, SQL.returned, *arguments[:9], epoch, returned_at, _RETURNABLE, arguments[9])
 
     await _settle(rows, run)
 
@@ -167,8 +180,8 @@ async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
     """Mark calls of unknown outcome: they stay `sending`."""
 
     async def run(some: Sequence[Uncertain]) -> list[Mapping[str, Any]]:
-        arguments = columns([(row.organization_id, row.id) for row in some], 2)
-        return await _rows(db.hot, SQL.uncertain, *arguments, *_planned(some))
+        organization_ids, ids, moments = columns([(row.organization_id, row.id, row.departed_at) for row in some], 3)
+        return await _rows(db.hot, SQL.uncertain, organization_ids, ids, *_planned(some), moments)
 
     await _settle(rows, run)
 

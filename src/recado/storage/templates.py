@@ -6,7 +6,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
@@ -15,8 +15,10 @@ from recado.domain.template import Language, TemplateCategory, TemplateStatus
 from recado.storage.directory import Directory
 from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.sql import load
+from recado.storage.wide_rows import bounded, rows_of
 
 SQL = load("templates")
+PAGE: Final = bounded(SQL.page, ("components", "rejection_reason"), "p.id desc")
 
 MAX_OF_A_NUMBER = 250  # C31
 
@@ -25,7 +27,10 @@ Components = tuple[Mapping[str, Any], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """One template in one language. `next_step_at`: when its submission goes on, or the `verdict` is due."""
+    """One template in one language. `next_step_at`: when its submission goes on, or the `verdict` is due.
+
+    `reported_at`: of when the latest report of its status was, by the provider's clock.
+    """
 
     organization_id: str
     id: str
@@ -44,6 +49,7 @@ class Template:
     submit_attempts: int = 0
     next_step_at: datetime | None = None
     verdict: Mapping[str, Any] | None = None
+    reported_at: datetime | None = None
     deleted_at: datetime | None = None
     revision: int = 1
     updated_at: datetime
@@ -89,7 +95,7 @@ async def insert(connection: Executor, template: Template) -> Template:
         template.updated_at,
     )
     if row is None:
-        raise Problem("TEMPLATE_NAME_TAKEN", "The number has a template of this name in this language.")
+        raise Problem("TEMPLATE_NAME_TAKEN", "Another template of this number has this name and language.")
     return read(row)
 
 
@@ -147,12 +153,14 @@ async def list_page(
     language: str | None = None,
     number_id: str | None = None,
     limit: int,
-    skip: int,
+    skip: int = 0,
+    before_id: str | None = None,
 ) -> Page[Template]:
-    """Newest first."""
+    """Newest first, what is read of the page at once; `before_id`: only older ones, and nobody counts them."""
     filters = (organization_id, env, status, category, language, number_id)
-    rows = await executor.fetch(SQL.page, *filters, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
+    rows = await executor.fetch(PAGE, *filters, before_id, limit, skip)
+    total = 0 if before_id else await executor.fetchval(SQL.page_count, *filters)
+    return page([read(row) for row in rows], total, more=rows_of(rows) > len(rows))
 
 
 async def save(executor: Executor, before: Template, after: Template, now: datetime) -> Template:
@@ -168,6 +176,7 @@ async def save(executor: Executor, before: Template, after: Template, now: datet
         submit_attempts=before.submit_attempts,
         next_step_at=before.next_step_at,
         verdict=before.verdict,
+        reported_at=before.reported_at,
     )
     row = await executor.fetchrow(
         SQL.save,
@@ -189,9 +198,13 @@ async def save(executor: Executor, before: Template, after: Template, now: datet
         after.deleted_at,
         before.revision + 1 if visible else before.revision,
         now if visible else before.updated_at,
+        after.reported_at,
     )
     if row is None:
-        raise Problem("VERSION_MISMATCH", "The template was changed by another request.")
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the template at the same time: read it again and repeat the change.",
+        )
     return read(row)
 
 

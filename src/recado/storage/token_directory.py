@@ -52,10 +52,16 @@ class TokenDirectory(ABC, Generic[T, U]):
         if known is not None:
             return known
         if token_env(token) is None:
-            raise Problem("UNAUTHORIZED", "The credential is not one of this service.")
+            raise Problem(
+                "UNAUTHORIZED",
+                "Unknown API key: keys begin with svc_test_ or svc_live_, and this one is cut or misspelled.",
+            )
         known = await self._known.get(token_hash(token))
         if known is None:
-            raise Problem("UNAUTHORIZED", "The credential is unknown.")
+            raise Problem(
+                "UNAUTHORIZED",
+                "Unknown API key: this installation has none such. Was it made in another data folder or environment?",
+            )
         now = self._now()
         self._refuse_ended(known, now)
         # A token in use comes by here every five seconds, which is exact enough for the moment of its last use.

@@ -56,19 +56,21 @@ async def create_paid(
     now: datetime,
 ) -> tuple[TopUp, Credited]:
     """Make a top-up that nobody pays for, with its credit."""
+    top_up_id = ids.new(TOP_UP)
+    made_at = created_at(top_up_id)  # `now` may be earlier: ids are later than all that were made before (C2.1)
     row = await connection.fetchrow(
         SQL.insert,
         organization_id,
         env,
-        ids.new(TOP_UP),
+        top_up_id,
         TopUpStatus.PAID.value,
         None,
         coins,
         None,
         created_by_id,
         None,
-        now,
-        now,
+        made_at,
+        made_at,
     )
     top_up = read(row)
     return top_up, await _credit(connection, ids, top_up, now)
@@ -85,11 +87,12 @@ async def create_pending(
     now: datetime,
 ) -> TopUp:
     """Make a top-up that waits for its payment."""
+    top_up_id = ids.new(TOP_UP)
     row = await executor.fetchrow(
         SQL.insert,
         organization_id,
         env,
-        ids.new(TOP_UP),
+        top_up_id,
         TopUpStatus.PENDING.value,
         amount_cents,
         amount_cents * COINS_PER_CENT,
@@ -97,7 +100,7 @@ async def create_pending(
         created_by_id,
         now + WAITS,
         None,
-        now,
+        created_at(top_up_id),
     )
     return read(row)
 
@@ -114,7 +117,7 @@ async def list_page(executor: Executor, organization_id: str, env: str, *, limit
 
 
 async def by_reference_locked(connection: Executor, payment_reference: str) -> TopUp | None:
-    """The top-up of that payment reference, whoever's it is; nobody else settles it until this transaction ends."""
+    """The top-up of that payment reference, of any organization; nobody else settles it until this transaction ends."""
     row = await connection.fetchrow(SQL.by_reference_locked, payment_reference)
     return read(row) if row else None
 

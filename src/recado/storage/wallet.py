@@ -77,7 +77,7 @@ async def hold_many(
         wallet = before.get(key)
         if wallet is None or wallet.available_coins < coins:
             return None
-        after[key] = _changed(wallet, wallet.balance_coins, wallet.held_coins + coins)
+        after[key] = _changed(wallet, wallet.balance_coins, wallet.held_coins + coins, wallet.ledger_position)
     await _write(connection, after.values(), [], {}, now)
     for key, wallet in after.items():
         await tell_crossing(connection, ids, before[key], wallet)
@@ -98,18 +98,19 @@ async def settle(
     """
     before = await _lock(connection, settlements)
     after: dict[WalletKey, WalletRecord] = {}
-    entries: list[tuple[str, str, str, int, int, Charge]] = []
+    entries: list[tuple[str, str, str, int, int, Charge, int]] = []
     for key, wallet in before.items():
         settlement = settlements[key]
         balance, held = wallet.balance_coins, wallet.held_coins - settlement.released
+        position = wallet.ledger_position
         for charge in settlement.charges:
             balance -= charge.coins
             held -= charge.coins if charge.held else 0
-            # Minted under the lock: the order of the entries is that of their balances.
-            entries.append((*key, ids.new(LEDGER_ENTRY), charge.coins, balance, charge))
+            position += 1
+            entries.append((*key, ids.new(LEDGER_ENTRY), charge.coins, balance, charge, position))
         if held < 0:
             log.error("wallet_holds_less_than_it_should", wallet=wallet.id, coins=held)
-        after[key] = _changed(wallet, balance, max(held, 0))
+        after[key] = _changed(wallet, balance, max(held, 0), position)
     captured = await _write(connection, after.values(), entries, units, now)
     queued: list[SubscriptionKey] = []
     for key, wallet in after.items():
@@ -140,7 +141,7 @@ async def _lock(connection: Executor, keys: Iterable[WalletKey]) -> dict[WalletK
     return {(wallet.organization_id, wallet.env): wallet for wallet in wallets}
 
 
-def _changed(wallet: WalletRecord, balance: int, held: int) -> WalletRecord:
+def _changed(wallet: WalletRecord, balance: int, held: int, position: int) -> WalletRecord:
     status = status_of(WalletStatus(wallet.status), balance - held, wallet.low_balance_threshold_coins)
     return WalletRecord(
         wallet.organization_id,
@@ -151,20 +152,19 @@ def _changed(wallet: WalletRecord, balance: int, held: int) -> WalletRecord:
         held,
         wallet.low_balance_threshold_coins,
         wallet.updated_at,
+        position,
     )
 
 
 async def _write(
     connection: Executor,
     wallets: Iterable[WalletRecord],
-    entries: Sequence[tuple[str, str, str, int, int, Charge]],
+    entries: Sequence[tuple[str, str, str, int, int, Charge, int]],
     units: Mapping[tuple[str, str, date], int],
     now: datetime,
 ) -> tuple[Captured, ...]:
-    last = {(organization_id, env): entry_id for organization_id, env, entry_id, *_ in entries}
     rows = [
-        (w.organization_id, w.env, w.balance_coins, w.held_coins, w.status.value, last.get((w.organization_id, w.env)))
-        for w in wallets
+        (w.organization_id, w.env, w.balance_coins, w.held_coins, w.status.value, w.ledger_position) for w in wallets
     ]
     if not rows:
         return ()
@@ -182,21 +182,21 @@ async def _write(
         pack([charge.message_id for charge in charges]),
         pack([charge.batch_id for charge in charges]),
         *columns([(*key, number) for key, number in units.items()], 4),
+        pack_numbers([entry[6] for entry in entries]),
     )
     return tuple(Captured(row["organization_id"], row["family"], row["month"], row["units"]) for row in found)
 
 
 @dataclass(frozen=True, slots=True)
 class Sums:
-    """A balance, and what the ledger says: `since` the last verified entry; `settled`, by those that are old."""
+    """A balance, and what the ledger says, up to `ledger_position`: `since` the last verified entry."""
 
     id: str
     balance_coins: int
-    verified_id: str | None
+    verified_position: int
     verified_coins: int
+    ledger_position: int
     since: int
-    settled: int
-    last_id: str | None
 
     @property
     def total(self) -> int:
@@ -211,12 +211,12 @@ async def next_wallets(executor: Executor, after: WalletKey) -> list[WalletKey]:
     return [(row["organization_id"], row["env"]) for row in await executor.fetch(SQL.to_verify, *after, BLOCK)]
 
 
-async def sums(executor: Executor, key: WalletKey, old: str) -> Sums:
-    """The wallet and its ledger at one moment; entries with an id below `old` are old."""
-    return _read_sums(await executor.fetchrow(SQL.sums, *key, old))
+async def sums(executor: Executor, key: WalletKey) -> Sums:
+    """The wallet and its ledger at one moment."""
+    return _read_sums(await executor.fetchrow(SQL.sums, *key))
 
 
 async def verified(executor: Executor, key: WalletKey, found: Sums) -> None:
-    """The old entries sum up: they are not read again."""
-    if found.last_id is not None:
-        await executor.execute(SQL.verified, *key, found.last_id, found.settled, found.verified_id)
+    """The entries sum up: they are not read again."""
+    if found.ledger_position > found.verified_position:
+        await executor.execute(SQL.verified, *key, found.ledger_position, found.since, found.verified_position)

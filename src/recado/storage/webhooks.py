@@ -184,7 +184,10 @@ async def save(connection: Executor, before: Subscription, after: Subscription, 
         now,
     )
     if row is None:
-        raise Problem("VERSION_MISMATCH", "The subscription was changed by another request.")
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the subscription at the same time: read it again and repeat the change.",
+        )
     return read(row)
 
 

@@ -1,6 +1,6 @@
-"""Queued messages that must not leave any more: of whoever opted out, and of deleted contacts (C12.5.3, C12.6).
+"""Queued messages that must not leave any more: of anyone who opted out, and of deleted contacts (C12.5.3, C12.6).
 
-What is being sent is not touched: its row is claimed, and the claim asks for consent itself.
+What is being sent is not touched: its row is claimed, or waits for its repeat, and the claim asks for consent itself.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,14 @@ async def of_contact(
 ) -> list[Moved]:
     """Archive whatever is queued for a contact by its id; run it as `opted_out`."""
     rows = await connection.fetch(
-        SQL.of_contact, organization_id, env, contact_id, now, _DELETED, _sources(MessageEvent.WITHDRAWN)
+        SQL.of_contact,
+        organization_id,
+        env,
+        contact_id,
+        now,
+        _DELETED,
+        _sources(MessageEvent.WITHDRAWN),
+        _sources(MessageEvent.REPEAT),
     )
     return [_moved(row, MessageStatus.ARCHIVED) for row in rows]
 

@@ -8,7 +8,8 @@ returning *
 insert into api_key_tokens (token_hash, organization_id, key_id, valid_until) values ($1, $2, $3, null)
 
 -- name: by_token_hash
-select k.*, t.valid_until as token_valid_until, o.status = 'suspended' as organization_suspended
+select k.*, t.valid_until as token_valid_until, o.status = 'suspended' as organization_suspended,
+    o.hide_phone_hash
 from api_key_tokens t
 join api_keys k on k.organization_id = t.organization_id and k.id = t.key_id
 join organizations o on o.id = t.organization_id

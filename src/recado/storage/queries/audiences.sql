@@ -95,7 +95,8 @@ select
             )
             then 'CONTACT_OPTED_OUT'
         when o.require_granted_for_marketing and c.opt_in_status <> 'granted' then 'CONSENT_REQUIRED'
-    end as reason
+    end as reason,
+    case when (g.template_id in (select id from marketing)) is true then c.phone end as asked -- for its other spellings
 from unnest($3::text[], $4::text[]) with ordinality as g (id, template_id, place)
 left join contacts c on c.organization_id = $1 and c.env = $2 and c.id = g.id
 cross join (select require_granted_for_marketing from organizations where id = $1) o;

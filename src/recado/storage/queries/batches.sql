@@ -37,6 +37,18 @@ rows as (
         number_id, campaign_id, held_base_ms, contact_id
     )
 ),
+codes as materialized ( -- among the rows of a resend: each lives as long as its own kind (C15.4)
+    select t.id
+    from (
+        select h.organization_id, r.template_id from heads h join rows r on r.batch_id = h.id where r.template_id is not null
+        group by 1, 2
+    ) g
+    cross join lateral (
+        select id from templates
+        where organization_id = g.organization_id and id = g.template_id and category = 'authentication'
+        offset 0
+    ) t
+),
 marketing as materialized (
     select t.id
     from (
@@ -119,15 +131,22 @@ queued as (
         held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash
     )
     select
-        h.organization_id, r.id, h.env, h.channel, coalesce(r.number_id, h.number_id), h.class, h.id, h.due_at,
+        h.organization_id, r.id, h.env, h.channel, coalesce(r.number_id, h.number_id),
+        case when coalesce(r.type, h.type) = 'template' then h.class else least(h.class, 1) end, -- as in messages.sql
+        h.id, h.due_at,
         case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
-        h.ttl_ms, h.due_at + h.ttl_ms * interval '1 millisecond',
+        l.ttl_ms, h.due_at + l.ttl_ms * interval '1 millisecond',
         coalesce(r.held_base_ms, h.held_base_ms), false, coalesce(r.template_id, h.template_id), coalesce(r.coins, 0),
         r.price_kind, coalesce(r.campaign_id, h.campaign_id),
         case when (coalesce(r.template_id, h.template_id) in (select id from marketing)) is true then r.recipient_hash end
         -- C12.5.4
     from heads h
     join rows r on r.batch_id = h.id
+    cross join lateral (
+        select
+            case when (r.template_id in (select id from codes)) is true then least(h.ttl_ms, 600000) else h.ttl_ms end
+                as ttl_ms -- ten minutes: C14.5
+    ) l
     where (h.id in (select id from live)) is true
     on conflict do nothing
     returning organization_id, env, coins
@@ -296,7 +315,8 @@ where
 returning d.id;
 
 -- name: withdraw
--- One block of the queued rows of a canceled batch after the row $7, whatever they wait for: queued → archived.
+-- One block of the queued rows of a canceled batch after the row $7, whatever they wait for: queued → archived. What waits for its
+-- repeat may have left: the batch holds it until a report or its day decides.
 with withdrawn as (
     delete from dispatch d
     where
@@ -304,7 +324,8 @@ with withdrawn as (
         and d.id = any(array(
             select q.id from dispatch q
             where
-                q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.id > $7 and q.claimed_epoch is null
+                q.organization_id = $1 and q.owner = $2 and q.owner <> 'single' and q.id > $7
+                and q.claimed_epoch is null and q.repeat_of is null
             order by q.id
             limit $3
             for update skip locked

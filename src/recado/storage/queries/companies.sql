@@ -1,11 +1,11 @@
 -- name: count_one
--- No row when the environment holds as many as it may. Whoever adds one waits here for whoever is adding another.
+-- No row when the environment holds as many as it may. Anyone who adds one waits here for anyone who is adding another.
 insert into company_counts as c (organization_id, env, companies) values ($1, $2, 1)
 on conflict (organization_id, env) do update set companies = c.companies + 1 where c.companies < $3
 returning companies
 
 -- name: uncount_one
--- Before the company is locked: whoever adds one holds this row, and may wait for a company with the same CNPJ.
+-- Before the company is locked: anyone who adds one holds this row, and may wait for a company with the same CNPJ.
 update company_counts set companies = companies - 1 where organization_id = $1 and env = $2
 
 -- name: insert
@@ -23,7 +23,7 @@ select * from companies where organization_id = $1 and env = $2 and id = $3
 select * from companies where organization_id = $1 and env = $2 and id = $3 for update
 
 -- name: existing
--- Whoever refers to a company holds it: it is not deleted before the reference is written, which the deletion then clears.
+-- Anyone who refers to a company holds it: it is not deleted before the reference is written, which the deletion then clears.
 select id from companies where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
 
 -- name: page
@@ -32,7 +32,8 @@ where organization_id = $1 and env = $2
     and ($3::text is null or cnpj = $3)
     and ($4::text is null or strpos(name_key, $4) > 0)
     and ($5::text is null or responsible_id = $5)
-order by name_key, id limit $6 offset $7
+    and ($6::text is null or (name_key, id) > ($6, $7))
+order by name_key, id limit $8 offset $9
 
 -- name: page_count
 select count(*) from (

@@ -12,9 +12,9 @@ on conflict do nothing;
 
 -- name: of_contact
 select * from contact_consents
-where organization_id = $1 and env = $2 and contact_id = $3
+where organization_id = $1 and env = $2 and contact_id = $3 and revision < $4
 order by revision desc
-limit $4;
+limit $5;
 
 -- name: forget
 delete from contact_consents where organization_id = $1 and env = $2 and contact_id = $3;

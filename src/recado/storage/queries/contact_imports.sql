@@ -4,7 +4,7 @@ insert into contact_imports (
 ) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
 
 -- name: insert_block
-insert into contact_import_blocks (organization_id, import_id, first_row, rows) values ($1, $2, $3, $4)
+insert into contact_import_blocks (organization_id, import_id, first_row, rows, sealed) values ($1, $2, $3, $4, true)
 
 -- name: by_id
 select * from contact_imports where organization_id = $1 and env = $2 and id = $3
@@ -18,10 +18,14 @@ select first_row from contact_import_blocks
 where organization_id = $1 and import_id = $2 order by first_row limit $3
 
 -- name: block
-select rows from contact_import_blocks where organization_id = $1 and import_id = $2 and first_row = $3
+select rows, sealed from contact_import_blocks where organization_id = $1 and import_id = $2 and first_row = $3
+
+-- name: blocks_under_other_keys
+-- Blocks that another key than the one of this beginning sealed, or none.
+select count(*) from contact_import_blocks where not sealed or substring(rows for octet_length($1::bytea)) <> $1
 
 -- name: take_block
--- In the transaction that writes its rows: whoever comes second waits, and finds it gone.
+-- In the transaction that writes its rows: anyone who comes second waits, and finds it gone.
 delete from contact_import_blocks where organization_id = $1 and import_id = $2 and first_row = $3 returning true
 
 -- name: lock_errors
@@ -61,9 +65,9 @@ where i.organization_id = o.organization_id and i.env = o.env and i.id = o.id
 select exists (select from opt_outs where organization_id = $1 and env = $2)
 
 -- name: opted_out
--- The places of new contacts whose phone or address is in the registry.
+-- The places of new contacts whose phone, in any spelling, or address is in the registry.
 select g.place::integer
-from unnest(unpack($3), unpack($4)) with ordinality as g (phone_hash, email_hash, place)
+from unnest(unpack($3), unpack($4), unpack($5)) with ordinality as g (phone_hash, email_hash, spellings, place)
 where
     exists (
         select from opt_outs
@@ -73,9 +77,10 @@ where
         select from opt_outs
         where organization_id = $1 and env = $2 and kind = 'email' and hash = decode(g.email_hash, 'hex')
     )
+    or (opted_out_as($1, $2, g.spellings)) is true
 
 -- name: save_contacts
--- Many changed contacts; whoever was changed since it was read is left out. Answers the ids of those that were written.
+-- Many changed contacts; anyone who was changed since it was read is left out. Answers the ids of those that were written.
 -- Each is found along the one index that has the order that is asked for, and touched by its place: without statistics every
 -- index of the environment is as good to the planner, and it would read all of its contacts for each.
 update contacts c set

@@ -6,7 +6,7 @@ select * from contacts where organization_id = $1 and env = $2 and id = $3 for u
 
 -- name: by_phones
 -- One look into the index for each. Without statistics every index that begins with organization and environment seems as
--- good as this one; only this one has the order that is asked for. Between itself and itself: whoever is not there is known
+-- good as this one; only this one has the order that is asked for. Between itself and itself: anyone who is not there is known
 -- from the index alone.
 select c.*
 from unnest($3::text[]) as g (phone)
@@ -57,8 +57,8 @@ cross join lateral (
 order by c.id
 
 -- name: insert
--- A batch of new contacts, by phone, so that two batches with the same phones do not wait for each other. Whoever has the
--- phone or the external id of another one is left out, and with $31 also whoever the opt-out registry knows: those need a
+-- A batch of new contacts, by phone, so that two batches with the same phones do not wait for each other. Anyone who has the
+-- phone or the external id of another one is left out, and with $31 also anyone the opt-out registry knows: those need a
 -- closer look. Answers the ids of those that were stored.
 with given as (
     select
@@ -67,17 +67,18 @@ with given as (
         decode(cpf_index, 'hex') as cpf_index, decode(cnpj_index, 'hex') as cnpj_index, attributes, tags, tag_keys, source,
         external_id, external_ids, company_id, company_role, opt_in_status, opt_in_source, moment(opt_in_at_us) as opt_in_at,
         opt_in_ip, opt_in_user_agent, moment(opt_in_revoked_us) as opt_in_revoked_at, opt_in_revoked_reason, words,
-        moment(updated_us) as updated_at
+        moment(updated_us) as updated_at, spellings
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], $7::text[], unpack($8), unpack($9), unpack($10),
         unpack($11), unpack($12), unpack($13), unpack($14), unpack($15), unpack($16), unpack($17), $18::text[], $19::text[],
         unpack($20), $21::text[], $22::text[], unpack($23), unpack($24), unpack($25), $26::text[], unpack($27)::bigint[],
-        $28::text[], $29::text[], unpack($30)::bigint[], $32::text[], unpack($33), unpack($34)::bigint[]
+        $28::text[], $29::text[], unpack($30)::bigint[], $32::text[], unpack($33), unpack($34)::bigint[],
+        unpack($35)
     ) as g (
         organization_id, env, id, phone, phone_hash, name, chatapp_profile_name, email, email_key, email_hash, avatar_url,
         cpf_cipher, cnpj_cipher, birth_date_cipher, cpf_index, cnpj_index, attributes, tags, tag_keys, source, external_id,
         external_ids, company_id, company_role, opt_in_status, opt_in_source, opt_in_at_us, opt_in_ip, opt_in_user_agent,
-        opt_in_revoked_us, opt_in_revoked_reason, words, updated_us
+        opt_in_revoked_us, opt_in_revoked_reason, words, updated_us, spellings
     )
 )
 insert into contacts (
@@ -104,6 +105,7 @@ where
             select from opt_outs o
             where o.organization_id = g.organization_id and o.env = g.env and o.kind = 'email' and o.hash = g.email_hash
         )
+        and (opted_out_as(g.organization_id, g.env, g.spellings)) is not true
     )
 order by organization_id, env, phone
 on conflict do nothing

@@ -7,9 +7,8 @@ select organization_id, id, coins, price_kind, owner, campaign_id from released
 -- name: following
 -- Their events with the deliveries ($19 to $31), their prices captured ($18 and $32 to $35), and their batches and campaigns counted.
 -- All traffic of an environment waits for its wallet, so the wallet comes after everything but the totals, and is given free
--- by the end of this very statement: nothing of it waits for a turn of the program. The entries' ids are minted before the
--- wallet is locked, while the order of the entries is that of their balances: when another entry was faster than these, or
--- less is held than is captured, the statement is refused and undone. What is available stays as it is, and the status too.
+-- by the end of this very statement: nothing of it waits for a turn of the program. The entries' order is given under its lock.
+-- When less is held than is captured, the statement is refused and undone. What is available stays as it is, and the status too.
 emitted as (
     insert into events (organization_id, id, env, type, channel, message_id)
     select organization_id, id, env, type, channel, message_id
@@ -36,7 +35,7 @@ written as materialized (
 ),
 captured as (
     select
-        organization_id, env, sum(coins)::bigint as coins, min(entry_id) as first_entry_id, max(entry_id) as last_entry_id
+        organization_id, env, sum(coins)::bigint as coins, count(*) filter (where coins > 0) as entries
     from released
     where
         entry_id is not null and (coins > 0 or price_kind is not null) -- a unit counts also at a price of nothing
@@ -44,7 +43,7 @@ captured as (
     group by 1, 2
 ),
 locked as materialized (
-    select w.organization_id, w.env, w.balance_coins, c.coins, c.first_entry_id, c.last_entry_id
+    select w.organization_id, w.env, w.balance_coins, w.ledger_position, c.coins, c.entries
     from captured c
     join wallets w on w.organization_id = c.organization_id and w.env = c.env
     order by w.id
@@ -53,23 +52,23 @@ locked as materialized (
 paid as (
     update wallets w
     set
-        balance_coins = w.balance_coins - l.coins, held_coins = w.held_coins - l.coins, last_entry_id = l.last_entry_id,
-        updated_at = $10
+        balance_coins = w.balance_coins - l.coins, held_coins = w.held_coins - l.coins,
+        ledger_position = w.ledger_position + l.entries, updated_at = $10
     from locked l
     where
         w.organization_id = l.organization_id and w.env = l.env and w.held_coins >= l.coins
-        and w.last_entry_id < l.first_entry_id
     returning 1
 ),
 charged as (
-    insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, batch_id)
+    insert into ledger (organization_id, env, id, position, kind, coins, balance_after, channel, message_id, batch_id)
     select
-        r.organization_id, r.env, r.entry_id, 'charge', -r.coins,
-        l.balance_coins - sum(r.coins) over (partition by r.organization_id, r.env order by r.entry_id), r.channel, r.id,
+        r.organization_id, r.env, r.entry_id, l.ledger_position + row_number() over running, 'charge', -r.coins,
+        l.balance_coins - sum(r.coins) over running, r.channel, r.id,
         case when starts_with(r.owner, 'btc_') then rtrim(r.owner, '+') end -- moves.py: batch_of
     from locked l
     join released r on r.organization_id = l.organization_id and r.env = l.env
     where r.coins > 0
+    window running as (partition by r.organization_id, r.env order by r.entry_id rows unbounded preceding)
     returning 1
 ),
 units as (

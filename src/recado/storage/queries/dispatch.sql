@@ -8,7 +8,14 @@
 -- Lists are given in the order of their ids (`rows.py: in_order`), and rows are taken in that order: two statements that want
 -- the same ones, as a settlement and the reports of the same calls, do not wait for each other.
 -- A block that is chosen with `limit … for update skip locked` is chosen once, as an array or a materialized list: as a plain
--- subquery it may be joined from inside, and is then chosen anew, and its rows locked again, for each row of the table.
+-- subquery it may be joined from inside, and is then chosen again, and its rows locked again, for each row of the table.
+
+-- name: opened
+-- The last epoch with a file of begun calls, and when it was taken: both name the file (C32).
+select opened_epoch, opened_at from dispatchers where shard = 0;
+
+-- name: note_opened
+update dispatchers set opened_epoch = epoch, opened_at = taken_at where shard = 0 and epoch = $1;
 
 -- name: take_epoch
 -- From now on only this process claims; what an older epoch has in hand is no longer touched by its owner (C14.5).
@@ -71,7 +78,8 @@ with recursive owners as (
 few as (select owner from owners limit 16)
 select
     d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
-    d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars
+    d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
+    d.repeat_of
 from few
 cross join lateral (
     select *
@@ -99,7 +107,8 @@ with first as materialized (
 )
 select
     d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
-    d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars
+    d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
+    d.repeat_of
 from first d
 cross join lateral (
     select * from messages m
@@ -109,21 +118,25 @@ cross join lateral (
 order by d.due_at, d.id;
 
 -- name: claim
--- queued → sending, in one commit before any call begins. A row is lost to this claim when it was withdrawn, held or claimed
--- meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
+-- queued → sending, in one commit before any call begins; a repeat is `sending` already ($8: the states that may be claimed). A row
+-- is lost to this claim when it was withdrawn, held or claimed meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
 -- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
 -- Whose message is subject to consent ($9 and $10: environment and phone) is asked for it in the same commit: contact and
--- registry (C12.5.6). Others pay nothing for that; both are null when nobody is asked. Each is one look-up a row, whatever the
+-- registry (C12.5.6), and the registry by the phone's other spellings ($11), which few have. Others pay nothing for that; all
+-- three are null when nobody is asked. Each is one look-up a row, whatever the
 -- planner thinks of the tables' sizes (`offset 0`), and of contacts by the one index that has the order that is asked for.
--- Answers the rows that were not to be had: usually none.
+-- The statement leaves one note of what it took, by which a rescuer finds it (rescue.sql).
+-- Those that need an open window ($4) are free-form messages, and templates of a number whose tier is full.
+-- Answers the rows that were not to be had, usually none, and of those that were the templates into an open window.
 with owner as (
     select epoch from dispatchers where shard = 0 and epoch = $6
 ),
 given as (
-    select organization_id, id, recipient_hash, free_form = 1 as free_form, moment(at_us) as at, env, phone
+    select organization_id, id, recipient_hash, free_form = 1 as free_form, moment(at_us) as at, env, phone, spellings
     from unnest(
-        unpack($1), unpack($2), unpack($3)::bigint[], unpack($4)::smallint[], unpack($5)::bigint[], $9::text[], $10::text[]
-    ) as g (organization_id, id, recipient_hash, free_form, at_us, env, phone)
+        unpack($1), unpack($2), unpack($3)::bigint[], unpack($4)::smallint[], unpack($5)::bigint[], $9::text[], $10::text[],
+        unpack($11)
+    ) as g (organization_id, id, recipient_hash, free_form, at_us, env, phone, spellings)
 ),
 refused as materialized (
     select g.id
@@ -138,6 +151,7 @@ refused as materialized (
                     and o.hash = sha256(convert_to(g.organization_id || ':' || g.phone, 'UTF8'))
                 offset 0
             )
+            or (opted_out_as(g.organization_id, g.env, g.spellings)) is true
             or exists (
                 select from (
                     select phone, opt_in_status from contacts
@@ -189,20 +203,29 @@ moved as (
         and m.status = any($8::text[])
     returning m.id
 ),
-counted as (
-    insert into tier_recipients (organization_id, number_id, recipient_hash, last_at)
-    select distinct t.organization_id, t.number_id, t.recipient_hash, $7::timestamptz
+in_window as materialized ( -- templates into an open window: they count toward no tier
+    select t.id
     from taken t
     where
         not t.free_form
-        and not exists (
+        and exists (
             select 1 from chat_windows w
             where
                 w.organization_id = t.organization_id and w.number_id = t.number_id
                 and w.recipient_hash = t.recipient_hash and w.last_inbound_at > $7::timestamptz - interval '24 hours'
         )
+),
+counted as (
+    insert into tier_recipients (organization_id, number_id, recipient_hash, last_at)
+    select distinct t.organization_id, t.number_id, t.recipient_hash, $7::timestamptz
+    from taken t
+    where not t.free_form and (t.id in (select id from in_window)) is not true
     order by 1, 2, 3
     on conflict (organization_id, number_id, recipient_hash) do update set last_at = excluded.last_at
+),
+noted as (
+    insert into claims (epoch, at, organization_ids, ids)
+    select $6, $7, $1, $2 where exists (select from taken)
 )
 select
     g.id,
@@ -222,7 +245,9 @@ left join lateral (
 ) d on true
 where
     (g.id in (select id from taken)) is not true
-    and (d.claimed_epoch = $6 and d.claimed_at = g.at) is not true;
+    and (d.claimed_epoch = $6 and d.claimed_at = g.at) is not true
+union all
+select id, 'in_window' from in_window;
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
@@ -246,12 +271,12 @@ released as (
         select r.place, g.env, g.channel, g.entry_id
         from given g
         cross join lateral (
-            select ctid as place, claimed_epoch
+            select ctid as place, claimed_epoch, repeat_of
             from dispatch
             where organization_id = g.organization_id and id = g.id
             offset 0
         ) r
-        where r.claimed_epoch is not null
+        where r.claimed_epoch is not null or r.repeat_of is not null
     ) q
     where d.ctid = q.place
     returning
@@ -308,27 +333,37 @@ counted as (
 
 -- name: failed
 -- queued or sending → failed, for good ($8: the states it may leave). A row that is to fail in the queue (`queued`) is left
--- alone when a claim was faster: its call may have begun. Answers the rows that left the queue.
+-- alone when a claim was faster: its call may have begun. One that waits for its repeat may have left, and cannot fail for certain
+-- there: it is repeated no more, and uncertain from its last call on. Answers the rows that left the queue.
 with given as (
     select *
     from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[])
         as g (organization_id, env, channel, id, last_error, failed_at, queued)
 ),
+found as materialized (
+    select r.place, g.queued and r.repeat_of is not null as may_have_left
+    from given g
+    cross join lateral (
+        select ctid as place, claimed_epoch, repeat_of
+        from dispatch
+        where organization_id = g.organization_id and id = g.id
+        offset 0
+    ) r
+    where case when r.claimed_epoch is not null then not g.queued else g.queued or r.repeat_of is not null end
+),
 released as (
     delete from dispatch d
-    using (
-        select r.place
-        from given g
-        cross join lateral (
-            select ctid as place, claimed_epoch
-            from dispatch
-            where organization_id = g.organization_id and id = g.id
-            offset 0
-        ) r
-        where (r.claimed_epoch is null) = g.queued
-    ) q
-    where d.ctid = q.place
+    using found q
+    where d.ctid = q.place and not q.may_have_left
     returning d.organization_id, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
+),
+unrepeated as (
+    update dispatch d
+    set
+        claimed_epoch = 0, claimed_at = d.repeat_of, repeat_of = null, -- of no owner: nobody waits for its call
+        reason = 'uncertain', not_before = 'infinity'
+    from found q
+    where d.ctid = q.place and q.may_have_left
 ),
 moved as (
     update messages m
@@ -344,54 +379,60 @@ select organization_id, id, coins, price_kind, owner, campaign_id from released;
 
 -- name: returned
 -- sending → queued: a transient refusal, or a row that never left. `unspent`: the attempt does not count (C29.2).
+-- What may have left stays `sending`, though its row waits in the queue: `repeat_of` is the moment of its call, or of one before.
+-- When its answer is lost it runs again, and the row may be claimed once more by then: only the claim that it names ends.
 with given as (
     select *
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[])
-        as g (organization_id, env, channel, id, not_before, reason, last_error, unspent)
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[], $6::text[], $7::text[], $8::boolean[],
+        $9::timestamptz[], $13::timestamptz[]
+    ) as g (organization_id, env, channel, id, not_before, reason, last_error, unspent, claimed_at, repeat_of)
 ),
 released as (
     update dispatch d
     set
         claimed_epoch = null, claimed_at = null, not_before = q.not_before, reason = q.reason,
-        attempts = d.attempts - q.unspent::int
+        attempts = d.attempts - q.unspent::int, repeat_of = coalesce(q.repeat_of, d.repeat_of)
     from (
-        select r.place, g.not_before, g.reason, g.unspent
+        select r.place, g.not_before, g.reason, g.unspent, g.repeat_of
         from given g
         cross join lateral (
-            select ctid as place, claimed_epoch
+            select ctid as place, claimed_epoch, claimed_at
             from dispatch
             where organization_id = g.organization_id and id = g.id
             offset 0
         ) r
-        where r.claimed_epoch = $9
+        where r.claimed_epoch = $10 and r.claimed_at = g.claimed_at
     ) q
     where d.ctid = q.place
-    returning d.id
+    returning d.id, d.repeat_of
 ),
 moved as (
     update messages m
     set
-        status = 'queued', attempts = m.attempts - g.unspent::int, last_error = coalesce(g.last_error, m.last_error),
-        updated_at = $10
+        status = case when (g.id in (select id from released where repeat_of is null)) is true then 'queued' else m.status end,
+        attempts = m.attempts - g.unspent::int, last_error = coalesce(g.last_error, m.last_error),
+        updated_at = $11
     from given g
     where
         (g.id in (select id from released)) is true
         and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-        and m.status = any($11::text[])
+        and m.status = any($12::text[])
     returning m.id
 )
 select g.id from given g where (g.id in (select id from released)) is not true;
 
 -- name: uncertain
--- The outcome of these calls is unknown: they stay `sending` and are never sent again by themselves.
+-- The outcome of these calls is unknown: they stay `sending` and are never sent again by themselves. From now on the moment of
+-- the call stands in the place of that of the claim: a report makes it `sentAt`.
 with given as (
-    select * from unnest($1::text[], $2::text[]) as g (organization_id, id)
+    select * from unnest($1::text[], $2::text[], $9::timestamptz[]) as g (organization_id, id, departed_at)
 ),
 marked as (
     update dispatch d
-    set reason = 'uncertain', not_before = 'infinity'
+    set reason = 'uncertain', not_before = 'infinity', claimed_at = q.departed_at, repeat_of = null
     from (
-        select r.place
+        select r.place, g.departed_at
         from given g
         cross join lateral (
             select ctid as place, claimed_epoch
@@ -415,21 +456,15 @@ planned as (
 )
 select g.id from given g where (g.id in (select id from marked)) is not true;
 
--- name: rescue
--- What a dead process, or a call that never came back, had in hand is uncertain: it may have left. Reads the whole table, so
--- that claims cost nothing for it: asked when a process takes over, and seldom later.
-update dispatch
-set reason = 'uncertain', not_before = 'infinity'
-where
-    claimed_epoch is not null and reason is distinct from 'uncertain'
-    and (claimed_epoch < $1 or claimed_at < $2)
-returning id;
-
 -- name: give_up
--- Uncertain for 24 h: failed, outcome unknown (C15.4).
-select d.organization_id, d.env, d.channel, d.id
-from dispatch d
-where d.reason = 'uncertain' and d.claimed_at < $1
+-- Uncertain for 24 h, or for so long without a turn for its repeat: failed, outcome unknown (C15.4).
+select organization_id, env, channel, id
+from dispatch
+where reason = 'uncertain' and claimed_at < $1
+union all
+select organization_id, env, channel, id
+from dispatch
+where repeat_of < $1 and claimed_epoch is null
 limit $2;
 
 -- name: hold
@@ -473,7 +508,7 @@ returning d.id;
 -- name: release
 -- Rows of a number that wait for one reason (of one template, of one owner, unless null) become ready again, in blocks.
 update dispatch d
-set not_before = null, reason = null, detail = null
+set not_before = null, reason = null
 where
     d.organization_id = $1
     and d.id = any(array(
@@ -498,9 +533,69 @@ with due as materialized (
     for update skip locked
 )
 update dispatch d
-set not_before = null, reason = null, detail = null
+set not_before = null, reason = null
 from due
 where d.organization_id = due.organization_id and d.id = due.id
+returning d.organization_id, d.env, d.number_id;
+
+-- name: release_of_each
+-- When more is due than one block: up to $2 scheduled rows of each number, so that no number waits for the rows of another. The
+-- numbers are found by skipping; of each only the first $3 rows that are scheduled are looked at, due or not: `release_due` finds
+-- whatever lies behind them. Up to $4 numbers.
+with recursive held as (
+    (
+        select organization_id, number_id
+        from dispatch
+        where not_before is not null
+        order by organization_id, number_id
+        limit 1
+    )
+    union all
+    select next.organization_id, next.number_id
+    from held h
+    cross join lateral (
+        select d.organization_id, d.number_id
+        from dispatch d
+        where d.not_before is not null and (d.organization_id, d.number_id) > (h.organization_id, h.number_id)
+        order by d.organization_id, d.number_id
+        limit 1
+    ) next
+),
+few as (select organization_id, number_id from held limit $4),
+due as materialized (
+    select r.organization_id, r.id
+    from few f
+    cross join lateral (
+        select l.organization_id, l.id
+        from (
+            select d.organization_id, d.id, d.not_before, d.claimed_epoch
+            from dispatch d
+            where
+                d.organization_id = f.organization_id and d.number_id = f.number_id and d.reason = 'scheduled'
+                and d.not_before is not null
+            order by d.organization_id, d.number_id, d.reason, d.id
+            limit $3
+        ) l
+        where l.not_before <= $1 and l.claimed_epoch is null
+        limit $2
+    ) r
+),
+free as materialized (
+    select k.place
+    from due u
+    cross join lateral (
+        select ctid as place, not_before, claimed_epoch
+        from dispatch
+        where organization_id = u.organization_id and id = u.id
+        offset 0
+        for update skip locked
+    ) k
+    where k.not_before <= $1 and k.claimed_epoch is null
+)
+update dispatch d
+set not_before = null, reason = null
+from free f
+where d.ctid = f.place
 returning d.organization_id, d.env, d.number_id;
 
 -- name: expiring
@@ -543,7 +638,7 @@ returning crashes, env, channel;
 select
     class, owner, due_at,
     case when not_before = 'infinity' then timestamptz '9999-12-31 00:00+00' else not_before end as not_before,
-    reason, detail, ttl_ms, expires_at, held_base_ms, force, template_id, attempts, claimed_epoch
+    reason, ttl_ms, expires_at, held_base_ms, force, template_id, attempts, claimed_epoch, repeat_of
 from dispatch
 where organization_id = $1 and id = $2;
 
@@ -562,7 +657,10 @@ from (
 -- name: uncertain_of_number
 -- May have left: they count toward the day of their number.
 select claimed_at from dispatch
-where organization_id = $1 and number_id = $2 and reason = 'uncertain' and not_before is not null and claimed_at > $3;
+where organization_id = $1 and number_id = $2 and reason = 'uncertain' and not_before is not null and claimed_at > $3
+union all
+select repeat_of from dispatch
+where organization_id = $1 and number_id = $2 and repeat_of > $3;
 
 -- name: day_minutes
 select minute, sent from number_minutes

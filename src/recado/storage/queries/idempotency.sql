@@ -9,11 +9,13 @@ where idempotency.created_at <= $7 or (idempotency.message_id is null and idempo
 returning true
 
 -- name: find
-select fingerprint, status, body, subject_id from idempotency where organization_id = $1 and env = $2 and key_hash = $3
+select fingerprint, status, body, subject_id, created_at, locked_until is null and message_id is null as committed
+from idempotency
+where organization_id = $1 and env = $2 and key_hash = $3
 
--- name: renew
--- By whom it is held alone: whoever lost it, in a minute without a database, must not hold it beside another.
-update idempotency set locked_until = $5
+-- name: note_commit
+-- In the transaction of the work: a key without a lock is not free after a minute, and not to be begun again.
+update idempotency set locked_until = null
 where
     organization_id = $1 and env = $2 and key_hash = $3 and created_at = $4
     and status is null and message_id is null
@@ -43,9 +45,16 @@ where
     organization_id = $1 and env = $2 and key_hash = $3 and created_at = $4
     and status is null and message_id is null
 
+-- name: release_uncommitted
+-- Waits for a commit that is under way, whose note it then finds.
+delete from idempotency
+where
+    organization_id = $1 and env = $2 and key_hash = $3 and created_at = $4
+    and status is null and message_id is null and locked_until is not null
+
 -- name: erase
 -- Also the hash of what was asked, from which a phone can be guessed. By place, in the order of `purge`; not a key that
--- somebody began anew meanwhile, after its day.
+-- somebody began again meanwhile, after its day.
 update idempotency set body = null, fingerprint = ''
 where
     subject_id = $3

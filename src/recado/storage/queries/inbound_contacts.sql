@@ -1,5 +1,5 @@
 -- name: locked
--- The contacts of these phones, locked in the order of their ids as whoever changes several of them does. One look into the
+-- The contacts of these phones, locked in the order of their ids as anyone who changes several of them does. One look into the
 -- index of phones for each, and then into the key, whatever the statistics say (see contacts.sql).
 with found as materialized (
     select c.organization_id, c.env, c.id

@@ -5,7 +5,7 @@
 -- index of the members alone says whom to skip; a member is a contact of the list's environment.
 -- Parameters: $3 list; $5 and $6 rank and id of the member to begin after, if the list is still of the version $4, or whatever it
 -- is for null; $7 how many to skip; $8 how many to show; $9 members from one milestone to the next.
--- `version`: which transaction wrote the list's row, and where. Every commit that changes members writes it anew (lists.sql), so
+-- `version`: which transaction wrote the list's row, and where. Every commit that changes members writes it again (lists.sql), so
 -- the members are the same while it is; a server that took over, and may lack commits, was started at another moment.
 -- The milestones that were passed come with the first row alone, which has no contact when the page is empty.
 with recursive list as materialized (

@@ -1,4 +1,4 @@
--- Static lists (C7). See dispatch.sql on how batched statements find their rows. Whoever changes the members of a list has
+-- Static lists (C7). See dispatch.sql on how batched statements find their rows. Anyone who changes the members of a list has
 -- locked its row before, in a statement of its own: what it reads after that includes all that others have committed. And it
 -- writes that row, also when the size stays: pages go by it (list_pages.sql).
 
@@ -50,7 +50,7 @@ set local plan_cache_mode = force_custom_plan;
 set local work_mem = '32MB';
 
 -- name: resolved
--- Which contacts are named, each once. Columns: ids and phones packed (`rows.py`), external ids as they are. They are looked up
+-- Which contacts are named, each once. Columns: ids and phones packed (`rows.py`), external ids as a JSON text. They are looked up
 -- as one array each, which walks an index from leaf to leaf, where a join would descend it for each identifier; an empty one
 -- is not looked up at all. The order of the ids is that of the one index which is meant for them.
 with by_id as materialized (
@@ -64,7 +64,8 @@ by_phone as materialized (
 ),
 by_external_id as materialized (
     select id, external_id from contacts
-    where cardinality($5::text[]) > 0 and organization_id = $1 and env = $2 and external_id = any ($5::text[])
+    where $5::text <> '[]' and organization_id = $1 and env = $2
+        and external_id = any (array(select jsonb_array_elements_text($5::text::jsonb)))
 ),
 found as (
     select id from by_id
@@ -142,7 +143,7 @@ kinds as (
             where ((k.kind, g.key) in (select kind, key from known)) is not true
             order by g.place limit $8
         ) as missing
-    from (values ('contact_ids', unpack($3)), ('phones', unpack($4)), ('external_ids', $5::text[])) as k (kind, keys)
+    from (values ('contact_ids', unpack($3)), ('phones', unpack($4)), ('external_ids', array(select jsonb_array_elements_text($5::text::jsonb)))) as k (kind, keys)
 )
 select
     (select count(*) from found) as matched,

@@ -25,7 +25,7 @@ cross join lateral (
     where k.organization_id = :organization_id and k.env = :env and k.channel = f.channel and k.id = f.id
     limit 1
 ) m
-order by m.id desc;
+order by m.id desc
 
 -- name: count
 select count(*)
@@ -63,7 +63,7 @@ where
 order by m.id desc
 
 -- name: waiting
--- What is queued or sending has a row in `dispatch`; claimed means sending.
+-- What is queued or sending has a row in `dispatch`; claimed, or waiting for its repeat, means sending.
 select d.channel, d.id
 from dispatch d
 where
@@ -100,11 +100,22 @@ and m.sent_by_account_id = :sent_by_account_id
 -- name: if_direction
 and m.direction = :direction
 
+-- name: if_recipient
+and m.recipient_hash = :recipient_hash and m.recipient = :recipient
+
+-- name: if_waiting_recipient
+and exists (
+    select from messages m
+    where
+        m.organization_id = d.organization_id and m.env = d.env and m.channel = d.channel and m.id = d.id
+        and m.recipient_hash = :recipient_hash and m.recipient = :recipient
+)
+
 -- name: if_waiting_queued
-and d.claimed_epoch is null
+and d.claimed_epoch is null and d.repeat_of is null
 
 -- name: if_waiting_sending
-and d.claimed_epoch is not null
+and (d.claimed_epoch is not null or d.repeat_of is not null)
 
 -- name: if_waiting_number
 and d.number_id = :number_id

@@ -4,8 +4,8 @@
 -- held (holds.sql). Keys, rows and wallets are touched in this order, each in an order of its own, as everywhere: no two
 -- transactions wait for each other.
 -- $28 says of whose recipients consent is asked (messages.py: ConsentCheck), by contact and registry as in a claim
--- (dispatch.sql); it is null when nobody's is needed. What consent forbids is left out whole: its key stays free, and nothing
--- is held for it.
+-- (dispatch.sql), and by the other spellings of a phone that has some ($29); both are null when nobody's is needed. What
+-- consent forbids is left out whole: its key stays free, and nothing is held for it.
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
@@ -14,17 +14,17 @@ with given as (
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
         sent_by_account_id, sent_by_name, contact_id, consent > 0 as needs_consent, consent > 1 as asks_consent,
-        consent = 3 as granted_only
+        consent = 3 as granted_only, spellings
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
         unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], unpack($20),
         unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[],
-        unpack($28)::smallint[]
+        unpack($28)::smallint[], unpack($29)
     ) as g (
         organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings
     )
 ),
 forbidden as materialized (
@@ -39,7 +39,8 @@ forbidden as materialized (
                     o.organization_id = g.organization_id and o.env = g.env and o.kind = 'phone'
                     and o.hash = sha256(convert_to(g.organization_id || ':' || g.recipient, 'UTF8'))
                 offset 0
-            ) as opted_out
+            )
+            or (opted_out_as(g.organization_id, g.env, g.spellings)) is true as opted_out
         from given g
         left join lateral (
             select phone, opt_in_status from contacts
@@ -86,7 +87,9 @@ queued as (
         held_base_ms, force, template_id, campaign_id, coins, price_kind, consent_hash
     )
     select
-        g.organization_id, g.id, g.env, g.channel, g.number_id, g.class, 'single', g.due_at,
+        g.organization_id, g.id, g.env, g.channel, g.number_id,
+        case when g.type = 'template' then g.class else least(g.class, 1) end, -- nothing that holds bulk holds a reply (C14.5)
+        'single', g.due_at,
         case when g.due_at > g.accepted_at then g.due_at end,
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
@@ -124,9 +127,10 @@ join idempotency i
     on i.organization_id = g.organization_id and i.env = g.env and i.key_hash = g.key_hash;
 
 -- name: unbind
--- Frees a key that still points to this message: it was refused for good, or its day has passed (C6.2).
+-- Frees a key that still points to this message: it was refused for good, or its day has passed (C6.2). Null: to a kept
+-- answer, as of a dry run.
 delete from idempotency
-where organization_id = $1 and env = $2 and key_hash = $3 and message_id = $4;
+where organization_id = $1 and env = $2 and key_hash = $3 and message_id is not distinct from $4;
 
 
 -- name: force
@@ -140,7 +144,7 @@ with forced as (
         reason = case when reason in ('scheduled', 'quiet_hours', 'rate') then null else reason end,
         expires_at = case when due_at > $4 then $4 + ttl_ms * interval '1 millisecond' else expires_at end,
         due_at = least(due_at, $4)
-    where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null
+    where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null and repeat_of is null
     returning organization_id, env, channel, id
 )
 update messages m
@@ -158,7 +162,7 @@ returning m.channel;
 -- queued → archived: withdrawn before it left ($6: the states that it may leave so).
 with withdrawn as (
     delete from dispatch
-    where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null
+    where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null and repeat_of is null
     returning organization_id, env, channel, id, coins, price_kind, owner, campaign_id
 )
 update messages m

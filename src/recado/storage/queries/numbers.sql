@@ -6,16 +6,31 @@ returning number_id
 -- name: release_ownership
 delete from number_owners where env = $1 and phone_number_id = $2 and organization_id = $3 and number_id = $4
 
+-- name: join_business_account
+-- The first number of an account takes it for its organization; the row is the lock of those that come at once.
+insert into business_accounts as b (env, business_account_id, organization_id, numbers) values ($1, $2, $3, 1)
+on conflict (env, business_account_id) do update set numbers = b.numbers + 1
+where b.organization_id = excluded.organization_id
+returning numbers
+
+-- name: leave_business_account
+update business_accounts set numbers = numbers - 1
+where env = $1 and business_account_id = $2 and organization_id = $3
+returning numbers
+
+-- name: free_business_account
+delete from business_accounts where env = $1 and business_account_id = $2 and numbers = 0
+
 -- name: by_provider_id
 select n.* from number_owners o
 join numbers n on n.organization_id = o.organization_id and n.id = o.number_id
 where o.env = $1 and o.phone_number_id = $2 and n.deleted_at is null
 
 -- name: of_business_account
--- Through the owners, as above: a number belongs to one organization. Rare, and the numbers of an installation are few.
-select n.* from number_owners o
-join numbers n on n.organization_id = o.organization_id and n.id = o.number_id
-where o.env = $1 and n.business_account_id = $2 and n.deleted_at is null
+-- Of the organization that the account belongs to, and of no other that names it.
+select n.* from business_accounts b
+join numbers n on n.organization_id = b.organization_id and n.env = b.env and n.business_account_id = b.business_account_id
+where b.env = $1 and b.business_account_id = $2 and n.deleted_at is null
 order by n.id
 
 -- name: insert
@@ -31,6 +46,10 @@ select * from numbers where organization_id = $1 and env = $2 and id = $3 and de
 
 -- name: by_id_locked
 select * from numbers where organization_id = $1 and env = $2 and id = $3 and deleted_at is null for update
+
+-- name: of_organization
+-- In whichever environment: the administrator names a number by its organization.
+select * from numbers where organization_id = $1 and id = $2 and deleted_at is null
 
 -- name: page
 select * from numbers
@@ -51,12 +70,13 @@ update numbers set
     status = $5, quality_rating = $6, messaging_tier = $7, per_second = $8, per_day = $9, verified_name = $10,
     name_status = $11, partner_removed_at = $12, partner_removed_reason = $13, profile = $14,
     access_token_cipher = $15, last_provider_sync_at = $16, verify_at = $17, deleted_at = $18, revision = $19,
-    updated_at = $20
+    updated_at = $20, byo = $21
 where organization_id = $1 and env = $2 and id = $3 and revision = $4 and deleted_at is null
 returning *
 
 -- name: in_use
--- Ready and held rows, each through its own index; and recipients of batches whose messages are not made yet.
+-- Ready and held rows, each through its own index; and recipients of batches whose messages are not made yet. A resend
+-- of several numbers names none: its blocks do, in the ninth of their columns (batch_rows.py).
 select
     exists (
         select from dispatch where organization_id = $1 and env = $2 and number_id = $3 and not_before is null
@@ -68,9 +88,16 @@ select
         select from batches
         where open and blocks_left > 0 and organization_id = $1 and env = $2 and number_id = $3
     )
+    or exists (
+        select from batches b
+        join batch_blocks k on k.organization_id = b.organization_id and k.batch_id = b.id
+        where
+            b.open and b.organization_id = $1 and b.env = $2 and b.number_id is null
+            and case when json_typeof(k.recipients -> 8) = 'array' then (k.recipients -> 8)::jsonb ? $3 end
+    )
 
 -- name: claim_due
--- Verification and the regular refresh: whoever takes a row sets its next turn, so that no two processes ask at once.
+-- Verification and the regular refresh: anyone who takes a row sets its next turn, so that no two processes ask at once.
 with due as (
     select organization_id, id from numbers
     where env = $1 and verify_at <= $2 and deleted_at is null

@@ -78,7 +78,7 @@ overtaken as materialized (
 ),
 released as (
     update dispatch d
-    set not_before = null, reason = null, detail = null
+    set not_before = null, reason = null
     where d.organization_id = $1 and d.id = any(array(select id from overtaken))
     returning d.id
 )

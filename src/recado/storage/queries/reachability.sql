@@ -1,10 +1,12 @@
--- Contacts are locked in the order of their ids, as by whoever changes several of them; neither mark raises the revision.
+-- Contacts are locked in the order of their ids, as by anyone who changes several of them; neither mark raises the revision.
+-- In the transaction of the moves, which has locked messages, nobody is waited for (`for update skip locked`): who changes a
+-- contact locks it before messages. Answered are the messages whose contact was being changed: they are told again.
 
 -- name: mark
 -- The recipients of these messages, as far as they are contacts and the provider said for good that it cannot reach them on
--- the channel $4. Answers whose environments have a mark now.
+-- the channel $4. Answers the contacts that were found: whether each has a mark now, and the message that told.
 with failed as materialized (
-    select distinct m.organization_id, m.env, m.recipient
+    select m.organization_id, m.env, m.recipient, min(m.id) as message_id
     from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
     cross join lateral (
         select * from messages k
@@ -12,9 +14,10 @@ with failed as materialized (
         limit 1
     ) m
     where coalesce(m.original_error, m.last_error) like 'recipient\_unreachable:%'
+    group by m.organization_id, m.env, m.recipient
 ),
 found as materialized (
-    select c.organization_id, c.env, c.id
+    select c.organization_id, c.env, c.id, f.message_id
     from failed f
     cross join lateral (
         select organization_id, env, id, phone from contacts
@@ -41,12 +44,13 @@ marked as (
         c.organization_id = l.organization_id and c.env = l.env and c.id = l.id
         and not $4 = any(c.unreachable)
 )
-select distinct organization_id, env from locked;
+select f.organization_id, f.env, f.message_id, l.id is not null as done
+from found f left join locked l on l.organization_id = f.organization_id and l.env = f.env and l.id = f.id;
 
 -- name: clear
--- Of the recipients of these messages, those that are marked, though they were reached.
+-- Of the recipients of these messages, those that are marked, though they were reached. Answers as `mark`.
 with found as materialized (
-    select c.organization_id, c.env, c.id
+    select c.organization_id, c.env, c.id, m.id as message_id
     from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
     cross join lateral (
         select * from messages k
@@ -63,17 +67,21 @@ with found as materialized (
 ),
 locked as materialized (
     select c.organization_id, c.env, c.id
-    from (select distinct * from found order by id) f
+    from (select distinct organization_id, env, id from found order by id) f
     cross join lateral (
         select organization_id, env, id from contacts
         where organization_id = f.organization_id and env = f.env and id = f.id
         for update
     ) c
+),
+cleared as (
+    update contacts c
+    set unreachable = array_remove(c.unreachable, $4)
+    from locked l
+    where c.organization_id = l.organization_id and c.env = l.env and c.id = l.id
 )
-update contacts c
-set unreachable = array_remove(c.unreachable, $4)
-from locked l
-where c.organization_id = l.organization_id and c.env = l.env and c.id = l.id;
+select f.organization_id, f.env, f.message_id, l.id is not null as done
+from found f left join locked l on l.organization_id = f.organization_id and l.env = f.env and l.id = f.id;
 
 -- name: any_marked
 select exists (select from contacts where organization_id = $1 and env = $2 and unreachable <> '{}');

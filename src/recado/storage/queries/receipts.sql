@@ -3,12 +3,15 @@
 -- late, repeated or backward changes nothing (C15.4). $10: `sending`; $11, $12, $13, $14: the states that a report of
 -- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist, and what moved.
 -- A message moves from the state in which this statement saw it, and from `sending` only with its row of the queue, which is
--- its lock: when another changes either at the same moment the message is `busy`, and its report is applied once more.
+-- its lock: claimed, or waiting for its repeat. When another changes either at the same moment the message is `busy`, and its
+-- report is applied once more.
+-- $15: when their calls began, of those whose outcome is not recorded yet.
 with given as (
-    select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id
+    select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id, departed_at
     from unnest(
-        unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[]
-    ) as g (organization_id, env, channel, id, report, at_us, last_error, provider_message_id)
+        unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[],
+        $15::timestamptz[]
+    ) as g (organization_id, env, channel, id, report, at_us, last_error, provider_message_id, departed_at)
 ),
 seen as (
     select
@@ -32,21 +35,24 @@ released as (
         select r.place
         from given g
         cross join lateral (
-            select ctid as place, claimed_epoch
+            select ctid as place, claimed_epoch, repeat_of
             from dispatch
             where organization_id = g.organization_id and id = g.id
             offset 0
         ) r
-        where r.claimed_epoch is not null
+        where r.claimed_epoch is not null or r.repeat_of is not null
     ) q
     where d.ctid = q.place
-    returning d.id, d.claimed_at
+    returning d.id, coalesce(d.claimed_at, d.repeat_of) as claimed_at
 ),
 departures as materialized ( -- looked up in: a join would compare every report with every row that was released
     select jsonb_object_agg(id, claimed_at) as moments from released
 ),
 settled as materialized (
-    select s.*, (d.moments ->> s.id)::timestamptz as claimed_at -- null: it was not `sending`
+    select
+        s.*,
+        case when d.moments ? s.id then coalesce(s.departed_at, (d.moments ->> s.id)::timestamptz) end
+            as claimed_at -- null: it was not `sending`
     from seen s
     cross join departures d
 ),
@@ -125,8 +131,14 @@ join provider_messages p
         and p.provider_message_id = g.provider_message_id;
 
 -- name: organizations_of_messages
--- For reports that name our message but no account: every organization is asked, so this is the slow way.
-select m.organization_id, m.id, m.number_id
+-- For reports that name our message but no account that is known: every organization is asked, so this is the slow way.
+-- `gone`: the number of the message is deleted.
+select
+    m.organization_id, m.id, m.number_id,
+    not exists (
+        select from number_owners n
+        where n.env = $1 and n.organization_id = m.organization_id and n.number_id = m.number_id
+    ) as gone
 from unnest($3::text[]) as g (id)
 cross join organizations o
 join messages m on m.organization_id = o.id and m.env = $1 and m.channel = $2 and m.id = g.id;

@@ -1,6 +1,6 @@
 -- name: find
 -- Who is known with these recipients, each named by its contact or by its phone: the contact, and whether the registry has
--- the phone. One look-up a row, whatever the planner thinks of the tables' sizes: `offset 0`, and the order that only the
+-- the phone as it is spelled here. One look-up a row, whatever the planner thinks of the tables' sizes: `offset 0`, and the order that only the
 -- right index has (see contacts.sql).
 select
     g.n, c.id, coalesce(c.phone, g.phone) as phone, c.opt_in_status,

@@ -25,7 +25,8 @@ select * from segments where organization_id = $1 and env = $2 and id = $3 for u
 -- name: page
 select * from segments
 where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0)
-order by id desc limit $4 offset $5;
+    and ($4::text is null or id < $4)
+order by id desc limit $5 offset $6
 
 -- name: page_count
 select count(*) from segments
@@ -65,7 +66,7 @@ update segments set size = $5, size_at = $6, due_at = $7
 where organization_id = $1 and env = $2 and id = $3 and revision = $4;
 
 -- name: plan_with_values
--- A plan for any values would fold the case of each of them anew for each contact.
+-- A plan for any values would fold the case of each of them again for each contact.
 set local plan_cache_mode = force_custom_plan;
 
 -- name: count

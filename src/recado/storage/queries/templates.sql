@@ -30,8 +30,11 @@ where env = $1 and provider_template_id = $2 and ($3::text is null or number_id 
 order by id limit 2
 
 -- name: of_business_account
+-- Of the organization that the account belongs to, and of no other that names it.
 select t.* from templates t
 join numbers n on n.organization_id = t.organization_id and n.id = t.number_id
+join business_accounts b
+    on b.env = n.env and b.business_account_id = n.business_account_id and b.organization_id = n.organization_id
 where t.env = $1 and t.provider_template_id = $2 and n.business_account_id = $3
     and t.deleted_at is null and n.deleted_at is null
 order by t.id
@@ -41,7 +44,14 @@ order by t.id
 select t.* from numbers n
 join templates t on t.organization_id = n.organization_id and t.number_id = n.id
 where t.env = $1 and t.name = $2 and t.language = $3 and t.status = 'submitted' and t.deleted_at is null
-    and ($4::text is null or n.business_account_id = $4) and ($5::text is null or n.id = $5) and n.deleted_at is null
+    and (
+        $4::text is null
+        or n.business_account_id = $4 and exists (
+            select from business_accounts b
+            where b.env = n.env and b.business_account_id = $4 and b.organization_id = n.organization_id
+        )
+    )
+    and ($5::text is null or n.id = $5) and n.deleted_at is null
 order by t.id
 
 -- name: page
@@ -49,7 +59,8 @@ select * from templates
 where organization_id = $1 and env = $2 and deleted_at is null
     and ($3::text is null or status = $3) and ($4::text is null or category = $4)
     and ($5::text is null or language = $5) and ($6::text is null or number_id = $6)
-order by id desc limit $7 offset $8
+    and ($7::text is null or id < $7)
+order by id desc limit $8 offset $9
 
 -- name: page_count
 select count(*) from (
@@ -64,12 +75,12 @@ select count(*) from (
 update templates set
     category = $5, status = $6, components = $7, header_example_url = $8, provider_template_id = $9, version = $10,
     approved_version = $11, rejection_reason = $12, submit_attempts = $13, next_step_at = $14, verdict = $15,
-    deleted_at = $16, revision = $17, updated_at = $18
+    deleted_at = $16, revision = $17, updated_at = $18, reported_at = $19
 where organization_id = $1 and env = $2 and id = $3 and revision = $4 and deleted_at is null
 returning *
 
 -- name: claim_due
--- Whoever takes a row sets its next turn, so that a crash in the middle of a step only delays it.
+-- Anyone who takes a row sets its next turn, so that a crash in the middle of a step only delays it.
 with due as (
     select organization_id, id from templates
     where env = $1 and next_step_at <= $2 and deleted_at is null

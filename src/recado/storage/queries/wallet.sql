@@ -19,24 +19,24 @@ cross join lateral (
 -- Wallets that this transaction has locked, with the entries of what was charged, and the month's volumes; answers these.
 with given as (
     select *
-    from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::text[])
-        as g (organization_id, env, balance, held, status, last_entry_id)
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::text[], $6::bigint[])
+        as g (organization_id, env, balance, held, status, ledger_position)
 ),
 changed as (
     update wallets w
     set
         balance_coins = g.balance, held_coins = g.held, status = g.status, updated_at = $7,
-        last_entry_id = coalesce(g.last_entry_id::id, w.last_entry_id)
+        ledger_position = g.ledger_position
     from given g
     where w.organization_id = g.organization_id and w.env = g.env
 ),
 charged as (
-    insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, batch_id)
-    select organization_id, env, id, 'charge', -coins, balance_after, channel, message_id, batch_id
+    insert into ledger (organization_id, env, id, position, kind, coins, balance_after, channel, message_id, batch_id)
+    select organization_id, env, id, position, 'charge', -coins, balance_after, channel, message_id, batch_id
     from unnest(
         unpack($8), unpack($9), unpack($10), unpack($11)::bigint[], unpack($12)::bigint[], unpack($13), unpack($14),
-        unpack($15)
-    ) as g (organization_id, env, id, coins, balance_after, channel, message_id, batch_id)
+        unpack($15), unpack($20)::bigint[]
+    ) as g (organization_id, env, id, coins, balance_after, channel, message_id, batch_id, position)
 )
 insert into price_volumes (organization_id, family, month, units)
 select organization_id::id, family, month, units -- in the order of ids everywhere, whatever the database sorts by
@@ -63,19 +63,16 @@ order by organization_id, env
 limit $3;
 
 -- name: sums
--- What a wallet has, the sum of the entries since the last verified one, and of those of them that are older than $3: no
--- transaction is so long that an older one could still come.
+-- What a wallet has, and the sum of the entries since the last verified one. Anyone who wrote an entry held the wallet until its
+-- commit, so at one moment the entries up to the last are all there.
 select
-    w.id, w.balance_coins, w.verified_id, w.verified_coins,
-    coalesce(sum(l.coins), 0)::bigint as since,
-    coalesce(sum(l.coins) filter (where l.id < $3), 0)::bigint as settled,
-    max(l.id) filter (where l.id < $3) as last_id
+    w.id, w.balance_coins, w.verified_position, w.verified_coins, w.ledger_position,
+    coalesce(sum(l.coins), 0)::bigint as since
 from wallets w
-left join ledger l
-    on l.organization_id = w.organization_id and l.env = w.env and l.id > coalesce(w.verified_id, '')
+left join ledger l on l.organization_id = w.organization_id and l.env = w.env and l.position > w.verified_position
 where w.organization_id = $1 and w.env = $2
 group by w.organization_id, w.env;
 
 -- name: verified
-update wallets set verified_id = $3, verified_coins = verified_coins + $4
-where organization_id = $1 and env = $2 and verified_id is not distinct from $5;
+update wallets set verified_position = $3, verified_coins = verified_coins + $4
+where organization_id = $1 and env = $2 and verified_position = $5;

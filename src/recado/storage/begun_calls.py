@@ -1,0 +1,212 @@
+"""The file of begun calls: which calls to providers this process has begun and ended, known after it was killed (C32).
+
+Notes of fixed size in a ring, mapped into memory: writing one costs no call to the system, and the pages belong to the
+machine, so that they outlive the process. After a crash of the machine nothing is concluded from them.
+"""
+
+import mmap
+import os
+import struct
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import structlog
+
+log = structlog.get_logger()
+
+NAME = "begun-calls"
+NOTES = 65_536  # 4 MiB: calls in flight, and the last ones that ended
+STAMPED_WITHIN = timedelta(seconds=1)
+"""A departure is stamped no earlier than so long before its claim: their clocks are read apart."""
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+
+_MAGIC = b"recado calls 1"
+_HEADER = struct.Struct("16s40sqq")  # magic, boot, epoch, taken at
+_FORGOTTEN, _FENCED, _UNNOTED = 80, 88, 89  # latest departure of a note written over; both flags: one byte
+_FIRST = 128
+_NOTE = struct.Struct("q28s28s")  # departure, negative once the call has ended; organization; message
+_IDS = struct.Struct("28s28s")
+_MOMENT = struct.Struct("q")  # native: read and written in one piece, as the items of `_words` are
+_FIRST_WORD, _FORGOTTEN_WORD, _NOTE_WORDS = (
+    _FIRST // _MOMENT.size,
+    _FORGOTTEN // _MOMENT.size,
+    _NOTE.size // _MOMENT.size,
+)
+_NONE = (None, 0, -1)  # of a call that is not under way
+_LOOK_AT = 64  # places of the ring for one that is free
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class FormerCalls:
+    """What the owner before noted.
+
+    `departed`: by message, the moment of its call; `forgotten_until`: of calls before it, notes may be missing.
+    """
+
+    epoch: int
+    departed: dict[str, datetime]
+    forgotten_until: datetime
+
+    def never_began(self, message_id: str, claimed_at: datetime) -> bool:
+        """Whether it is certain that no call began for this claim: every note since then is here, and it has none."""
+        return message_id not in self.departed and claimed_at - STAMPED_WITHIN > self.forgotten_until
+
+
+def boot_id() -> str | None:
+    """Names the run of this machine's kernel; None where it has no name."""
+    try:
+        return BOOT_ID.read_text().strip() or None
+    except OSError:
+        return None
+
+
+class BegunCalls:
+    """The calls of this process, and what the owner before left. Without a folder or a boot's name nothing is kept.
+
+    Each file belongs to one ownership of the numbers, named by its epoch and the moment at which it was taken.
+    """
+
+    def __init__(self, folder: Path | None, *, boot: str | None = None, notes: int = NOTES) -> None:
+        self._path = None if folder is None or boot is None else folder / NAME
+        self._boot = (boot or "").encode()
+        self._notes = notes
+        self._map: mmap.mmap | None = None
+        self._words: memoryview[int] | None = None  # of the file, eight bytes each
+        self._next = 0
+        # By message: its departure, the same in microseconds, and the place of its note or -1.
+        self._calls: dict[str, tuple[datetime, int, int]] = {}
+
+    # The owner before -----------------------------------------------------------------------------------------------
+
+    def fence(self, epoch: int, taken_at: datetime) -> "Fenced | None":
+        """Let the owner of this epoch begin no more calls, dead or alive; None when its file is not here.
+
+        One that began at this very moment has written its note by the time that another process can read it.
+        """
+        if self._path is None:
+            return None
+        try:
+            with self._path.open("r+b") as file:
+                content = mmap.mmap(file.fileno(), 0)
+        except (OSError, ValueError):
+            return None
+        if (
+            len(content) < _FIRST
+            or _HEADER.unpack_from(content) != _header(self._boot, epoch, taken_at)
+            or content[_UNNOTED]
+        ):
+            content.close()
+            return None
+        content[_FENCED] = 1
+        return Fenced(content, epoch)
+
+    # Ours -----------------------------------------------------------------------------------------------------------
+
+    def open(self, epoch: int, taken_at: datetime) -> None:
+        """Begin the file of this ownership, in the place of the one before."""
+        if self._path is None:
+            return
+        new = self._path.with_suffix(".new")
+        size = _FIRST + self._notes * _NOTE.size
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            new.unlink(missing_ok=True)
+            descriptor = os.open(new, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, size)  # a hole could find no room on a full disk: that ends a process
+                content = mmap.mmap(descriptor, size)
+            finally:
+                os.close(descriptor)
+            _HEADER.pack_into(content, 0, *_header(self._boot, epoch, taken_at))
+            new.replace(self._path)
+        except OSError as error:
+            log.warning("begun_calls_not_kept", error=type(error).__name__)
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+            return
+        self._map, self._words = content, memoryview(content).cast("q")
+
+    def began(self, organization_id: str, message_id: str, departed_at: datetime) -> bool:
+        """Note a call that is about to begin; False when it must not: another process owns the numbers."""
+        content, words = self._map, self._words
+        if content is None or words is None:
+            self._calls[message_id] = (departed_at, 0, -1)
+            return True
+        since = departed_at - _EPOCH
+        moment = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        at = self._place(words)
+        self._calls[message_id] = (departed_at, moment, at)
+        if at < 0:
+            content[_UNNOTED] = 1  # from now on nothing can be concluded from a note that is missing
+        else:  # the moment last: a note that has one is whole
+            _IDS.pack_into(content, (at + 1) * _MOMENT.size, organization_id.encode(), message_id.encode())
+            words[at] = moment
+        if content[_FENCED]:  # looked at after the note was written: anyone who fences reads the notes after that
+            del self._calls[message_id]
+            if at >= 0:
+                words[at] = 0  # it does not begin: the next owner may send it
+            return False
+        return True
+
+    def ended(self, message_id: str) -> None:
+        """The outcome of the call is committed. Its note stays until its place is needed."""
+        _, moment, at = self._calls.pop(message_id, _NONE)
+        if at >= 0 and self._words is not None:
+            self._words[at] = -moment
+
+    def moment_of(self, message_id: str) -> datetime | None:
+        """When the call for this message began, while its outcome is not committed."""
+        call = self._calls.get(message_id)
+        return None if call is None else call[0]
+
+    def close(self) -> None:
+        """Keep the file, and write nothing more."""
+        if self._map is not None and self._words is not None:
+            self._words.release()
+            self._map.close()
+            self._map = self._words = None
+
+    def _place(self, words: "memoryview[int]") -> int:
+        """The word in which the next note begins: over the oldest of a call that has ended; -1 when none is nearby."""
+        for _ in range(_LOOK_AT):
+            at = _FIRST_WORD + self._next * _NOTE_WORDS
+            self._next = (self._next + 1) % self._notes
+            moment = words[at]
+            if moment > 0:
+                continue  # under way
+            if -moment > words[_FORGOTTEN_WORD]:
+                words[_FORGOTTEN_WORD] = -moment
+            words[at] = 0
+            return at
+        return -1
+
+
+class Fenced:
+    """The file of an owner that begins no more calls."""
+
+    def __init__(self, content: mmap.mmap, epoch: int) -> None:
+        self._content = content
+        self._epoch = epoch
+
+    def read(self) -> FormerCalls | None:
+        """Its notes; None when some are missing. Closes the file."""
+        content = bytes(self._content)
+        self._content.close()
+        if content[_UNNOTED]:
+            return None
+        departed = {}
+        end = _FIRST + (len(content) - _FIRST) // _NOTE.size * _NOTE.size
+        for moment, _, message in _NOTE.iter_unpack(content[_FIRST:end]):
+            if moment:
+                departed[message.rstrip(b"\0").decode("ascii", "replace")] = _EPOCH + abs(moment) * _MICROSECOND
+        (forgotten,) = _MOMENT.unpack_from(content, _FORGOTTEN)
+        return FormerCalls(self._epoch, departed, _EPOCH + forgotten * _MICROSECOND)
+
+
+def _header(boot: bytes, epoch: int, taken_at: datetime) -> tuple[bytes, bytes, int, int]:
+    return _MAGIC.ljust(16, b"\0"), boot.ljust(40, b"\0")[:40], epoch, (taken_at - _EPOCH) // _MICROSECOND

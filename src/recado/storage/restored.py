@@ -1,0 +1,24 @@
+"""The queue of a database that was restored from a backup, ended so that nothing leaves twice."""
+
+from datetime import datetime
+
+from recado.storage.pool import Pool
+from recado.storage.sql import load
+
+SQL = load("restored")
+
+_LONG = 24 * 3600.0  # seconds; a long queue takes what it takes
+
+
+async def end_queue(database: Pool, now: datetime) -> int:
+    """Fail everything that is queued or being sent as `outcome_unknown`, and cancel open batches; how many messages.
+
+    In one transaction, while no service runs on the database. What is held for the messages is released.
+    """
+    async with database.transaction() as connection:
+        await connection.execute(SQL.end_batches, now, timeout=_LONG)
+        await connection.execute(SQL.end_blocks, timeout=_LONG)
+        await connection.execute(SQL.end_claims, timeout=_LONG)
+        await connection.execute(SQL.end_replies, timeout=_LONG)
+        ended: int = await connection.fetchval(SQL.end_queue, now, timeout=_LONG)
+    return ended
