@@ -7,7 +7,6 @@ the commit, in which a marketing one is also asked for consent; a free-form one 
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Protocol
 
 from recado.actors.acceptance_rules import (
@@ -24,14 +23,16 @@ from recado.actors.acceptance_rules import (
     due_time,
     new_message,
     no_consent,
+    no_provider,
 )
+from recado.actors.admission import not_covered
 from recado.actors.replacing import check_replaceable, replacement
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
-from recado.domain.ids import MESSAGE, IdSource, created_at
+from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus, is_uncertain
 from recado.domain.prices import Price, chatapp_kind, region_of
-from recado.storage import audit, message_reads, messages
+from recado.storage import audit, message_reads, messages, wallet
 from recado.storage.chat_windows import WINDOW, ChatWindows
 from recado.storage.idempotency import RETENTION
 from recado.storage.message_reads import Message
@@ -43,7 +44,7 @@ from recado.storage.prices import PriceDirectory
 from recado.storage.recipients import Asked, Recipient, Recipients
 from recado.storage.templates import Template, TemplateDirectory
 
-_REBINDS = 3  # a key that is taken anew this often while we look is left to the caller's next try
+_REBINDS = 3  # a key that is taken again this often while we look is left to the caller's next try
 
 
 class Store(Protocol):
@@ -99,8 +100,6 @@ class Acceptance:
         self._sends_in = frozenset(sends_in)
         self._prices = prices
         self._shapes = TemplateShapes()
-        self._instant = ""
-        self._now = datetime.fromtimestamp(0, UTC)
 
     async def accept(self, draft: MessageDraft) -> Accepted | Replayed:
         """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
@@ -115,7 +114,7 @@ class Acceptance:
                 # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
                 await self._check_consent(new, known)
             if draft.env not in self._sends_in:
-                raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
+                raise await self._without_provider(new)
         except Problem as refusal:
             # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
             replayed = await self._replay(draft)
@@ -126,7 +125,7 @@ class Acceptance:
             replayed = await self._replay(draft)
             if replayed is not None:
                 return replayed
-            await self._record_force(draft.forced_by, new)
+            new.forced = self._force_of(draft.forced_by, new)
         try:
             result = await self._sending.store(new)
         except Problem:
@@ -185,7 +184,7 @@ class Acceptance:
             check_variables(draft, template, self._shapes)
         check_priority(draft, category)
         message_id = self._ids.new(MESSAGE)
-        now = self._instant_of(message_id)
+        now = self._ids.moment_of(message_id)
         due_at = due_time(draft, now)
         check_state(number, template)
         new = new_message(
@@ -195,20 +194,12 @@ class Acceptance:
             new.replaces = replacement(draft.again, new.id, self._ids)
         return new
 
-    def _instant_of(self, message_id: str) -> datetime:
-        """`created_at`, once for the ids of one millisecond."""
-        instant = message_id[4:12]
-        if instant != self._instant:
-            self._instant = instant
-            self._now = created_at(message_id)
-        return self._now
-
     async def _check_window(self, new: NewMessage) -> None:
         last = await self._windows.last_inbound(new.organization_id, new.number_id, new.recipient_hash)
         if last is None or new.accepted_at - last >= WINDOW:
             raise Problem(
                 "WINDOW_CLOSED",
-                "The recipient has not written to this number in the last 24 hours: only a template can be sent.",
+                "The recipient has not written to this number in the last 24 hours: send a template.",
             )
 
     async def _contact_of(self, draft: MessageDraft) -> Recipient:
@@ -225,10 +216,18 @@ class Acceptance:
             raise Unavailable  # its key was valid a moment ago
         check_consent(known, granted_only=organization.require_granted_for_marketing)
 
-    async def _record_force(self, actor: audit.Actor, new: NewMessage) -> None:
-        """Before the commit: nothing jumps the queue unrecorded (C24.5)."""
-        await audit.write(
-            self._db,
+    async def _without_provider(self, new: NewMessage) -> Problem:
+        """502, or the 402 that comes before it (C2.6): the wallet is asked by the commit, which never comes here."""
+        if new.coins:
+            key = (new.organization_id, new.env)
+            available = (await wallet.available(self._db, [key])).get(key, 0)
+            if available < new.coins:
+                return not_covered(new.coins, available)
+        return no_provider()
+
+    def _force_of(self, actor: audit.Actor, new: NewMessage) -> audit.AuditEntry:
+        """What the audit is told in the commit of the message, and not when there is none (C24.5)."""
+        return audit.entry_of(
             self._ids,
             actor,
             "message.force",
@@ -261,14 +260,17 @@ class Acceptance:
             if replayed is not None:
                 return replayed
             result = await self._sending.rebind(new, result.message_id)
-        raise Unavailable("The Idempotency-Key is in use by several requests at once.")
+        raise Unavailable("Several requests use this Idempotency-Key at once: try again shortly.")
 
     async def _made_by(self, bound: Bound, organization_id: str, env: str, fingerprint: bytes) -> Replayed | None:
         """The message that holds the key; None when the key is free: too old, or its message was refused for good."""
         if self._clock.now() - bound.created_at >= RETENTION:
             return None
         if bound.fingerprint != fingerprint:
-            raise Problem("IDEMPOTENCY_KEY_REUSED", "The Idempotency-Key was used with another request.")
+            raise Problem(
+                "IDEMPOTENCY_KEY_REUSED",
+                "This Idempotency-Key was used with another request: use a new key for each new request.",
+            )
         message = await message_reads.get(self._db, organization_id, env, bound.message_id)
         if message is None or refused_for_good(message):
             return None

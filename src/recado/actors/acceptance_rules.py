@@ -11,11 +11,14 @@ from typing import Any, Final
 import orjson
 
 from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
-from recado.domain.errors import FieldError, Problem, reference_not_found
+from recado.domain.errors import FieldError, Problem
+from recado.domain.ids import CONTACT, FLOW, NUMBER
+from recado.domain.ids import TEMPLATE as TEMPLATE_ID
 from recado.domain.message import CLASS_OF, Priority, default_ttl
 from recado.domain.number import NumberStatus
 from recado.domain.phones import recipient_hash
 from recado.domain.prices import Price
+from recado.domain.references import reference_not_found, wrong_reference
 from recado.domain.template import TemplateCategory, TemplateStatus
 from recado.domain.template_content import header_takes_text, variable_count
 from recado.storage.audit import Actor
@@ -32,7 +35,7 @@ TEMPLATE: Final = "template"
 
 REFUSED: Final = {
     OPTED_OUT: "The contact opted out.",
-    CONSENT_REQUIRED: "The contact has not granted consent, which the organization asks for.",
+    CONSENT_REQUIRED: "The contact has not granted consent, which the organization requires for marketing.",
 }
 _REASONS: Final = {OPTED_OUT: "opt_out", CONSENT_REQUIRED: "sem_consentimento"}
 
@@ -100,7 +103,7 @@ class TemplateShapes:
 def check_existing(draft: MessageDraft) -> None:
     """Refuse what names records of kinds that this release does not hold: media, flows, social accounts."""
     if draft.channel != CHATAPP:
-        raise Problem("ROUTE_NOT_AVAILABLE", f"Sending on the channel {draft.channel} is not available yet.")
+        raise Problem("ROUTE_NOT_AVAILABLE", f"Sending on channel {draft.channel} is not available yet: use chatapp.")
     payload = draft.payload
     if payload is None or draft.type == "text":
         return
@@ -111,24 +114,31 @@ def check_existing(draft: MessageDraft) -> None:
         within = "payload" if content is payload else "payload.interactive"
         raise _media_not_found(f"{within}.header.media.id")
     if draft.type == "interactive" and content["type"] == "flow":
-        raise reference_not_found("payload.interactive.action.flowId")
+        raise reference_not_found("payload.interactive.action.flowId", FLOW, content["action"]["flowId"], draft.env)
 
 
 def check_contact(draft: MessageDraft, known: Recipient) -> None:
     """The contact exists here, and the recipient is its phone, which is taken where none was given (C15.2)."""
     if known.contact_id is None or known.phone is None:
-        raise reference_not_found("contactId")
+        raise reference_not_found("contactId", CONTACT, draft.contact_id or "", draft.env)
     if draft.to and draft.to != known.phone:
-        message = "The recipient is not the phone of the contact."
+        message = "`to` is not the phone of the contact `contactId`: leave one of them out."
         raise Problem("RECIPIENT_MISMATCH", message, errors=[FieldError("/to", "RECIPIENT_MISMATCH", message)])
     draft.to = known.phone
 
 
 def check_consent(known: Recipient, *, granted_only: bool) -> None:
-    """Whoever is behind the recipient may be sent what is subject to consent; Problem 422 (C12.5.5, C12.5.6)."""
+    """The person behind the recipient may be sent what is subject to consent; Problem 422 (C12.5.5, C12.5.6)."""
     code = refusal_to_send(known.status, registered=known.registered, granted_only=granted_only)
     if code is not None:
         raise no_consent(code)
+
+
+def no_provider() -> Problem:
+    """502: nothing is sent in this environment (C33)."""
+    return Problem(
+        "DEPENDENCY_FAILED", "This installation has no chat-app provider for live: ask its operator, or use a test key."
+    )
 
 
 def no_consent(code: str) -> Problem:
@@ -152,9 +162,16 @@ def consent_check(draft: MessageDraft, organization: Organization, category: Tem
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:
     """Number and template exist here, and the template is one of this number."""
     if number is None:
-        raise reference_not_found("numberId")
-    if draft.template_id is not None and (template is None or template.number_id != number.id):
-        raise reference_not_found("templateId")
+        raise reference_not_found("numberId", NUMBER, draft.number_id, draft.env)
+    if draft.template_id is not None and template is None:
+        raise reference_not_found("templateId", TEMPLATE_ID, draft.template_id, draft.env)
+    if template is not None and template.number_id != number.id:
+        raise _other_number(template, number)
+
+
+def _other_number(template: Template, number: Number) -> Problem:
+    detail = f"The template {template.id} belongs to the number {template.number_id}, not to {number.id}."
+    return wrong_reference("templateId", detail)
 
 
 def check_variables(draft: MessageDraft, template: Template, shapes: TemplateShapes) -> None:
@@ -162,10 +179,15 @@ def check_variables(draft: MessageDraft, template: Template, shapes: TemplateSha
     given = draft.template_vars or ()
     count, header = shapes.of(template)
     if len(given) != count:
-        raise _mismatch("/templateVars", f"The template takes {count} variables; {len(given)} were given.")
+        raise _mismatch(
+            "/templateVars",
+            f"The template {template.id} takes {count} variable{'s' * (count != 1)}; `templateVars` has {len(given)}.",
+        )
     for position, text in enumerate(given):
         if not text:
-            raise _mismatch(f"/templateVars/{position}", "A variable of a template must not be empty.")
+            raise _mismatch(
+                f"/templateVars/{position}", f"`templateVars` must not hold an empty text (position {position})."
+            )
     check_header(draft, header)
 
 
@@ -191,7 +213,7 @@ def due_time(draft: MessageDraft, now: datetime) -> datetime:
     if scheduled is None or scheduled <= now:
         return now
     if scheduled - now > LONGEST_SCHEDULE:
-        raise Problem("SCHEDULE_TOO_FAR", f"A message is scheduled at most {LONGEST_SCHEDULE.days} days ahead.")
+        raise Problem("SCHEDULE_TOO_FAR", f"`scheduledAt` must be at most {LONGEST_SCHEDULE.days} days ahead.")
     return scheduled
 
 
@@ -200,13 +222,13 @@ def check_state(number: Number, template: Template | None) -> None:
     if number.status not in _SENDING_STATES:
         raise Problem(
             "NUMBER_UNAVAILABLE",
-            f"The number is {number.status.value}; only a connected or flagged number sends.",
+            f"The number {number.id} is {number.status.value}: only a connected or flagged number can send.",
             meta={"status": number.status.value},
         )
     if template is not None and template.status is not TemplateStatus.APPROVED:
         raise Problem(
             "TEMPLATE_NOT_APPROVED",
-            f"The template is {template.status.value}; only an approved one is sent.",
+            f"The template {template.id} is {template.status.value}: only an approved template can be sent.",
             meta={"status": template.status.value},
         )
 
@@ -274,4 +296,6 @@ def _mismatch(path: str, message: str) -> Problem:
 
 
 def _media_not_found(field: str) -> Problem:
-    return Problem("MEDIA_NOT_FOUND", "No media can be sent yet: this release stores none.", meta={"field": field})
+    return Problem(
+        "MEDIA_NOT_FOUND", "Media cannot be sent yet: use type text, template or interactive.", meta={"field": field}
+    )

@@ -31,5 +31,8 @@ def account_of(number: Number, keys: KeyRing) -> Account:
 def required(provider: ChatAppProvider | None) -> ChatAppProvider:
     """Raises `Problem` DEPENDENCY_FAILED (502) when the environment has no provider (C33)."""
     if provider is None:
-        raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
+        raise Problem(
+            "DEPENDENCY_FAILED",
+            "This installation has no chat-app provider for live: ask its operator, or use a test key.",
+        )
     return provider

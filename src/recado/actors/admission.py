@@ -13,7 +13,7 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import IdSource
 from recado.domain.message import MessageStatus
-from recado.storage import messages, replacements, wallet
+from recado.storage import audit, messages, replacements, wallet
 from recado.storage.holds import HoldsRefused
 from recado.storage.ledger import WalletRecord
 from recado.storage.messages import SINGLE_OWNER, AcceptResult, NewMessage, Stored
@@ -60,10 +60,11 @@ class Admission:
     async def _store_all(self, batch: Sequence[NewMessage]) -> Sequence[Result]:
         """All or none; then in order of arrival."""
         try:
-            if all(new.campaign_id is None for new in batch):
+            if all(new.campaign_id is None and new.forced is None for new in batch):
                 return await messages.accept(self._db.hot, batch)
             async with self._db.hot.transaction() as connection:
                 results = await messages.accept(connection, batch)
+                await _record_forces(connection, batch, results)
                 # What is counted is written in the same commit (C15.6).
                 committed = await self._consequences.write(connection, _counted(batch, results))
         except HoldsRefused:
@@ -80,7 +81,7 @@ class Admission:
                 except _NotCovered:
                     continue  # somebody else was faster to spend
                 return [results[new.id] for new in batch]
-        raise Unavailable("The wallet is in use by too many requests at once.")
+        raise Unavailable("Too many requests use the wallet at once: try again shortly.")
 
     async def _try_in_order(self, batch: Sequence[NewMessage]) -> dict[str, Result]:
         results: dict[str, Result] = {**await messages.decided(self._db.hot, batch)}
@@ -93,6 +94,7 @@ class Admission:
         if admitted:
             async with self._db.hot.transaction() as connection:
                 stored = await messages.accept(connection, admitted, hold=False)
+                await _record_forces(connection, admitted, stored)
                 spent = _prices(admitted, stored)
                 after = await self._hold(connection, spent)
                 committed = await self._consequences.write(connection, _counted(admitted, stored))
@@ -113,6 +115,7 @@ class Admission:
                 if not await replacements.lock(connection, [replacement]):
                     return already_replaced()
                 results = await messages.accept(connection, [new], hold=False)
+                await _record_forces(connection, [new], results)
                 if type(results[0]) is Stored:
                     await replacements.replace(connection, [replacement], new.accepted_at)
                     new.owner = await replacements.inherit(connection, replacement) or SINGLE_OWNER
@@ -139,7 +142,7 @@ def not_covered(required: int, available: int) -> Problem:
     """402."""
     return Problem(
         "PAYMENT_REQUIRED",
-        f"This costs {required} coins; {max(available, 0)} are available.",
+        f"This costs {required} coins; the wallet has {max(available, 0)}. Top it up, then try again.",
         meta={"requiredCoins": required, "availableCoins": available},
     )
 
@@ -180,6 +183,13 @@ def _prices(batch: Sequence[NewMessage], results: Sequence[Result]) -> dict[Wall
         if new.coins and _newly(result):
             prices[_wallet(new)] = prices.get(_wallet(new), 0) + new.coins
     return prices
+
+
+async def _record_forces(connection: Executor, batch: Sequence[NewMessage], results: Sequence[Result]) -> None:
+    """The audit of what was stored now and goes before all others."""
+    for new, result in zip(batch, results, strict=True):
+        if new.forced is not None and _newly(result):
+            await audit.append(connection, new.forced)
 
 
 def _newly(result: Result) -> bool:

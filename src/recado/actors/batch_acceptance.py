@@ -22,6 +22,7 @@ from recado.actors.acceptance_rules import (
     check_state,
     due_time,
     held_ms,
+    no_provider,
 )
 from recado.actors.batch_audience import Audiences
 from recado.actors.batch_maker import BatchMaker
@@ -31,8 +32,9 @@ from recado.actors.consent_watch import subject_to_consent
 from recado.actors.tariff import NotCovered
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
-from recado.domain.ids import BATCH, IdSource, created_at
+from recado.domain.ids import BATCH, IdSource
 from recado.domain.message import CLASS_OF, default_ttl
+from recado.engine.steps import in_steps
 from recado.storage import batches, messages
 from recado.storage.batch import Batcher
 from recado.storage.batch_making import NewBatch
@@ -141,10 +143,7 @@ class BatchAcceptance:
     async def accept(self, draft: BatchDraft) -> AcceptedBatch | ReplayedBatch:
         """Store the batch, or find the one that its key made. Raises `Problem` for whatever forbids it as a whole."""
         try:
-            new = await self._checked(draft)
-            if draft.env not in self._sends_in:
-                raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
-            return await self.store(new)
+            return await self.store(await self._checked(draft))
         except Problem as refusal:
             # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
             replayed = None if isinstance(refusal, Unavailable) else await self.replay(draft)
@@ -155,6 +154,8 @@ class BatchAcceptance:
     async def store(self, new: NewBatch) -> AcceptedBatch | ReplayedBatch:
         """Commit a batch as it is, or find the one that its key made: also for batches that no body described."""
         await self._maker.prepare(new)
+        if new.env not in self._sends_in:
+            raise await self._maker.refusal(new) or no_provider()
         batcher = self._plain if self._maker.is_plain(new) else self._others
         for _ in range(_REBINDS):
             if await batcher.put(new):
@@ -164,7 +165,7 @@ class BatchAcceptance:
             replayed = await self._made_by(new, await self._bound(new))
             if isinstance(replayed, Batch):
                 return AcceptedBatch(new) if replayed.id == new.id else ReplayedBatch(replayed)
-        raise Unavailable("The Idempotency-Key is in use by several requests at once.")
+        raise Unavailable("Several requests use this Idempotency-Key at once: try again shortly.")
 
     # The rules ------------------------------------------------------------------------------------------------------
 
@@ -199,7 +200,7 @@ class BatchAcceptance:
             check_header(message, header)
         check_priority(message, category)
         batch_id = self._ids.new(BATCH)
-        now = created_at(batch_id)
+        now = self._ids.moment_of(batch_id)
         due_at = due_time(message, now)
         check_state(number, template)
         addressed = await self._audiences.of(draft, variables) if draft.has_audience else None
@@ -234,7 +235,8 @@ class BatchAcceptance:
         )
 
     async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> Accepted:
-        accepted = accept_recipients(draft, variables, await phones_by_contact(self._db.hot, draft))
+        contacts = await phones_by_contact(self._db.hot, draft)
+        accepted = await in_steps(accept_recipients(draft, variables, contacts))
         if draft.type != TEMPLATE and accepted.places:
             hashes = accepted.recipients.hashes
             since = now - WINDOW
@@ -295,5 +297,8 @@ class BatchAcceptance:
             await batches.unbind(self._db, new.organization_id, new.env, new.key_hash, bound.message_id)
             return None
         if bound.fingerprint != new.fingerprint:
-            raise Problem("IDEMPOTENCY_KEY_REUSED", "The Idempotency-Key was used with another request.")
+            raise Problem(
+                "IDEMPOTENCY_KEY_REUSED",
+                "This Idempotency-Key was used with another request: use a new key for each new request.",
+            )
         return await batches.get(self._db, (new.organization_id, new.env, bound.message_id))

@@ -13,8 +13,9 @@ from recado.actors.acceptance_rules import TEMPLATE
 from recado.actors.batch_rules import BatchDraft, common_variables
 from recado.domain.batch import BLOCK
 from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable, reference_not_found
-from recado.domain.ids import CONTACT, lowest_id
+from recado.domain.errors import Problem, Unavailable
+from recado.domain.ids import CONTACT, LIST, SEGMENT, lowest_id
+from recado.domain.references import reference_not_found
 from recado.storage import audiences, batches, lists, segments
 from recado.storage.audiences import Audience
 from recado.storage.batch_making import PendingBlock
@@ -59,11 +60,11 @@ class Audiences:
         list_id, tree = draft.list_id, None
         if list_id is not None:
             if await lists.get(self._db, *key, list_id) is None:
-                raise reference_not_found("listId")
+                raise reference_not_found("listId", LIST, list_id, draft.env)
         else:
             segment = await segments.get(self._db, *key, draft.segment_id or "")
             if segment is None:
-                raise reference_not_found("segmentId")
+                raise reference_not_found("segmentId", SEGMENT, draft.segment_id or "", draft.env)
             tree = segment.tree
         audience = Audience(
             before_id=lowest_id(CONTACT, now),
@@ -74,7 +75,7 @@ class Audiences:
         )
         addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now))
         if not addressed.count:
-            raise Problem("EMPTY_AUDIENCE", "Nobody is in the audience.")
+            raise Problem("EMPTY_AUDIENCE", "The audience is empty: no contact is in it.")
         return addressed
 
     async def read(self, key: BatchKey) -> int | None:

@@ -14,6 +14,7 @@ from recado.actors.tariff import NotCovered, Tariff
 from recado.actors.totals import Totals
 from recado.domain.batch import BLOCK
 from recado.domain.clock import Clock
+from recado.domain.errors import Problem
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus
 from recado.storage import audiences, batch_making, replacements, totals
@@ -78,6 +79,10 @@ class BatchMaker:
             if batch.audience is not None:
                 batch.estimate = await self._tariff.estimate(batch, batch.regions, batch.accepted_at)
         self._totals.noted(batch.organization_id, batch.env)
+
+    async def refusal(self, batch: NewBatch) -> Problem | None:
+        """The 402 when the wallet does not cover a prepared batch; nothing is held."""
+        return await self._tariff.covers(self._db.hot, batch.organization_id, batch.env, batch.estimate)
 
     async def create_plain(self, made: Sequence[NewBatch]) -> set[str]:
         """Store prepared batches for which `is_plain` holds, in one statement; answers the ids of those left out.

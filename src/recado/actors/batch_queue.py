@@ -1,7 +1,7 @@
 """The queued rows of a batch follow it: held back while it is paused, archived once it is canceled (C15.5).
 
 The batch is moved before, in one small commit, and is a gate from then on (`owners.py`); its rows may take a minute. A
-few blocks are done before the caller is answered, so that a small batch is through by then; the others in turns.
+few blocks are done before the caller is answered, so that a small batch is done by then; the others in turns.
 """
 
 from collections.abc import Awaitable, Callable

@@ -15,11 +15,16 @@ from recado.actors.acceptance_rules import REFUSED, MessageDraft
 from recado.domain.batch import DUPLICATE, MAX_ERRORS
 from recado.domain.consent import refusal_to_send
 from recado.domain.errors import FieldError, Problem, validation_error
+from recado.domain.ids import CONTACT
 from recado.domain.message import Priority
 from recado.domain.metadata import metadata_errors
 from recado.domain.phones import canonical_phone, recipient_hash
+from recado.domain.references import no_such
+from recado.domain.steps import Steps
 from recado.storage.batch_rows import Recipients
 from recado.storage.recipients import Recipient
+
+_STEP = 250  # recipients: some milliseconds when each has sixty variables
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +108,7 @@ class Accepted:
     left_out: LeftOut
 
 
-def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, str]) -> Accepted:
+def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, str]) -> Steps[Accepted]:
     """Take the recipients, each phone once. `variables`: how many the template declares; `contacts`: phones by id."""
     organization_id, common = draft.organization_id, draft.template_vars
     with_template = draft.template_id is not None
@@ -117,13 +122,15 @@ def accept_recipients(draft: BatchDraft, variables: int, contacts: Mapping[str, 
     contact_ids: list[str | None] = []
     left_out = LeftOut()
     for place, given in enumerate(draft.recipients):
+        if place and not place % _STEP:
+            yield
         try:
             phone, contact_id = _phone_of(given, contacts)
         except Problem as problem:
             left_out.add(_path(place, problem.errors[0].path), problem.code, problem.detail)
             continue
         if phone in phones:
-            left_out.add(_path(place), DUPLICATE, "The recipient stands in the list before.")
+            left_out.add(_path(place), DUPLICATE, "The recipient is in the list before.")
             continue
         own = given.get("templateVars")
         if not with_template or own is None:
@@ -159,13 +166,13 @@ def common_variables(draft: BatchDraft, variables: int) -> str | None:
 
 
 def only_in_window(accepted: Accepted, hashes: set[int]) -> None:
-    """Leave out whoever has not written to the number: a free-form message does not reach them (C15.2.2)."""
+    """Leave out anyone who has not written to the number: a free-form message does not reach them (C15.2.2)."""
     codes = [None if recipient in hashes else "WINDOW_CLOSED" for recipient in accepted.recipients.hashes]
     _leave_out(accepted, codes)
 
 
 def only_with_consent(accepted: Accepted, known: Sequence[Recipient], *, granted_only: bool) -> None:
-    """Leave out whoever must not be sent what is subject to consent; `known`: one for each recipient (C12.5.6)."""
+    """Leave out anyone who must not be sent what is subject to consent; `known`: one for each recipient (C12.5.6)."""
     _leave_out(
         accepted,
         [refusal_to_send(each.status, registered=each.registered, granted_only=granted_only) for each in known],
@@ -196,10 +203,10 @@ def _phone_of(given: Mapping[str, Any], contacts: Mapping[str, str]) -> tuple[st
     """Phone and contact of a recipient; Problem, with its place in the recipient, when it has none (C15.2)."""
     to, contact_id = given.get("to"), given.get("contactId")
     if to is None and contact_id is None:
-        raise _refused("", "RECIPIENT_MISSING", "A recipient needs `to` or `contactId`.")
+        raise _refused("", "RECIPIENT_MISSING", "The recipient is empty: give `to` or `contactId`.")
     phone = None if contact_id is None else contacts.get(contact_id)
     if contact_id is not None and phone is None:
-        raise _refused("/contactId", "REFERENCE_NOT_FOUND", "What contactId refers to does not exist.")
+        raise _refused("/contactId", "REFERENCE_NOT_FOUND", no_such(CONTACT, contact_id, ""))
     if to is None:
         assert phone is not None  # noqa: S101 - one of the two is there
         return phone, contact_id
@@ -208,7 +215,9 @@ def _phone_of(given: Mapping[str, Any], contacts: Mapping[str, str]) -> tuple[st
     except Problem as problem:
         raise _refused("/to", problem.code, problem.detail) from None
     if phone is not None and canonical != phone:
-        raise _refused("/to", "RECIPIENT_MISMATCH", "The recipient is not the phone of the contact.")
+        raise _refused(
+            "/to", "RECIPIENT_MISMATCH", "`to` is not the phone of the contact `contactId`: leave one of them out."
+        )
     return canonical, contact_id
 
 
@@ -220,9 +229,9 @@ def _variables(given: Sequence[str] | None, count: int) -> tuple[str | None, str
     """The variables as JSON, and what is wrong with them (C15.2.1)."""
     given = given or ()
     if len(given) != count:
-        return None, f"The template takes {count} variables; {len(given)} were given."
+        return None, f"The template takes {count} variable{'s' * (count != 1)}; `templateVars` has {len(given)}."
     if not all(given):
-        return None, "A variable of a template must not be empty."
+        return None, "`templateVars` must not hold an empty text."
     return (orjson.dumps(given).decode() if given else None), None
 
 

@@ -33,11 +33,16 @@ from recado.channels.provider import (
 )
 from recado.domain.clock import Clock
 from recado.domain.message import FailureCode, WaitReason, last_error
-from recado.domain.retry import MAX_ATTEMPTS, retry_delay
+from recado.domain.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
+from recado.storage.begun_calls import BegunCalls
 from recado.storage.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
 from recado.storage.templates import Template
 
 log = structlog.get_logger()
+
+CALLS_OF_AN_ACCOUNT = 4_000  # C31: of all numbers of one business account
+
+_AccountKey = tuple[str, str]  # environment and business account: in each environment it may be another's
 
 
 @dataclass(slots=True, eq=False)
@@ -61,15 +66,25 @@ class Calls:
         clock: Clock,
         expect: Callable[[datetime], None],
         stopped: Callable[[str, Preference], Awaitable[None]] | None = None,
+        begun: BegunCalls | None = None,
     ) -> None:
         """`expect` is told when a report of the sandbox will be due; `stopped`, by environment, who stopped marketing
-        at the provider and was therefore refused (C28.4).
+        at the provider and was therefore refused (C28.4); `begun` notes the calls, for anyone who comes after us.
         """
+        self._begun = begun or BegunCalls(None)
         self._sending = sending
         self._clock = clock
         self._expect = expect
         self._stopped = stopped
         self._running: set[asyncio.Task[None]] = set()
+        self._of_accounts: dict[_AccountKey, int] = {}
+        self._waiting: dict[
+            _AccountKey, dict[Callable[[], None], None]
+        ] = {}  # by account, in the order of their coming
+
+    def __len__(self) -> int:
+        """Calls whose outcomes are not recorded yet."""
+        return len(self._running)
 
     async def start(self) -> None:
         """Nothing runs until a number has its turn."""
@@ -78,22 +93,61 @@ class Calls:
         """Waits for the calls in flight: each ends within the provider's time limit."""
         while self._running:
             await asyncio.wait(self._running)
+        self._begun.close()
 
-    def begin(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
-        """Make the call; `done` is told when its outcome is committed, of one that cannot be that it is unknown."""
+    def has_room(self, account: Account, resume: Callable[[], None]) -> bool:
+        """Whether the account bears one more call; if not, `resume` is called when it does."""
+        name = _key_of(account)
+        if self._of_accounts.get(name, 0) < CALLS_OF_AN_ACCOUNT:
+            return True
+        self._waiting.setdefault(name, {})[resume] = None
+        return False
+
+    def _leave_room(self, account: Account) -> None:
+        name = _key_of(account)
+        left = self._of_accounts[name] = self._of_accounts[name] - 1
+        if left and not self._waiting:
+            return
+        waiting = self._waiting.get(name)
+        while waiting and self._of_accounts.get(name, 0) < CALLS_OF_AN_ACCOUNT:
+            resume = next(iter(waiting))
+            del waiting[resume]
+            try:
+                resume()
+            except Exception as error:  # noqa: BLE001 - it fails for its own number; the call that ended here is not to blame
+                log.error("departure_failed", freed_by=account.number_id, error=type(error).__name__)
+        if not waiting:
+            self._waiting.pop(name, None)
+        if not left and not self._of_accounts.get(name):
+            self._of_accounts.pop(name, None)
+
+    def begin(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> bool:
+        """Make the call; `done` is told when its outcome is committed, None when it could not be recorded.
+
+        False: another process owns the numbers, and what is claimed here is its to decide.
+        """
+        row = departure.row
+        if not self._begun.began(row.organization_id, row.id, departure.sent_at):
+            return False
         task = asyncio.get_running_loop().create_task(self._run(departure, done))
+        name = _key_of(departure.account)
+        self._of_accounts[name] = self._of_accounts.get(name, 0) + 1
         self._running.add(task)
         task.add_done_callback(self._running.discard)
+        return True
 
-    async def _run(self, departure: Departure, done: Callable[[Departure, Outcome], None]) -> None:
+    async def _run(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> None:
         outcome = await self._call(departure)
         try:
             settlement = self._settlement(departure, outcome)
             await self._sending.settle(settlement)
         except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
             log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
-            done(departure, Unknown())
+            done(departure, None)
             return
+        finally:
+            self._begun.ended(departure.row.id)
+            self._leave_room(departure.account)
         if isinstance(settlement, Departed | Uncertain) and settlement.planned:
             self._expect(settlement.planned[0].due_at)
         done(departure, outcome)
@@ -149,12 +203,18 @@ class Calls:
                 return _unspent(row, now)
             case Unknown():
                 if departure.provider.idempotent and row.attempts + 1 < MAX_ATTEMPTS:
-                    return self._try_again(departure, None, now)
-                return Uncertain(row.organization_id, row.id, row.number_id, planned(outcome.followups, now))
+                    return _repeated(departure, now)
+                return Uncertain(
+                    row.organization_id, row.id, row.number_id, departure.sent_at, planned(outcome.followups, now)
+                )
 
-    def _try_again(self, departure: Departure, after: float | None, now: datetime) -> Returned | Failed:
+    def _try_again(self, departure: Departure, after: float | None, now: datetime) -> Returned | Failed | Uncertain:
         row = departure.row
         delay = retry_delay(row.attempts + 1)
+        if (
+            delay is None and row.repeat_of is not None
+        ):  # refused now, but one of the calls before may have gone through
+            return Uncertain(row.organization_id, row.id, row.number_id, row.repeat_of)
         if delay is None:
             return _failed(row, FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times", now)
         wait = timedelta(seconds=max(delay, after or 0.0))
@@ -163,12 +223,17 @@ class Calls:
             row.env,
             row.channel,
             row.id,
+            row.claimed_at,
             now + wait,
             WaitReason.RETRY,
             last_error(FailureCode.PROVIDER_ERROR, "refused for now"),
             False,
             now,
         )
+
+
+def _key_of(account: Account) -> _AccountKey:
+    return (account.env, account.business_account_id)
 
 
 def planned(followups: tuple[Followup, ...], now: datetime) -> tuple[PlannedReport, ...]:
@@ -211,7 +276,18 @@ def _failed(row: Row, code: FailureCode, text: str, now: datetime) -> Failed:
     return Failed(row.organization_id, row.env, row.channel, row.id, last_error(code, text), now, False)
 
 
+def _repeated(departure: Departure, now: datetime) -> Returned:
+    """In the queue for its repeat, and `sending` until an answer or a report decides: nothing refused it (C29.2)."""
+    row = departure.row
+    wait = timedelta(seconds=RETRY_DELAYS[row.attempts])
+    message = (row.organization_id, row.env, row.channel, row.id)
+    return Returned(
+        *message, row.claimed_at, now + wait, WaitReason.RETRY, None, False, now, repeat_of=departure.sent_at
+    )
+
+
 def _unspent(row: Row, now: datetime, pair_waits_until: datetime | None = None) -> Returned:
     """Back to the head of its lane: the number waits, not the message. Only a pair of its own holds a message."""
     reason = None if pair_waits_until is None else WaitReason.PAIR_LIMIT
-    return Returned(row.organization_id, row.env, row.channel, row.id, pair_waits_until, reason, None, True, now)
+    message = (row.organization_id, row.env, row.channel, row.id)
+    return Returned(*message, row.claimed_at, pair_waits_until, reason, None, True, now)

@@ -46,7 +46,7 @@ class Campaigns:
 
 
 class CampaignCompletion:
-    """Every minute: completes what is through, with its event in the same commit."""
+    """Every minute: completes what is done, with its event in the same commit."""
 
     def __init__(self, db: Database, *, clock: Clock, ids: IdSource, changed: OnChange) -> None:
         self._db = db

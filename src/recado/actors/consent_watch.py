@@ -1,7 +1,7 @@
 """Messages between the beginning of their claim and their call, of recipients who may refuse meanwhile (C12.5.3).
 
-A claim that began before a refusal was committed may not have seen it. Whoever records a refusal says so here after its
-commit and before its answer; a message that was stopped so goes back to the queue, and its next claim fails it.
+A claim that began before a refusal was committed may not have seen it. Anyone who records a refusal says so here after
+its commit and before its answer; a message that was stopped so goes back to the queue, and its next claim fails it.
 """
 
 from collections.abc import Iterable

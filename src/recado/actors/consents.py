@@ -1,6 +1,6 @@
 """What follows from changes of consent, in their transaction: history, registry, events, queued messages (C12.5).
 
-Whoever changes a contact's consent (callers, imports, keywords, providers, public pages) ends here.
+Anyone who changes a contact's consent (callers, imports, keywords, providers, public pages) ends here.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,6 +10,7 @@ from datetime import datetime
 from recado.actors import contact_events
 from recado.domain.changes import Change, ConsentRefused, DeliveriesQueued, OnChange
 from recado.domain.consent import Changed
+from recado.domain.contact import email_key
 from recado.domain.ids import IdSource
 from recado.storage import contact_consents, opt_outs, withdrawals
 from recado.storage.audit import Actor
@@ -35,7 +36,7 @@ class ConsentChanged:
 
 @dataclass(slots=True)
 class Outcome:
-    """What followed. `committed` tells, after the commit, whoever must hear of it."""
+    """What followed. `committed` tells, after the commit, anyone who must hear of it."""
 
     withdrawn: int = 0  # messages
     after: list[AfterCommit] = field(default_factory=list)
@@ -98,7 +99,7 @@ class Consents:
     ) -> list[withdrawals.Recipient]:
         """Write history, registry and events of some of a transaction's changes; answers who refused.
 
-        For all who do, `withdraw` comes once and last: messages are locked in one order by whoever wants several.
+        For all who do, `withdraw` comes once and last: messages are locked in one order by anyone who wants several.
         """
         await contact_consents.append(connection, [(each.contact, each.changed, each.by) for each in changes])
         denied = [each for each in changes if each.changed.denies]
@@ -111,7 +112,7 @@ class Consents:
                 await opt_outs.leave(connection, address_of(each.contact), each.contact.id)
         told = [event for each in changes for event in contact_events.consent_changed(each.contact, each.changed)]
         await self.tell(connection, [*events, *told], outcome)
-        return [(each.contact.organization_id, each.contact.env, each.contact.recipient_hash) for each in denied]
+        return [recipient for each in denied for recipient in address_of(each.contact).recipients()]
 
     async def tell(self, connection: Executor, events: Sequence[RecordEvent], outcome: Outcome) -> None:
         """Write events, and hint at their deliveries after the commit."""
@@ -137,6 +138,13 @@ class Consents:
 def address_of(contact: Contact) -> Address:
     """Under which names the registry knows a contact."""
     return Address(contact.organization_id, contact.env, contact.phone, contact.email)
+
+
+def new_address(before: Contact, after: Contact) -> Address | None:
+    """The e-mail address that a change gave to a contact; None when it has none, or has had it."""
+    if after.email is None or (before.email is not None and email_key(before.email) == email_key(after.email)):
+        return None
+    return Address(after.organization_id, after.env, email=after.email)
 
 
 def _hint(changed: OnChange, change: Change) -> Callable[[], None]:

@@ -12,14 +12,14 @@ from typing import Any, Final
 import asyncpg
 
 from recado.actors import contact_events
-from recado.actors.consents import ConsentChanged, Consents, Gathered, Outcome, address_of
+from recado.actors.consents import ConsentChanged, Consents, Gathered, Outcome, address_of, new_address
 from recado.actors.contact_groups import with_groups, write_groups
 from recado.actors.contact_plain import PIECE, may_be_plain, parted, write_plain
 from recado.actors.contact_rows import Row
 from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
 from recado.actors.contact_targets import Finder, Target, sifted, turn, without_bad
 from recado.domain.clock import Clock
-from recado.domain.consent import Changed, ConsentStatus, Refused, decide
+from recado.domain.consent import Changed, ConsentStatus, Refused, decide, readdressed
 from recado.domain.contact import ContactSource, tags_without
 from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
@@ -59,7 +59,7 @@ class BlockWriter:
         """
         outcomes: list[Outcome] = []
         try:
-            async with self._db.hot.transaction() as connection:
+            async with self._db.bulk.transaction() as connection:
                 if not await contact_imports.take_block(connection, found.key, first_row):
                     return
                 progress = Progress()
@@ -109,7 +109,7 @@ class _Block:
         self._by = Actor(found.actor_type, found.actor_id, ip=found.actor_ip)
 
     async def hold_companies(self, rows: Sequence[Row]) -> None:
-        """The companies of all turns, before any contact: whoever deletes one locks it, and then its contacts."""
+        """The companies of all turns, before any contact: anyone who deletes one locks it, and then its contacts."""
         named = sorted({row.values["company_id"] for row in rows if row.values.get("company_id") is not None})
         if named:
             await companies.existing(self._connection, *self._environment, named)
@@ -133,6 +133,7 @@ class _Block:
         targets = await self._made(targets)
         targets = await with_groups(self._connection, self._environment, targets, self._progress)
         targets = await self._decided(targets)
+        await self._readdressed(targets)
         new = [each for each in targets if each.before is None]
         known = [each for each in targets if each.before is not None]
         await self._insert(new)
@@ -242,6 +243,20 @@ class _Block:
 
         return [*(each for each in targets if each.consent is None), *sifted(asking, check, self._progress)]
 
+    async def _readdressed(self, targets: Sequence[Target]) -> None:
+        """Anyone who receives an address that the opt-out registry knows has refused."""
+        addresses = [
+            (each, address)
+            for each in targets
+            if each.before is not None
+            and each.changed is None
+            and (address := new_address(each.before, each.contact)) is not None
+        ]
+        entries = await opt_outs.entries(self._connection, [address for _, address in addresses])
+        for (each, _), entry in zip(addresses, entries, strict=True):
+            each.registered = entry or each.registered
+            _take(each, readdressed(each.contact.consent, entry))
+
     # What is written ------------------------------------------------------------------------------------------------
 
     async def _insert(self, new: Sequence[Target]) -> None:
@@ -262,9 +277,9 @@ class _Block:
             _take(each, decide(None, None, now=self._now, registered=entry))
 
     async def _save(self, known: Sequence[Target]) -> None:
-        """Write those that differ; whoever was changed since they were read makes the block run again.
+        """Write those that differ; anyone who was changed since they were read makes the block run again.
 
-        So does whoever was deleted of those that join a list: its members are contacts.
+        So does anyone who was deleted of those that join a list: its members are contacts.
         """
         differing = [each for each in known if each.contact is not each.before or each.groups is not None]
         differing.sort(key=lambda each: each.contact.id)  # as everybody locks contacts, who changes several

@@ -123,14 +123,14 @@ class ContactCreation:
         for new, entry in zip(batch, registered, strict=True):
             candidate = _Candidate(new, new.contact, registered=entry)
             if new.contact.id in unknown:
-                candidate.problem = no_such_company()
+                candidate.problem = no_such_company(new.contact.company_id or "", new.contact.env)
             else:
                 _decide(candidate, now)
             found.append(candidate)
         return found
 
     async def _store(self, connection: Connection, fit: Sequence[_Candidate]) -> None:
-        """Insert; whoever is not stored learns why, unless an earlier run of this batch has stored it."""
+        """Insert; anyone who is not stored learns why, unless an earlier run of this batch has stored it."""
         stored = await contacts.insert(connection, [each.contact for each in fit], unless_opted_out=False)
         left_out = [each for each in fit if each.contact.id not in stored]
         if not left_out:

@@ -15,15 +15,20 @@ from recado.actors.contact_files import LONGEST_ROW, NO_ROWS, Block, Lines, Unre
 _PIECE: Final = 256 * 1024  # bytes read at once
 _NO_SPACE: Final = re.compile(r"[^ \t\n\r]").search
 _MOST_MEMBERS: Final = 1_000  # beside the contacts, read before others have their turn
+_MOST_NAMED: Final = 60  # of those beside the contacts
+_LONGEST_NAME: Final = 200
 _LONG: Final = 64 * 1024  # characters of a value, after which they have it, too
 
 
 class DocumentFile:
-    """A JSON object with the member `contacts`. `options`: its other member, or None, known at the end."""
+    """A JSON object with the member `contacts`.
+
+    `members`: its other ones, known at the end: `options` with its value, and the names of some that nobody knows.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self.columns: tuple[str, ...] | None = None
-        self.options: Any = None
+        self.members: dict[str, Any] = {}
         self._listed = False
         self._file = file
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")()
@@ -69,7 +74,10 @@ class DocumentFile:
                 start = self._at
                 value = self._value(self._parse)
                 if name == "options":
-                    self.options = value
+                    self.members[name] = value
+                elif len(self.members) < _MOST_NAMED:
+                    # Half of a surrogate pair cannot be named to anybody.
+                    self.members.setdefault(name[:_LONGEST_NAME].encode(errors="replace").decode(), None)
                 if self._at - start > _LONG:
                     yield NO_ROWS
             if not self._goes_on("}"):

@@ -1,12 +1,12 @@
 """Imports of contacts: handed in as blocks of rows in one commit, then written block by block (C12.7).
 
-Small ones are written in the call, the others by a worker. Whoever writes a block takes it in the commit of its rows,
-so that a crash, a repeat or two workers change nothing about the result.
+Small ones are written in the call, the others by a worker. Anyone who writes a block takes it in the commit of its
+rows, so that a crash, a repeat or two workers change nothing about the result.
 """
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Any, Final
@@ -16,32 +16,36 @@ import structlog
 from recado.actors.consents import Consents
 from recado.actors.contact_block import BlockWriter, Raced
 from recado.actors.contact_document import DocumentFile
-from recado.actors.contact_files import ContactFile, LineFile, TableFile, Unreadable
+from recado.actors.contact_files import STEP, ContactFile, LineFile, TableFile, Unreadable
 from recado.actors.contact_rows import Row, RowReader
 from recado.domain.clock import Clock
 from recado.domain.contact_import import MOST_ROWS, MOST_ROWS_AT_ONCE, ImportFormat, ImportOptions, column_fault
-from recado.domain.errors import Problem, Unavailable, reference_not_found
-from recado.domain.ids import IdSource
+from recado.domain.errors import Problem, Unavailable
+from recado.domain.ids import LIST, IdSource
+from recado.domain.references import reference_not_found
 from recado.engine.periodic import Periodic
-from recado.storage import contact_imports, lists
+from recado.storage import audit, contact_imports, lists
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, ImportKey
+from recado.storage.crypto import Tampered
 from recado.storage.documents import Documents
+from recado.storage.fair_places import FairPlaces
 from recado.storage.postgres import Connection, Database
 
 log = structlog.get_logger()
 
 LOOK_EVERY: Final = 1.0  # seconds
-READ_AT_ONCE: Final = 4  # files: each holds a connection while it is read
+READ_AT_ONCE: Final = 2  # files, each of another organization: each holds a connection while it is read
+MOST_WAITING: Final = 16  # files of one organization
 BLOCKS_IN_A_ROW: Final = 20  # of one import, before the next one has its turn
 BLOCKS_AT_ONCE: Final = 2  # of one import: while one commits, the server has the other to write
-ROWS_IN_A_ROW: Final = 250  # read before others have theirs
+ROWS_IN_A_ROW: Final = 100  # read before others have theirs
 TRIES_AT_A_RACE: Final = 5
 MOST_ATTEMPTS: Final = 10  # at a block, before the import fails
 
 
-OptionsOf = Callable[[Any], ImportOptions]
-"""From the member `options` of a JSON document (None for other formats) to the options; raises `Problem`."""
+OptionsOf = Callable[[Mapping[str, Any]], ImportOptions]
+"""From the members of a JSON document beside its contacts (none of other formats) to the options; raises `Problem`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +82,11 @@ class ContactImports:
 
     def __init__(self, db: Database, *, ids: IdSource, documents: Documents, consents: Consents, clock: Clock) -> None:
         self._db = db
+        self._ids = ids
+        self._documents = documents
         self._clock = clock
         self._writer = BlockWriter(db, ids=ids, documents=documents, consents=consents, clock=clock)
-        self._reading = asyncio.Semaphore(READ_AT_ONCE)
+        self._reading = FairPlaces(READ_AT_ONCE, most_waiting=MOST_WAITING)
         self._under_way: set[ImportKey] = set()
         self._worker = Periodic("contact imports", LOOK_EVERY, self.work, clock, at_once=True)
 
@@ -95,10 +101,10 @@ class ContactImports:
     async def accept(self, draft: Draft, file: IO[bytes], options_of: OptionsOf) -> ContactImport:
         """Store what a file holds, and write it when it is small; answers the import as it is then.
 
-        Raises `Problem`, and has stored nothing: 422 IMPORT_INVALID for a file that cannot be read, REFERENCE_NOT_FOUND
-        for its list, and what `options_of` raises.
+        Raises `Problem`, and has stored nothing: 503 when too many files of the organization wait already, 422
+        IMPORT_INVALID for a file that cannot be read, REFERENCE_NOT_FOUND for its list, and what `options_of` raises.
         """
-        async with self._reading, self._db.transaction() as connection:
+        async with self._reading.place(draft.organization_id), self._db.bulk.transaction() as connection:
             try:
                 with closing(_READERS[draft.format](file)) as contacts:
                     new = await self._store(connection, draft, contacts, options_of)
@@ -118,7 +124,7 @@ class ContactImports:
     ) -> ContactImport:
         options = None
         if contacts.columns is not None:
-            options = options_of(contacts.options)
+            options = options_of(contacts.members)
             if fault := column_fault(contacts.columns, options.match_by):
                 raise Unreadable(fault)
         total = 0
@@ -126,13 +132,13 @@ class ContactImports:
             if not block.count:
                 await self._clock.sleep(0)
                 continue
-            await contact_imports.insert_block(connection, draft.key, total + 1, block.rows)
+            await contact_imports.insert_block(connection, draft.key, total + 1, block.rows, self._documents)
             total += block.count
             if total > MOST_ROWS:
                 raise Problem("IMPORT_INVALID", f"A file holds at most {MOST_ROWS:,} rows.", meta={"limit": MOST_ROWS})
-        options = options or options_of(contacts.options)
+        options = options or options_of(contacts.members)
         if options.list_id is not None and await lists.get(connection, *draft.key[:2], options.list_id) is None:
-            raise reference_not_found("listId")
+            raise reference_not_found("listId", LIST, options.list_id, draft.key[1])
         new = ContactImport(
             organization_id=draft.organization_id,
             env=draft.env,
@@ -171,6 +177,11 @@ class ContactImports:
             log.error("import_not_written", import_id=key[2], error=type(error).__name__, attempts=attempts)
             if attempts >= MOST_ATTEMPTS:
                 await contact_imports.give_up(self._db, key, self._clock.now())
+                if isinstance(error, Tampered):
+                    await audit.write(
+                        self._db, self._ids, audit.SYSTEM, "record.tampered",
+                        organization_id=key[0], env=key[1], target_id=key[2],
+                    )  # fmt: skip
             return False
         return True
 
@@ -207,13 +218,14 @@ class ContactImports:
 
     async def _read(self, reader: RowReader, key: ImportKey, first_row: int) -> _Batch | None:
         """The rows of a block; None when it is written already."""
-        block = await contact_imports.block(self._db, key, first_row)
+        block = await contact_imports.block(self._db, key, first_row, self._documents)
         if block is None:
             return None
         rows: list[Row] = []
+        in_a_row = ROWS_IN_A_ROW if len(block) <= 4 * STEP else 1  # of long rows each takes milliseconds
         for row in reader.rows(block, first_row):
             rows.append(row)
-            if not len(rows) % ROWS_IN_A_ROW:
+            if not len(rows) % in_a_row:
                 await self._clock.sleep(0)
         names = [row.values.get(name) for row in rows for name in ("phone", "external_id")]
         return _Batch(first_row, rows, frozenset(name for name in names if name is not None))

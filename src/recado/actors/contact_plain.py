@@ -27,7 +27,7 @@ def parted(rows: Sequence[Row], known: Collection[str]) -> tuple[list[Row], list
     """The rows of new contacts that meet no other row, and give only plain fields; and the others. `known`: phones."""
     phones = Counter([row.values["phone"] for row in rows])
     external_ids = Counter([row.values.get("external_id") for row in rows])
-    external_ids[None] = 1  # whoever has none meets nobody
+    external_ids[None] = 1  # anyone who has none meets nobody
     plain: list[Row] = []
     others: list[Row] = []
     for row in rows:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from recado.actors.contact_cells import Column, PlainCells
-from recado.actors.contact_files import COLUMNS, lines_of
+from recado.actors.contact_files import COLUMNS, TOO_LONG, lines_of
 from recado.domain.consent import ConsentChange, with_request
 from recado.domain.contact import tags_united
 from recado.domain.contact_import import (
@@ -96,6 +96,8 @@ class RowReader:
         if isinstance(cells, str):
             if cells == COLUMNS:
                 return _refused(number, "COLUMNS", "The row has more or fewer cells than the header.")
+            if cells == TOO_LONG:
+                return _refused(number, "TOO_LONG", "The row is longer than 1 MiB.")
             return _refused(number, "UNREADABLE", "The row is not CSV: a quote does not end.")
         document: dict[str, Any] = {}
         for place, group, name in self._put:

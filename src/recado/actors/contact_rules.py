@@ -5,17 +5,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import Any
 
-from recado.domain.consent import ConsentChange, ConsentStatus, Refused
+from recado.domain.consent import Refused
 from recado.domain.contact import MOST_TAGS, ContactSource, tags_united, tags_without
 from recado.domain.contact_attributes import merged as merged_attributes
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.errors import FieldError, Problem, validation_error
-from recado.domain.ids import created_at
+from recado.domain.ids import COMPANY, created_at
 from recado.domain.phones import phone_hash
 from recado.domain.reading import Refusal
+from recado.domain.references import reference_not_found
 from recado.storage.contacts import Contact
 from recado.storage.documents import Documents
 
@@ -85,7 +85,7 @@ def _changes(has: _Has, place: tuple[str, str, str], given: Values, documents: D
 
 def _check_fixed(before: Contact, given: Values) -> None:
     if given.get("phone", before.phone) != before.phone:
-        message = "The phone of a contact cannot change."
+        message = "The phone of a contact cannot change: create another contact."
         raise validation_error([FieldError("/phone", "PHONE_IMMUTABLE", message)], code="PHONE_IMMUTABLE")
     if given.get("source", before.source) != before.source:
         raise validation_error([FieldError("/source", "NOT_ALLOWED", "The source of a contact cannot change.")])
@@ -132,15 +132,9 @@ def refusal_of(refused: Refused) -> Problem:
     return Problem(refused.code, refused.error.message, errors=[refused.error])
 
 
-def denial(at: datetime | None, reason: str | None, source: str | None) -> ConsentChange:
-    """A refusal as POST /contacts/opt-out gives it (C12.5.7)."""
-    return ConsentChange(ConsentStatus.DENIED, source=source, revoked_at=at, revoked_reason=reason, dates_count=True)
-
-
-def no_such_company() -> Problem:
+def no_such_company(company_id: str, env: str) -> Problem:
     """422: `companyId` names no company of this environment."""
-    error = FieldError("/companyId", "REFERENCE_NOT_FOUND", "does not exist")
-    return Problem("REFERENCE_NOT_FOUND", "The company does not exist.", errors=[error], meta={"field": "companyId"})
+    return reference_not_found("companyId", COMPANY, company_id, env)
 
 
 def taken(by_phone: bool) -> Problem:
@@ -155,4 +149,4 @@ def taken(by_phone: bool) -> Problem:
 def future_refusal() -> Problem:
     """422: the date of a refusal lies more than five minutes ahead (C12.5.1)."""
     code = "DATA_DO_CONSENTIMENTO_NO_FUTURO"
-    return validation_error([FieldError("/at", code, "The date lies more than 5 minutes ahead.")], code=code)
+    return validation_error([FieldError("/at", code, "The date is more than 5 minutes in the future.")], code=code)

@@ -125,7 +125,9 @@ class Finder:
 
         def check(each: Target) -> Problem | None:
             company_id = each.values.get("company_id")
-            return None if company_id is None or company_id in known else no_such_company()
+            if company_id is None or company_id in known:
+                return None
+            return no_such_company(company_id, self._environment[1])
 
         return sifted(targets, check, self._progress)
 

@@ -7,9 +7,9 @@ from datetime import datetime
 import asyncpg
 
 from recado.actors import contact_events
-from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of
+from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of, new_address
 from recado.actors.contact_rules import Values, changed_contact, future_refusal, no_such_company, refusal_of, taken
-from recado.domain.consent import Changed, ConsentChange, Refused, decide
+from recado.domain.consent import Changed, ConsentChange, Refused, decide, readdressed
 from recado.domain.errors import not_found
 from recado.domain.ids import IdSource
 from recado.storage import (
@@ -84,8 +84,8 @@ class Contacts:
             before = await self._locked(connection, key, check)
             after = changed_contact(before, given, self._documents)
             if after.company_id != before.company_id and not known:
-                raise no_such_company()
-            decided, registered = await self._decide(connection, before, change, now)
+                raise no_such_company(after.company_id or "", key[1])
+            decided, registered = await self._decide(connection, before, after, change, now)
             if decided is not None:
                 after = replace(after, **consent_columns(decided.after))
             groups = await self._groups(connection, before, given)
@@ -111,7 +111,7 @@ class Contacts:
             outcome = Outcome()
             known = await contacts.lock(connection, *environment, found)
             if not known and not address.names():
-                raise not_found("No such contact.")  # deleted since it was found: nothing would keep the refusal
+                raise not_found()  # deleted since it was found: nothing would keep the refusal
             registered = not known and await self._is_registered(connection, address)
             if address.names() and not registered:
                 await self._register(connection, address, refusal, now, outcome, alone=not known)
@@ -177,16 +177,21 @@ class Contacts:
         ]
 
     async def _decide(
-        self, connection: Connection, before: Contact, change: ConsentChange | None, now: datetime
+        self, connection: Connection, before: Contact, after: Contact, change: ConsentChange | None, now: datetime
     ) -> tuple[Changed | None, bool]:
-        """What becomes of the consent, and whether the registry knew the contact."""
-        if change is None:
-            return None, False
-        (registered,) = await opt_outs.entries(connection, [address_of(before)])
-        decided = decide(before.consent, change, now=now, registered=registered)
-        if isinstance(decided, Refused):
-            raise refusal_of(decided)
-        return decided, registered is not None
+        """What becomes of the consent, and whether the registry knew the contact, by either address."""
+        decided, known = None, False
+        if change is not None:
+            registered = await opt_outs.entries(connection, [address_of(before), address_of(after)])
+            latest = max((entry for entry in registered if entry), key=lambda entry: entry.at, default=None)
+            answer = decide(before.consent, change, now=now, registered=latest)
+            if isinstance(answer, Refused):
+                raise refusal_of(answer)
+            decided, known = answer, latest is not None
+        if decided is None and (address := new_address(before, after)) is not None:
+            (entry,) = await opt_outs.entries(connection, [address])
+            decided, known = readdressed(before.consent, entry), entry is not None
+        return decided, known
 
     async def _groups(self, connection: Connection, contact: Contact, given: Values) -> Groups:
         key = (contact.organization_id, contact.env, contact.id)
@@ -227,7 +232,7 @@ class Contacts:
 async def _hold_company(connection: Connection, key: Key, given: Values) -> bool:
     """Whether the company that the contact shall have is there; none always is.
 
-    Before the contact is locked: whoever deletes a company locks it, and then its contacts.
+    Before the contact is locked: anyone who deletes a company locks it, and then its contacts.
     """
     company_id = given.get("company_id")
     return company_id is None or bool(await companies.existing(connection, key[0], key[1], [company_id]))

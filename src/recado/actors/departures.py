@@ -1,10 +1,12 @@
 """What is under way of one number: claims, claimed messages that wait for their token, calls, and the bounds on them.
 
-A row is claimed at most 50 ms before its departure, and its token is taken at the call: a token taken before the claim
-commits would let a late commit push two seconds' sends into one.
+A row is claimed at most 50 ms before its departure, earlier only by as much as the answer takes. Its token is taken at
+the call: a token taken before the claim commits would let a late commit push two seconds' sends into one. What was
+claimed and may not leave any more goes back.
 """
 
 import asyncio
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
@@ -16,20 +18,37 @@ from recado.actors.number_messages import CameBack, NotClaimed
 from recado.actors.number_view import NumberView
 from recado.actors.ready_rows import ReadyRows
 from recado.actors.row import Row
-from recado.channels.provider import Accepted, Down, Outcome, SlowDown, SlowPair, Unknown
-from recado.domain.breaker import Breaker
+from recado.actors.verdict import may_still_leave
+from recado.channels.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
+from recado.domain.breaker import Breaker, BreakerState
 from recado.domain.clock import TimerHandle
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable
 from recado.domain.gates import Hold
 from recado.domain.message import WaitReason
 from recado.domain.pacing import Pacer
-from recado.storage.dispatch import CLAIMED, LOST
+from recado.domain.tier_usage import TierUsage
+from recado.storage.dispatch import CLAIMED, IN_WINDOW, LOST
 from recado.storage.settlements import Returned
 from recado.storage.templates import Template
 
 CLAIM_AHEAD = 0.05  # seconds
+# Before a database that is far away a claim begins so much earlier that its answer is there for the departure. It waits
+# for one of the two batches that are under way, half of their time at most.
+CLAIM_TAKES, CLAIM_MARGIN = 1.5, 0.02
 CALLS_IN_FLIGHT = 2_000  # C31
+LATE = 1.0  # seconds after which a claimed row meets its gates again: its claim was held up
+
+
+@dataclass(slots=True, eq=False)
+class Claimed:
+    """A row that is being claimed, or is claimed: with what it passed its gates, and the moment (monotonic)."""
+
+    row: Row
+    template: Template | None
+    view: NumberView
+    begun: float
+    tier: TierUsage | None  # in which its recipient's place is kept
 
 
 class Departures:
@@ -48,6 +67,7 @@ class Departures:
         "_closed",
         "_day",
         "_desk",
+        "_doubted",
         "_errands",
         "_pacer",
         "_rows",
@@ -65,7 +85,8 @@ class Departures:
         self._errands = errands
         self._rows = rows
         self._claiming: dict[str, asyncio.Future[str]] = {}
-        self._claimed: list[tuple[Row, Template | None]] = []  # at most 50 ms of rate; light when idle
+        self._claimed: list[Claimed] = []  # at most 50 ms of rate; light when idle
+        self._doubted = -1.0  # what was claimed up to this moment meets its gates again
         self.in_flight = 0  # calls whose outcome is not committed yet
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
@@ -77,7 +98,7 @@ class Departures:
     @property
     def under_way(self) -> set[str]:
         """Being claimed, or claimed and not departed."""
-        return self._claiming.keys() | {row.id for row, _ in self._claimed}
+        return self._claiming.keys() | {each.row.id for each in self._claimed}
 
     @property
     def idle(self) -> bool:
@@ -102,6 +123,10 @@ class Departures:
             return Hold(WaitReason.DAILY_LIMIT, self._day.frees_at(today, used - per_day + 1))
         return None
 
+    def probing(self) -> Hold | None:
+        """While the circuit's probe is under way everything else waits for its outcome."""
+        return Hold(WaitReason.NO_CONNECTION) if self.breaker.state is BreakerState.HALF_OPEN else None
+
     # Claims ---------------------------------------------------------------------------------------------------------
 
     def may_claim(self, view: NumberView, *, forced: bool) -> bool | float:
@@ -117,41 +142,65 @@ class Departures:
             return False
         if forced:
             return True
-        if waiting >= max(1, int(view.per_second * CLAIM_AHEAD)):
+        ahead = max(CLAIM_AHEAD, CLAIM_TAKES * self._desk.sending.claim_takes + CLAIM_MARGIN)
+        if waiting >= max(1, int(view.per_second * ahead)):
             return False
-        # As moments: so the difference is exact, and whoever waits for it is not woken a rounding error too early.
-        opens_at = self.ready_at(now) - CLAIM_AHEAD
+        # As moments: so the difference is exact, and anyone who waits for it is not woken a rounding error too early.
+        opens_at = self.ready_at(now) - ahead
         return True if opens_at <= now else opens_at - now
 
-    def claim(self, row: Row, template: Template | None) -> bool:
-        """Begin to claim the row; False when the queue of claims is full."""
+    def claim(self, row: Row, template: Template | None, view: NumberView, *, in_window: bool = False) -> bool:
+        """Begin to claim the row; False when the queue of claims is full.
+
+        `in_window`: the tier is full, and it may leave only into an open window; else a place in the tier is kept.
+        """
+        tier = None if row.free_form or in_window else view.tier
         if row.id in self._claiming:  # read once more while the answer is on its way, as when the database was away
+            if tier is not None:
+                tier.release(row.recipient_hash)
             return True
         watched = subject_to_consent(template)
         try:
-            answer = self._desk.sending.claim(row, with_consent=watched)
+            answer = self._desk.sending.claim(row, with_consent=watched, in_window=in_window)
         except Unavailable:
+            if tier is not None:
+                tier.release(row.recipient_hash)
             return False
         if watched:
             self._desk.consents.begin(row)
         self._claiming[row.id] = answer
-        answer.add_done_callback(partial(self._answered, row, template))
+        claimed = Claimed(row, template, view, self._clock.monotonic(), tier)
+        answer.add_done_callback(partial(self._answered, claimed))
         return True
 
-    def _answered(self, row: Row, template: Template | None, answer: "asyncio.Future[str]") -> None:
+    def doubt(self) -> None:
+        """What a gate of the messages' own asks was changed: what is claimed meets it once more."""
+        self._doubted = self._clock.monotonic()
+
+    def _answered(self, claimed: Claimed, answer: "asyncio.Future[str]") -> None:
+        row = claimed.row
         error = None if answer.cancelled() else answer.exception()
         verdict = None if answer.cancelled() or error is not None else answer.result()
         del self._claiming[row.id]
-        if verdict != CLAIMED:
-            if subject_to_consent(template):
+        if claimed.tier is not None:
+            claimed.tier.release(row.recipient_hash)
+            if verdict == CLAIMED:
+                claimed.tier.count(row.recipient_hash, self._clock.now())
+        if verdict != CLAIMED and verdict != IN_WINDOW:
+            if subject_to_consent(claimed.template):
                 self._desk.consents.end(row)
+            if verdict is None:
+                self._desk.sending.unclear(row)
             self._errands.tell(NotClaimed(row, verdict, error))
             return
         if row.force:
-            self._claimed.insert(0, (row, template))
+            self._claimed.insert(0, claimed)
         else:
-            self._claimed.append((row, template))
-        self.depart()
+            self._claimed.append(claimed)
+        if self.view is None:  # the number was held meanwhile: its actor gives the row back
+            self._errands.wake()
+        else:
+            self.depart()
 
     # Calls ----------------------------------------------------------------------------------------------------------
 
@@ -161,25 +210,47 @@ class Departures:
         if view is None or view.provider is None:
             return
         while self._claimed and self.in_flight < CALLS_IN_FLIGHT:
-            row, template = self._claimed[0]
+            claimed = self._claimed[0]
+            row, template = claimed.row, claimed.template
             now = self._clock.monotonic()
+            if self.breaker.calls_allowed(now, self.in_flight) == 0:
+                break  # the actor was told, and gives back what is claimed; or a probe's outcome comes first
             if not row.force:
                 ready_at = self.ready_at(now)
                 if ready_at > now:
                     self._come_back(ready_at)
                     break
+            if not self._desk.calls.has_room(view.account, self.depart):
+                break
             del self._claimed[0]
-            if subject_to_consent(template) and self._desk.consents.end(row):
+            refused = subject_to_consent(template) and self._desk.consents.end(row)
+            if refused or not self._passes_still(claimed, view, now):
                 self._errands.begin(self._call_off(row))
                 continue
             self._pacer.take(now, forced=row.force)
             sent_at = self._desk.moments.at(now)
             self._rows.gone(row.id)
+            departure = Departure(row, sent_at, view.provider, view.account, template)
+            if not self._desk.calls.begin(departure, self._ended):
+                continue  # another process owns the numbers: it decides what becomes of the row
             self.in_flight += 1
             self.breaker.began()
+            if row.repeat_of is not None:
+                self._day.take_back(row.repeat_of)  # one message counts once, however often it is called for
             self._day.add(sent_at)
-            self._desk.calls.begin(Departure(row, sent_at, view.provider, view.account, template), self._ended)
         self._room()
+
+    def _passes_still(self, claimed: Claimed, view: NumberView, now: float) -> bool:
+        """Whether the gates that it passed before its claim would let it pass: asked when something came between."""
+        row, records = claimed.row, self._desk.records
+        if claimed.view is view and claimed.begun > max(self._doubted, now - LATE):
+            return True
+        template = None
+        if row.template_id is not None:
+            template = records.templates.peek((row.organization_id, row.env, row.template_id))
+            if template is None:
+                return False  # it was changed: read again before the next claim
+        return may_still_leave(row, template, view, records.owners, self._clock.now())
 
     def _come_back(self, at: float) -> None:
         if self._alarm is not None:
@@ -192,28 +263,34 @@ class Departures:
         self._alarm = None
         self.depart()
 
-    def _ended(self, departure: Departure, outcome: Outcome) -> None:
-        """Learn from an outcome that is committed now."""
-        row = departure.row
+    def _ended(self, departure: Departure, outcome: Outcome | None) -> None:
+        """Learn from an outcome that is committed now; None: it could not be recorded."""
+        row, now = departure.row, self._clock.monotonic()
         self.in_flight -= 1
-        if not isinstance(outcome, Accepted | Unknown):
+        if outcome is not None and not isinstance(outcome, Accepted | Unknown):
             self._day.take_back(departure.sent_at)
+            if row.repeat_of is not None and not isinstance(outcome, Refused):
+                self._day.add(row.repeat_of)  # it may have left then
             self._tell_pair(departure, outcome)
+        before = self.breaker.state
         match outcome:
-            case Accepted():
-                self.breaker.answered()
             case SlowDown():
-                self.breaker.slow_down(self._clock.monotonic(), outcome.after)
+                self.breaker.slow_down(now, outcome.after)
             case Down():
-                self.breaker.down(self._clock.monotonic())
+                self.breaker.down(now)
             case Unknown():
-                pass  # says nothing of the provider's health
+                self.breaker.unknown(now)
+            case None:  # says nothing of the provider; but a probe has to end
+                if before is BreakerState.HALF_OPEN:
+                    self.breaker.unknown(now)
             case _:
                 self.breaker.answered()
         if self._closed:
             return
         if isinstance(outcome, SlowDown | Down):
             self._errands.tell(CameBack(row))
+        elif self.breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN:
+            self._errands.wake()  # it gives back what is claimed
         elif self._claimed:
             self.depart()
         else:
@@ -245,10 +322,10 @@ class Departures:
         """Return to the queue what was claimed and has not left."""
         if not self._claimed:
             return []
-        rows = [row for row, _ in self._claimed]
-        for row, template in self._claimed:
-            if subject_to_consent(template):
-                self._desk.consents.end(row)
+        rows = [each.row for each in self._claimed]
+        for each in self._claimed:
+            if subject_to_consent(each.template):
+                self._desk.consents.end(each.row)
         self._claimed.clear()
         await asyncio.gather(*(self._put_back(row) for row in rows))
         return rows
@@ -264,7 +341,7 @@ class Departures:
         self._closed = True
 
     async def _call_off(self, row: Row) -> None:
-        """Its recipient refused after it was claimed: back in the queue, its next claim fails it."""
+        """Its recipient refused, or a gate closed, after it was claimed: back in the queue, where its gates hold it."""
         await self._put_back(row)
         self._errands.tell(NotClaimed(row, LOST))
 
@@ -272,5 +349,5 @@ class Departures:
         """sending → queued: the call never began."""
         now: datetime = self._clock.now()
         await self._desk.sending.settle(
-            Returned(row.organization_id, row.env, row.channel, row.id, None, None, None, True, now)
+            Returned(row.organization_id, row.env, row.channel, row.id, row.claimed_at, None, None, None, True, now)
         )

@@ -1,6 +1,6 @@
 """The net under the hints: whatever is due or ready in the table reaches its number's actor within a second (C32)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from recado.actors.number_messages import Look
 from recado.actors.sending import Tell
@@ -45,23 +45,44 @@ class DuePoller:
 
     async def work(self) -> None:
         """One look."""
-        told: set[NumberKey] = set()
-        while True:
-            released = await dispatch.release_due(self._db, self._clock.now())
-            for number in set(released):
-                if self._in_memory(number):
-                    told.add(number)
-                    self._tell(number, Look())
-            if len(released) < BLOCK:
-                break
+        told = await self._release()
         remind = self._runs % EVERY_NUMBER_EVERY == 0
         self._runs += 1
-        room = STARTING_AT_MOST - self._starting()
+        room = self._room()
         for number in await dispatch.ready_numbers(self._db):
+            if number in told:
+                continue
             if not self._in_memory(number):
                 if room <= 0:
                     continue
                 room -= 1
-            elif not remind or number in told:
+            elif not remind:
                 continue
             self._tell(number, Look())
+
+    async def _release(self) -> set[NumberKey]:
+        """Make ready what is due, block by block, and tell each block's numbers at once; answers those told.
+
+        More than a block may be due of one number before the first row of another: so each number gets some between.
+        """
+        told: set[NumberKey] = set()
+        while True:
+            now = self._clock.now()
+            released = await dispatch.release_due(self._db, now)
+            self._wake(released, told)
+            if len(released) < BLOCK:
+                return told
+            self._wake(await dispatch.release_of_each(self._db, now), told)
+
+    def _wake(self, released: Iterable[NumberKey], told: set[NumberKey]) -> None:
+        room = self._room()
+        for number in set(released):
+            if not self._in_memory(number):
+                if room <= 0:
+                    continue
+                room -= 1
+            told.add(number)
+            self._tell(number, Look())
+
+    def _room(self) -> int:
+        return STARTING_AT_MOST - self._starting()

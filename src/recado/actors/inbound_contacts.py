@@ -72,7 +72,7 @@ class InboundContacts:
                 break
             known |= await self._create(connection, missing, now, gathered)
         else:
-            raise Unavailable("The contacts of inbound messages come and go.")
+            raise Unavailable("The contact is being changed by others: try again shortly.")
         await inbound_contacts.touch(
             connection, CHANNEL, [(known[person].contact, each.at) for person, each in last.items()]
         )
@@ -101,7 +101,7 @@ class InboundContacts:
             await self._turn(connection, each_turn, known, now + turn * _LATER, consents, gathered)
 
     async def refuse(self, connection: Executor, people: Sequence[Person], now: datetime, gathered: Gathered) -> None:
-        """Record refusals that the provider tells of; of whoever is no contact, in the registry alone (C28.4)."""
+        """Record refusals that the provider tells of; of anyone who is no contact, in the registry alone (C28.4)."""
         consents = Consents(self._ids, gathered, self._changed)
         known = await inbound_contacts.locked(connection, people)
         changes = []
@@ -155,7 +155,7 @@ class InboundContacts:
     async def _create(
         self, connection: Executor, missing: Sequence[Heard], now: datetime, gathered: Gathered
     ) -> dict[Person, Known]:
-        """Store who is not known yet; whoever somebody else stores at the same moment is theirs."""
+        """Store who is not known yet; a person whom somebody else stores at the same moment is theirs."""
         new = [self._new(each) for each in missing]
         registered = await opt_outs.entries(connection, [address_of(contact) for contact in new])
         born: dict[str, Changed] = {}

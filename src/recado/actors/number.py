@@ -35,6 +35,7 @@ from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
 from recado.domain.message import WaitReason
 from recado.engine.actor import Actor
+from recado.storage.dispatch import WINDOW_CLOSED
 from recado.storage.numbers import NumberKey
 
 log = structlog.get_logger()
@@ -120,6 +121,7 @@ class NumberActor(Actor):
             case Changed():
                 self._stale = True
             case TemplateMoved():
+                self._departures.doubt()
                 self._errands.begin(self._holding.let_go(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
             case OwnerMoved():
                 self._errands.begin(self._holding.let_go(WaitReason.OWNER_PAUSED, owner=message.owner))
@@ -201,7 +203,11 @@ class NumberActor(Actor):
         verdict = verdict_of(row, template, view, self._desk.records.owners, self._clock.now())
         match verdict:
             case None:
-                left = self._departures.claim(row, template)
+                left = self._departures.claim(row, template, view)
+                if not left:
+                    view.take_back(row.recipient_hash)
+            case Hold(WaitReason.TIER_LIMIT):
+                left = self._departures.claim(row, template, view, in_window=True)
                 if not left:
                     view.take_back(row.recipient_hash)
             case Hold():
@@ -216,7 +222,10 @@ class NumberActor(Actor):
         row, error = failed.row, failed.error
         if self._view is not None:
             self._view.take_back(row.recipient_hash)
-        if (fail := FAILED_BY_THE_CLAIM.get(failed.verdict)) is not None:
+        if failed.verdict == WINDOW_CLOSED and not row.free_form:
+            if not self._hold_for_the_tier(row):
+                self._later(row)
+        elif (fail := FAILED_BY_THE_CLAIM.get(failed.verdict)) is not None:
             if not self._fail(row, fail):
                 self._later(row)
         elif failed.verdict is not None:
@@ -243,6 +252,13 @@ class NumberActor(Actor):
         if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
             self._errands.begin(self._holding.hold_template(row.template_id))
         return True
+
+    def _hold_for_the_tier(self, row: Row) -> bool:
+        """The tier was full and its recipient's window is not open."""
+        tier, now = None if self._view is None else self._view.tier, self._clock.now()
+        if tier is None or tier.admits(row.recipient_hash, now):
+            return False  # meanwhile it has room
+        return self._hold(row, Hold(WaitReason.TIER_LIMIT, tier.frees_at(now)))
 
     def _fail(self, row: Row, verdict: Fail) -> bool:
         left = self._holding.fail(row, verdict, self._clock.now())
@@ -293,4 +309,5 @@ class NumberActor(Actor):
         ready_in = self._departures.ready_at(monotonic) - monotonic
         ready_at = self._clock.now() + timedelta(seconds=max(0.0, ready_in))
         per_second = self._view.per_second if self._view else 0.0
-        return NumberSituation(self._view, self._held_by(), ready_at, per_second, self._departures.in_flight)
+        holding = self._held_by() or self._departures.probing()
+        return NumberSituation(self._view, holding, ready_at, per_second, self._departures.in_flight)

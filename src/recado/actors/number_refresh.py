@@ -1,6 +1,6 @@
 """What providers say of numbers: the verification of new ones, the look every 15 minutes, and reports (C14.2, C14.3).
 
-A number's row says when it is looked at next; whoever takes it sets the next turn first: a crash only delays it.
+A number's row says when it is looked at next; anyone who takes it sets the next turn first: a crash only delays it.
 """
 
 import asyncio

@@ -73,9 +73,11 @@ async def read_view(
     organization = await records.organizations.get(organization_id)
     if number is None or organization is None:
         return None
-    tier = before.tier if before and before.messaging_tier == number.messaging_tier else None
     limit = TIER_LIMITS[number.messaging_tier]
-    if tier is None and limit is not None:
+    tier = before.tier if before is not None and limit is not None else None
+    if tier is not None and limit is not None:
+        tier.limit = limit  # whom it has counted, and whose claim is under way, counts in every tier
+    elif limit is not None:
         now = records.clock.now()
         tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization_id, number_id, now))
     provider = records.provider_for(env)

@@ -9,7 +9,7 @@ ROWS = 50_000  # in a look
 
 
 class OvertakenHolds:
-    """Each look goes on where the one before stopped; at the end of what is held it begins anew."""
+    """Each look goes on where the one before stopped; at the end of what is held it begins again."""
 
     def __init__(self, db: Database, *, page: int = PAGE, rows: int = ROWS) -> None:
         self._db = db

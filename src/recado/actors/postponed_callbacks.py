@@ -41,7 +41,7 @@ class _Postponed:
     due: float
     failures: int = 0
     parts: deque[range] | None = None
-    set_aside: int = 0  # events that no other try would mend
+    set_aside: int = 0  # events that no other try would repair
     failure: str | None = None  # the kind of their error
 
     def give_up(self, error: Exception) -> None:

@@ -1,7 +1,8 @@
 """Whom the chat app does not reach: marked by a message that fails for it, cleared by one that arrives (C13.2).
 
-It follows moves of messages, but in commits of its own right after theirs: whoever changes a contact locks it before
-messages, and a transaction that moves messages has locked those.
+It follows moves of messages in their commit. There it waits for nobody: anyone who changes a contact locks it before
+messages, and a transaction that moves messages has locked those. A contact that is being changed at that moment is
+marked right after the commit.
 """
 
 import asyncio
@@ -48,13 +49,14 @@ class Reachability:
         return to_status == MessageStatus.FAILED
 
     async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
-        """Nothing in this transaction: see above."""
+        """Mark and clear whom nobody else is changing; the others after the commit."""
         told = [
             ((move.organization_id, move.env, move.id), move.to_status in _ARRIVED)
             for move in moved
             if move.channel == CHATAPP and move.from_status is not None and self._matters(move)
         ]
-        return partial(self._note, told) if told else None
+        left = await self._apply(connection, told, waiting=False) if told else ()
+        return partial(self._note, left) if left else None
 
     def _matters(self, move: Moved) -> bool:
         if move.to_status in _ARRIVED:  # a message that is read had mostly arrived before, and told so
@@ -70,16 +72,26 @@ class Reachability:
                 return
 
     async def _write(self, told: Sequence[tuple[Told, bool]]) -> Sequence[None]:
-        """What failed before what arrived: who was reached is not marked."""
+        await self._apply(self._db.hot, told, waiting=True)
+        return [None] * len(told)
+
+    async def _apply(
+        self, executor: Executor, told: Sequence[tuple[Told, bool]], *, waiting: bool
+    ) -> list[tuple[Told, bool]]:
+        """What failed before what arrived: who was reached is not marked. Answers what is left to do."""
+        left: list[tuple[Told, bool]] = []
         if failed := [each for each, arrived in told if not arrived]:
-            for environment in await reachability.mark(self._db.hot, failed, CHATAPP):
-                self._marked[environment] = True
+            noted = await reachability.mark(executor, failed, CHATAPP, waiting=waiting)
+            self._marked |= dict.fromkeys(noted.there, True)
+            left += [(each, False) for each in noted.left]
         arrived = [each for each, arrived in told if arrived]
         for environment in {each[:2] for each in arrived} - self._marked.keys():
-            self._marked[environment] = await reachability.any_marked(self._db.hot, environment)
+            found = await reachability.any_marked(executor, environment)
+            self._marked.setdefault(environment, found)  # a mark that was written meanwhile counts
         if cleared := [each for each in arrived if self._marked[each[:2]]]:
-            await reachability.clear(self._db.hot, cleared, CHATAPP)
-        return [None] * len(told)
+            noted = await reachability.clear(executor, cleared, CHATAPP, waiting=waiting)
+            left += [(each, True) for each in noted.left]
+        return left
 
 
 def _looked_at(noted: "asyncio.Future[None]") -> None:

@@ -1,10 +1,10 @@
 """What comes back for messages: reports move them on; inbound messages, which `inbound.py` takes in (C28).
 
 Every move is guarded, so that late, early and repeated reports are normal outcomes. A report on a message that is not
-known yet is parked and tried again for ten minutes (C29.5).
+known yet is parked and tried again for ten minutes, also when nobody knows its number yet (C29.5).
 """
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -51,8 +51,18 @@ class Report:
 class Receipts:
     """Applies what providers report, each time in a `transaction` of its own."""
 
-    def __init__(self, db: Database, *, clock: Clock, consequences: Consequences, inbound: InboundMessages) -> None:
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        consequences: Consequences,
+        inbound: InboundMessages,
+        departed_at: Callable[[str], datetime | None] = lambda message_id: None,
+    ) -> None:
+        """`departed_at`: when the call for a message began whose outcome is not recorded yet."""
         self._db = db
+        self._departed_at = departed_at
         self._consequences = consequences
         self._inbound = inbound
         self._uncommitted: dict[Executor, list[AfterCommit]] = {}
@@ -96,11 +106,13 @@ class Receipts:
 
         `reports`: besides the events, those whose owner is known.
         """
-        # Whoever changes a contact locks it before messages, and messages before wallets and totals: so do we.
+        # Anyone who changes a contact locks it before messages, and messages before wallets and totals: so do we.
         came = await self._received(executor, env, [event for event in events if isinstance(event, Inbound)])
         received = await self._take_inbound(executor, came)
         received += await self._refuse(executor, env, [event for event in events if isinstance(event, Preference)])
-        found = await self._find(executor, env, [event for event in events if isinstance(event, Status)])
+        give_up_at = self._clock.now() + PARKED_FOR
+        statuses = [(event, give_up_at) for event in events if isinstance(event, Status)]
+        found = await self._find(executor, env, statuses)
         await self._follow(executor, await self._apply(executor, env, [*reports, *found]) + received)
 
     async def apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> None:
@@ -114,19 +126,24 @@ class Receipts:
         moved: list[Moved] = []
         for round_of_reports in _rounds(reports):
             rows = [
-                _row(report, report.message_id, env, now)
+                _row(report, report.message_id, env, now, self._departed_at(report.message_id))
                 for report in round_of_reports
                 if report.message_id is not None
             ]
             exist = await receipts.apply(executor, rows, now) if rows else {}
             moved += [move for moves in exist.values() for move in moves]
             unknown += [report for report in round_of_reports if report.message_id not in exist]
-        parked = [_parked(report, now) for report in unknown if report.give_up_at > now]
+        parked = [_parked(each.status, each.give_up_at, now, each.organization_id, each.number_id) for each in unknown]
+        await self._park(executor, parked, now)
+        return moved
+
+    async def _park(self, executor: Executor, rows: Sequence[ParkedRow], now: datetime) -> None:
+        """Keep reports for another try, but those whose ten minutes are over."""
+        parked = [row for row in rows if row.give_up_at > now]
         if parked:
             await receipts.park(executor, parked)
-        if len(parked) < len(unknown):
-            log.info("reports_dropped", count=len(unknown) - len(parked))
-        return moved
+        if len(parked) < len(rows):
+            log.info("reports_dropped", count=len(rows) - len(parked))
 
     async def retry_parked(self) -> None:
         """Try parked reports again. One that fails alone while the database answers waits longer than the others."""
@@ -150,32 +167,53 @@ class Receipts:
     async def _retry_block(self, block: int) -> int:
         async with self.transaction() as connection:
             rows = await receipts.take_parked(connection, self._clock.now(), block)
-            reports = []
+            reports: list[Report] = []
+            nameless: list[tuple[Status, datetime]] = []
             for row in rows:
                 status = event_from_json(row["event"])
-                if isinstance(status, Status):
+                if not isinstance(status, Status):
+                    continue
+                if row["organization_id"] is None:
+                    nameless.append((status, row["give_up_at"]))
+                else:
                     reports.append(Report(row["organization_id"], row["number_id"], None, status, row["give_up_at"]))
-            await self.apply(connection, "live", await self._with_messages(connection, reports))
+            found = await self._find(connection, "live", nameless)
+            await self.apply(connection, "live", [*await self._with_messages(connection, reports), *found])
         return len(rows)
 
     # Whose report it is ---------------------------------------------------------------------------------------------
 
-    async def _find(self, executor: Executor, env: str, statuses: Sequence[Status]) -> list[Report]:
-        """Find the number by its provider id and the message by our reference, else by the provider's id."""
-        give_up_at = self._clock.now() + PARKED_FOR
-        accounts = {status.account for status in statuses if status.account is not None}
+    async def _find(self, executor: Executor, env: str, given: Sequence[tuple[Status, datetime]]) -> list[Report]:
+        """Find the number by its provider id and the message by our reference, else by the provider's id.
+
+        `given`: each with the moment at which it is given up. Those whose number is not known yet are parked.
+        """
+        accounts = {status.account for status, _ in given if status.account is not None}
         owners = await receipts.owners_of_accounts(executor, env, sorted(accounts)) if accounts else {}
-        nameless = {status.reference for status in statuses if status.account is None and status.reference is not None}
+        nameless = {
+            status.reference
+            for status, _ in given
+            if status.account not in owners and status.reference is not None and _referenced(status)
+        }
         by_message = {}
         if nameless:
             by_message = await receipts.organizations_of_messages(executor, env, CHANNEL, sorted(nameless))
-        reports = []
-        for status in statuses:
-            owner = owners.get(status.account or "") or by_message.get(status.reference or "")
-            if owner is None:
-                log.info("report_without_number")
-            else:
+        reports: list[Report] = []
+        parked: list[ParkedRow] = []
+        now = self._clock.now()
+        for status, give_up_at in given:
+            owner = owners.get(status.account or "")
+            if owner is None and status.reference in by_message:
+                owner_of_message, gone = by_message[status.reference]
+                if status.account is None or gone:  # a report of another number's account says nothing of this message
+                    owner = owner_of_message
+            if owner is not None:
                 reports.append(Report(*owner, None, status, give_up_at))
+            elif status.account is not None or _referenced(status):
+                parked.append(_parked(status, give_up_at, now))
+            else:
+                log.info("report_without_number")  # and without anything by which one could be found later
+        await self._park(executor, parked, now)
         return await self._with_messages(executor, reports)
 
     async def _with_messages(self, executor: Executor, reports: Sequence[Report]) -> list[Report]:
@@ -252,7 +290,7 @@ def _rounds(reports: Iterable[Report]) -> list[list[Report]]:
     return rounds
 
 
-def _row(report: Report, message_id: str, env: str, now: datetime) -> ReportRow:
+def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: datetime | None) -> ReportRow:
     status = report.status
     error = None
     if status.status == "failed":
@@ -267,16 +305,18 @@ def _row(report: Report, message_id: str, env: str, now: datetime) -> ReportRow:
         min(status.at, now),
         error,
         status.provider_message_id,
+        departed_at,
     )
 
 
-def _parked(report: Report, now: datetime) -> ParkedRow:
+def _parked(
+    status: Status,
+    give_up_at: datetime,
+    now: datetime,
+    organization_id: str | None = None,
+    number_id: str | None = None,
+) -> ParkedRow:
     """Tried again after 1 s, then less and less often: after as long as it has waited already."""
-    waited = now - (report.give_up_at - PARKED_FOR)
-    return ParkedRow(
-        report.organization_id,
-        report.number_id,
-        orjson.dumps(event_to_json(report.status)).decode(),
-        now + max(FIRST_RETRY, waited),
-        report.give_up_at,
-    )
+    waited = now - (give_up_at - PARKED_FOR)
+    event = orjson.dumps(event_to_json(status)).decode()
+    return ParkedRow(organization_id, number_id, event, now + max(FIRST_RETRY, waited), give_up_at)

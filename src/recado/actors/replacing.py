@@ -81,21 +81,25 @@ def check_replaceable(again: Again, now: datetime) -> None:
     if old.replaced_by is not None:
         raise already_replaced(old.replaced_by)
     if old.direction != "outbound" or old.status not in REPLACEABLE:
-        raise conflict("INVALID_STATE", "Only a failed or archived message is sent again.", status=old.status)
+        raise conflict("INVALID_STATE", "Only a failed or archived message can be sent again.", status=old.status)
     if created_at(old.id) < months_before(now, CONTENT_MONTHS):
-        raise conflict("INVALID_STATE", "The content of a message is kept for 12 months.", status=old.status)
+        raise conflict(
+            "INVALID_STATE",
+            "The content of a message is kept for 12 months: this one has none any more.",
+            status=old.status,
+        )
     if not again.include_uncertain and is_uncertain(old.last_error, old.original_error):
         raise conflict(
             "INVALID_STATE",
-            "The message may have left: its outcome is unknown. With includeUncertain it is sent again all the same.",
+            "The message may have left: its outcome is unknown. Set `includeUncertain` to send it again anyway.",
             status=old.status,
             uncertain=True,
         )
     if is_masked(old.recipient):
-        raise Problem("RECIPIENT_MISSING", "The message's contact was deleted, and its recipient with it.")
+        raise Problem("RECIPIENT_MISSING", "The recipient of the message was deleted with its contact.")
 
 
 def already_replaced(replaced_by: str | None = None) -> Problem:
     """409; `replaced_by` where it is known."""
     known = {} if replaced_by is None else {"replacedBy": replaced_by}
-    return conflict("ALREADY_REPLACED", "The message has been replaced by another.", **known)
+    return conflict("ALREADY_REPLACED", "The message was sent again before: `meta` names the new one.", **known)

@@ -4,7 +4,7 @@ Each old message is locked and marked in the commit that makes its copy, so that
 replaced once.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -16,9 +16,10 @@ from recado.actors.consent_watch import subject_to_consent
 from recado.actors.resend_rules import NOT_FOUND, Surroundings, common, free_form, reason_to_skip, skip
 from recado.domain.batch import MAX_RECIPIENTS
 from recado.domain.consent import refusal_to_send
-from recado.domain.errors import Problem, Unavailable, conflict, reference_not_found
-from recado.domain.ids import BATCH, MESSAGE, IdSource, created_at, lowest_id
+from recado.domain.errors import Problem, Unavailable, conflict
+from recado.domain.ids import BATCH, MESSAGE, NUMBER, IdSource, lowest_id
 from recado.domain.message import CLASS_OF, Priority, default_ttl
+from recado.domain.references import reference_not_found
 from recado.domain.retention import CONTENT_MONTHS, months_before
 from recado.domain.template import TemplateCategory
 from recado.storage import batches, recipients, resends
@@ -55,7 +56,7 @@ class Resend:
 
 
 class Resends:
-    """`sends_in`: the environments that have a chat-app provider."""
+    """Makes batches of copies."""
 
     def __init__(
         self,
@@ -67,7 +68,6 @@ class Resends:
         acceptance: BatchAcceptance,
         maker: BatchMaker,
         ids: IdSource,
-        sends_in: Collection[str],
     ) -> None:
         self._db = db
         self._numbers = numbers
@@ -76,7 +76,6 @@ class Resends:
         self._acceptance = acceptance
         self._maker = maker
         self._ids = ids
-        self._sends_in = frozenset(sends_in)
 
     @property
     def charges(self) -> bool:
@@ -90,9 +89,7 @@ class Resends:
             return replayed
         new = await self._plan(resend)
         if not new.requested:
-            raise Problem("EMPTY_AUDIENCE", "Nothing of that failed.")
-        if resend.env not in self._sends_in:
-            raise Problem("DEPENDENCY_FAILED", "No chat-app provider is configured for this environment.")
+            raise Problem("EMPTY_AUDIENCE", "No failed message matches: there is nothing to send again.")
         return await self._acceptance.store(new)
 
     async def estimate(self, resend: Resend) -> NewBatch:
@@ -111,7 +108,7 @@ class Resends:
         left_out = LeftOut()
         olds, paths = await self._found(resend, left_out)
         batch_id = self._ids.new(BATCH)
-        now = created_at(batch_id)
+        now = self._ids.moment_of(batch_id)
         first_id = lowest_id(MESSAGE, months_before(now, CONTENT_MONTHS))
         around = await self._surroundings(resend, target, olds, first_id)
         chosen: list[Old] = []
@@ -134,7 +131,7 @@ class Resends:
             return None
         number = await self._numbers.get((resend.organization_id, resend.env, resend.number_id))
         if number is None:
-            raise reference_not_found("numberId")
+            raise reference_not_found("numberId", NUMBER, resend.number_id, resend.env)
         check_state(number, None)
         return number
 
@@ -166,9 +163,9 @@ class Resends:
     async def _check_filter(self, resend: Resend, wanted: FailedFilter) -> None:
         key = (resend.organization_id, resend.env)
         if wanted.batch_id is not None and await batches.get(self._db, (*key, wanted.batch_id)) is None:
-            raise reference_not_found("filter.batchId")
+            raise reference_not_found("filter.batchId", BATCH, wanted.batch_id, resend.env)
         if wanted.number_id is not None and await self._numbers.get((*key, wanted.number_id)) is None:
-            raise reference_not_found("filter.numberId")
+            raise reference_not_found("filter.numberId", NUMBER, wanted.number_id, resend.env)
 
     async def _surroundings(
         self, resend: Resend, target: Number | None, olds: Sequence[Old], first_id: str

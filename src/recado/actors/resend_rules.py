@@ -21,14 +21,14 @@ UNCERTAIN: Final = "OUTCOME_UNKNOWN"
 _TEXTS: Final = {
     **REFUSED,
     NOT_FOUND: "There is no such chat-app message.",
-    "INVALID_STATE": "Only an outbound message that failed, and less than 12 months ago, is sent again.",
-    "ALREADY_REPLACED": "The message has been replaced by another.",
+    "INVALID_STATE": "Only an outbound message that failed less than 12 months ago can be sent again.",
+    "ALREADY_REPLACED": "The message was sent again before.",
     UNCERTAIN: "The message may have left: its outcome is unknown.",
-    "RECIPIENT_MISSING": "Its contact was deleted, and its recipient with it.",
-    "REFERENCE_NOT_FOUND": "Its number or its template does not exist any more, or not on that number.",
+    "RECIPIENT_MISSING": "Its recipient was deleted with its contact.",
+    "REFERENCE_NOT_FOUND": "Its number or template does not exist (any more), or the template is of another number.",
     "NUMBER_UNAVAILABLE": "Its number is neither connected nor flagged.",
     "TEMPLATE_NOT_APPROVED": "Its template is not approved.",
-    "TEMPLATE_VARS_MISMATCH": "Its template takes other variables by now.",
+    "TEMPLATE_VARS_MISMATCH": "Its template takes other variables now.",
     "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours.",
 }
 

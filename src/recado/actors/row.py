@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from recado.domain.message import NORMAL
 from recado.storage.messages import NewMessage
 
 TEMPLATE = "template"
@@ -34,6 +35,10 @@ class Row:
     template_id: str | None
     payload: str | None
     template_vars: str | None
+    claimed_at: datetime | None = None
+    """The moment that tells its claim from every other; None before it is claimed."""
+    repeat_of: datetime | None = None
+    """When its last call began whose outcome is unknown (C29.2); None: it was never called for, or did not leave."""
 
     @property
     def free_form(self) -> bool:
@@ -49,7 +54,7 @@ def row_of(new: NewMessage) -> Row:
         new.channel,
         new.id,
         new.number_id,
-        new.klass,
+        new.klass if new.type == TEMPLATE else min(new.klass, NORMAL),  # as its row says (messages.sql)
         new.owner,
         new.due_at,
         new.ttl // MILLISECOND,
@@ -88,4 +93,5 @@ def row_from(record: Mapping[str, Any]) -> Row:
         record["template_id"],
         record["payload"],
         record["template_vars"],
+        repeat_of=record["repeat_of"],
     )

@@ -1,4 +1,4 @@
-"""Counts segments anew every hour (C32): a few at a time, so that messages keep the server."""
+"""Counts segments again every hour (C32): a few at a time, so that messages keep the server."""
 
 import structlog
 

@@ -37,10 +37,13 @@ R = TypeVar("R")
 # Seconds that a batch gathers while traffic is dense: a departure waits for the first (it is claimed 50 ms early),
 # nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
 CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
+LONGEST_CLAIM = 0.5  # seconds: one that takes longer tells of a fault, not of the distance to the database
+CLAIMS_REMEMBERED = 16  # batches
 ACCEPTS_IN_FLIGHT = 3  # one is written while another is flushed to disk
 ACCEPTS_IN_A_COMMIT = 100  # so that the next requests are read while these are written
 # Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
 MOST_OUTCOMES = 1_000_000
+MOST_UNANSWERED = 100_000  # claims given up without an answer: some 20 MB
 MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
 _A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
 
@@ -74,8 +77,15 @@ class Sending:
         self._consequences = consequences
         self._clock = clock
         self._last_claim = clock.now()
+        self.claim_takes = 0.0  # seconds: what a claim's way to the database and back takes as a rule
         self._tell = tell
         self._epoch = 0
+        # Claims that were given up without an answer, by message and moment, and since when they are (monotonic). Their
+        # numbers let none of them depart; their statements may have committed, or commit yet.
+        self.unanswered: dict[tuple[str, datetime], float] = {}
+        # The moment of this ownership, and the epoch and moment of the last one before it that could claim.
+        self.taken_at = clock.now()
+        self.opened_before: tuple[int, datetime] | None = None
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
             "accept",
             self._accept,
@@ -121,7 +131,9 @@ class Sending:
         return self._epoch
 
     async def start(self) -> None:
-        self._epoch = await dispatch.take_epoch(self._db, self._clock.now())
+        self.opened_before = await dispatch.opened(self._db)
+        self.taken_at = self._clock.now()
+        self._epoch = await dispatch.take_epoch(self._db, self.taken_at)
         await self._batchers.start()
 
     async def stop(self) -> None:
@@ -155,15 +167,25 @@ class Sending:
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
-    def claim(self, row: Row, *, with_consent: bool) -> "asyncio.Future[str]":
-        """queued → sending, committed before any call: `claimed`, `lost`, `window_closed` or `opted_out`.
+    def claim(self, row: Row, *, with_consent: bool, in_window: bool = False) -> "asyncio.Future[str]":
+        """queued → sending, committed before any call: `claimed`, `in_window`, `lost`, `window_closed` or `opted_out`.
 
-        `with_consent`: only when its recipient has not refused (C12.5.4).
+        `with_consent`: only when its recipient has not refused (C12.5.4). `in_window`: only while its window is open,
+        as every free-form message.
         """
         asks = (row.env, row.recipient) if with_consent else None
+        at = row.claimed_at = self._claim_moment()
         return self._claims.put(
-            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form, self._claim_moment(), asks)
+            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form or in_window, at, asks)
         )
+
+    def unclear(self, row: Row) -> None:
+        """The row's claim ended without an answer: should the table show it, it goes back (`rescuer.py`)."""
+        if row.claimed_at is None:
+            return
+        if len(self.unanswered) >= MOST_UNANSWERED:  # the oldest becomes uncertain, should it show
+            del self.unanswered[next(iter(self.unanswered))]
+        self.unanswered[(row.id, row.claimed_at)] = self._clock.monotonic()
 
     async def claims_settled(self) -> None:
         """Until every claim begun so far is committed, or has failed."""
@@ -178,7 +200,11 @@ class Sending:
         return now
 
     async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:
-        return await dispatch.claim(self._db, rows, self._epoch, self._clock.now())
+        begun = self._clock.monotonic()
+        verdicts = await dispatch.claim(self._db, rows, self._epoch, self._clock.now())
+        took = min(self._clock.monotonic() - begun, LONGEST_CLAIM)
+        self.claim_takes += (took - self.claim_takes) / CLAIMS_REMEMBERED
+        return verdicts
 
     # Step 4 is the provider's call (`calls.py`). Step 5: settle -----------------------------------------------------
 
@@ -197,7 +223,7 @@ class Sending:
                         await self._uncertain.put(settled)
                 return
             except Unavailable:
-                log.warning("settlement_waits", kind=type(settled).__name__)
+                log.debug("settlement_waits", kind=type(settled).__name__)
                 await self._clock.sleep(1.0)
 
     def fail(self, row: Row, last_error: str, at: datetime) -> "asyncio.Future[None]":

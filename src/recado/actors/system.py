@@ -60,6 +60,7 @@ from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.storage.begun_calls import BegunCalls
 from recado.storage.moves import AfterCommit
 from recado.storage.numbers import NumberKey
 from recado.storage.prices import PriceDirectory
@@ -99,10 +100,13 @@ class ActorSystem:
         subscriptions: SubscriptionDirectory,
         changed: OnChange,
         owing: AfterCommit,
+        begun: BegunCalls,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
     ) -> None:
-        """`changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
+        """`begun`: the calls of this process, and of the one before.
+
+        `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
 
         `prices` None: nothing is billed (C25.2.4).
         """
@@ -119,7 +123,9 @@ class ActorSystem:
         inbound = InboundMessages(
             organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
         )
-        self.receipts = Receipts(db, clock=clock, consequences=self.consequences, inbound=inbound)
+        self.receipts = Receipts(
+            db, clock=clock, consequences=self.consequences, inbound=inbound, departed_at=begun.moment_of
+        )
         self.sandbox_reports = SandboxReports(db, clock=clock, receipts_of=self.receipts)
         self.sending = Sending(
             db,
@@ -129,7 +135,13 @@ class ActorSystem:
             consequences=self.consequences,
             recording=Recording(db, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals),
         )
-        self.calls = Calls(self.sending, clock=clock, expect=self.sandbox_reports.expect, stopped=self.receipts.stopped)
+        self.calls = Calls(
+            self.sending,
+            clock=clock,
+            expect=self.sandbox_reports.expect,
+            stopped=self.receipts.stopped,
+            begun=begun,
+        )
         self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)
         self._new_number = partial(NumberActor, desk=self._desk)
         self.callbacks = Callbacks(
@@ -171,7 +183,7 @@ class ActorSystem:
         self.root.add_service("calls", self.calls)
         self.root.add_service("ownership", self)
         self.root.add_service("batches", self.batches)
-        self.root.add_service("rescuer", Rescuer(records, sending=self.sending, lost=self._ownership_lost))
+        self.root.add_service("rescuer", Rescuer(records, sending=self.sending, begun=begun, lost=self._ownership_lost))
         self.root.add_supervisor(self._numbers)
         self.root.add_service("passivation", self._registry)
         self.root.add_service("sandbox reports", self.sandbox_reports)
@@ -211,6 +223,11 @@ class ActorSystem:
             return str(lost.result())
         failure: Failure = self.root.failed.result()
         return f"the root supervisor gave up: {failure.type} in {failure.where}"
+
+    @property
+    def unrecorded(self) -> int:
+        """Calls to providers and to endpoints whose outcomes are not written yet."""
+        return len(self.calls) + self._webhooks.unrecorded
 
     # Hints to numbers -----------------------------------------------------------------------------------------------
 
@@ -254,6 +271,6 @@ class ActorSystem:
         return self._registry.get(number) is not None
 
     def _ownership_lost(self, error: BaseException) -> None:
-        log.error("ownership_lost")
+        log.error("ownership_lost", reason=str(error))
         if self._lost is not None and not self._lost.done():
             self._lost.set_result(error)

@@ -1,7 +1,7 @@
 """A template on its way through review: the submission to the provider, its retries, and the verdict (C11.3).
 
-A template's row says when its next step is due; whoever takes it sets a later turn first, so that a crash only delays
-it. The sandbox's verdict waits in the row as well.
+A template's row says when its next step is due; anyone who takes it sets a later turn first, so that a crash only
+delays it. The sandbox's verdict waits in the row as well.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class TemplateReview:
                 self._database, env, news.provider_template_id, news.business_account
             )
             for template in shared or await self._submitted(env, news, None):
-                await self._store(template, lambda at, now: with_report(at, news))
+                await self._store(template, lambda at, now: with_news(at, news, now))
             return
         number_id = None
         if news.account is not None:
@@ -106,7 +106,7 @@ class TemplateReview:
             number_id = number.id
         known = await templates.by_provider_id(self._database, env, news.provider_template_id, number_id)
         for template in await self._submitted(env, news, number_id) if known is None else [known]:
-            await self._store(template, lambda at, now: with_report(at, news))
+            await self._store(template, lambda at, now: with_news(at, news, now))
 
     async def _submitted(self, env: str, news: TemplateReport, number_id: str | None) -> list[Template]:
         """Those that a verdict may be about which came before the answer to their submission: found by their name."""
@@ -223,6 +223,18 @@ def with_provider_away(template: Template, now: datetime) -> Template:
         return replace(template, status=status, submit_attempts=attempts + 1, next_step_at=again)
     status = TEMPLATE_MACHINE.move(template.status, TemplateEvent.GIVEN_UP)
     return replace(without_step(template), status=status, rejection_reason="provider_unreachable")
+
+
+def with_news(template: Template, news: TemplateReport, now: datetime) -> Template:
+    """The template after a report from the provider; one that is older than the latest changes nothing.
+
+    Callbacks come in any order: a pause that comes after its end would hold a template up that is sendable.
+    """
+    if news.status is None:
+        return with_report(template, news)
+    if template.reported_at is not None and news.at < template.reported_at:
+        return template
+    return replace(with_report(template, news), reported_at=min(news.at, now))  # no clock ahead of ours closes the door
 
 
 def with_report(template: Template, news: TemplateReport) -> Template:

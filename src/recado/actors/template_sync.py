@@ -1,12 +1,16 @@
 """Bringing over the templates that a provider holds: new ones are imported, known ones refreshed (C11.1)."""
 
+import asyncio
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from dataclasses import replace
+
+import structlog
 
 from recado.actors.accounts import account_of, required
 from recado.actors.record_events import announce, template_moved
 from recado.actors.template_review import change_of, without_step
-from recado.channels.provider import ChatAppProvider, ProviderTemplate
+from recado.channels.provider import ChatAppProvider, ProviderError, ProviderTemplate
 from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
@@ -18,6 +22,11 @@ from recado.storage.numbers import Number
 from recado.storage.postgres import Connection, Database
 from recado.storage.templates import Template
 
+AT_ONCE = 20  # runs of different numbers
+MOST_WAITING = 1_000
+
+log = structlog.get_logger()
+
 # What the customer has in hand is not overwritten: a draft is being edited, a submitted one is on its way.
 _OURS = frozenset({TemplateStatus.DRAFT, TemplateStatus.SUBMITTED, TemplateStatus.DISABLED})
 _LANGUAGES = frozenset(Language)
@@ -26,7 +35,10 @@ _STATUSES = frozenset(TemplateStatus) - {TemplateStatus.DRAFT, TemplateStatus.SU
 
 
 class TemplateSync:
-    """Reads a number's templates at its provider and writes them here, in one transaction."""
+    """Reads a number's templates at its provider and writes them here, in one transaction.
+
+    A service: `begin` answers at once, and what was begun goes on beside the requests, one run of a number at a time.
+    """
 
     def __init__(
         self,
@@ -44,9 +56,57 @@ class TemplateSync:
         self._keys = keys
         self._provider_for = provider_for
         self._changed = changed
+        self._runs: dict[str, asyncio.Task[None]] = {}  # by number
+        self._again: set[str] = set()  # asked for while its run may have read the provider's list already
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def start(self) -> None:
+        """Nothing runs until somebody begins it."""
+
+    async def stop(self) -> None:
+        """Ends what is under way: anyone who wants it asks once more."""
+        runs = list(self._runs.values())
+        for run in runs:
+            run.cancel()
+        await asyncio.gather(*runs, return_exceptions=True)
+
+    def begin(self, number: Number) -> None:
+        """Let a run of the number begin, or follow the one under way. Raises `Unavailable` when too many wait."""
+        if number.id in self._runs:
+            self._again.add(number.id)
+            return
+        if len(self._runs) >= MOST_WAITING:
+            raise Unavailable("Too many numbers wait for their templates.")
+        # The service's own work, which the request does not wait for: nothing of the request's context goes with it.
+        self._runs[number.id] = asyncio.get_running_loop().create_task(self._run_begun(number), context=Context())
+
+    async def settled(self) -> None:
+        """Until all that was begun has ended."""
+        while self._runs:
+            await asyncio.wait(list(self._runs.values()))
+
+    async def _run_begun(self, number: Number) -> None:
+        try:
+            async with self._turns:
+                await self._run_once(number)
+                while number.id in self._again:
+                    await self._run_once(number)
+        finally:
+            self._again.discard(number.id)
+            del self._runs[number.id]
+
+    async def _run_once(self, number: Number) -> None:
+        self._again.discard(number.id)
+        try:
+            changed = await self.run(number)
+        except Exception as error:  # noqa: BLE001 - nobody waits for it
+            code = error.code if isinstance(error, ProviderError | Problem) else type(error).__name__
+            log.warning("template_sync_failed", number=number.id, error=code)
+        else:
+            log.info("templates_synced", number=number.id, changed=changed)
 
     async def run(self, number: Number) -> int:
-        """Import and refresh; answers how many templates were made or changed.
+        """Import and refresh now; answers how many templates changed.
 
         Raises `ProviderError`, and `Problem` DEPENDENCY_FAILED where the environment has no provider. Templates in
         languages or states that are not of this interface are left out, and so are those beyond the number's limit.

@@ -96,7 +96,9 @@ class Channel:
         """Raises UrlRefused for a URL whose form is never called."""
         self.subscription = subscription
         self._desk = desk
-        self._endpoint: Endpoint = desk.http.endpoint(subscription.url, live=subscription.env == "live")
+        self._endpoint: Endpoint = desk.http.endpoint(
+            subscription.url, live=subscription.env == "live", owner=subscription.organization_id
+        )
         try:
             self._lines = static_lines(headers_of(subscription, desk.keys))
             self._keys = [signing_key(_secret(subscription, subscription.secret_cipher, desk.keys))]
@@ -113,7 +115,7 @@ class Channel:
         )
 
     async def post(self, body: bytes, *, event_id: str, event: str, delivery_id: str, attempt: int) -> Response:
-        """Sign the body anew and post it."""
+        """Sign the body again and post it."""
         if not self._keys:
             return _UNREADABLE
         now = self._desk.clock.now()

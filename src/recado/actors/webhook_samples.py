@@ -41,7 +41,17 @@ _CONTACT = {"id": f"cnt_{_ZEROS}", "externalId": "example"}
 _OTHERS: Mapping[str, Mapping[str, Any]] = {
     "campaign.completed": {
         "campaignId": "example",
-        "totals": {"sent": 1},
+        "totals": {
+            "requested": 1,
+            "accepted": 1,
+            "skipped": 0,
+            "queued": 0,
+            "sent": 0,
+            "delivered": 1,
+            "read": 0,
+            "failed": 0,
+            "archived": 0,
+        },
         "channels": ["chatapp"],
         "chargedCoins": 0,
         "firstMessageAt": _AT,

@@ -25,6 +25,7 @@ from recado.engine.supervisor import Supervisor
 from recado.storage import deliveries, events, organizations, webhooks
 from recado.storage.crypto import KeyRing
 from recado.storage.deliveries import DELIVERED, DROPPED, Due, Result, Told
+from recado.storage.fair_places import FairPlaces
 from recado.storage.postgres import Database
 from recado.storage.webhooks import Subscription, SubscriptionKey
 
@@ -33,6 +34,8 @@ log = structlog.get_logger()
 EVERY = 1.0  # seconds
 IDLE_AFTER = 30.0  # seconds until an idle subscription leaves memory
 RESTARTS, PERIOD = 1_000, 60.0
+# Each waits for an endpoint, up to 15 s, and its caller with it.
+TESTS_AT_ONCE, TESTS_EACH, MOST_TESTS_WAITING = 50, 3, 3
 AFTER_THEIR_TIME = timedelta(minutes=5)  # an actor drops its own; this is for those that are paused
 
 
@@ -45,6 +48,7 @@ class Webhooks:
         self._db = db
         self._clock = clock
         self._ids = ids
+        self._tests = FairPlaces(TESTS_AT_ONCE, each=TESTS_EACH, most_waiting=MOST_TESTS_WAITING)
         self.desk = WebhookDesk(db, clock=clock, keys=keys, http=http)
         self.supervisor = Supervisor("webhooks", runtime=runtime, intensity=RESTARTS, period=PERIOD)
         self._registry: Registry[SubscriptionKey] = Registry(self.supervisor, idle_after=IDLE_AFTER)
@@ -56,6 +60,11 @@ class Webhooks:
         root.add_supervisor(self.supervisor)
         root.add_service("webhook passivation", self._registry)
         root.add_service("webhook deliveries", self._poller)
+
+    @property
+    def unrecorded(self) -> int:
+        """Deliveries under way, and those whose results are not written yet."""
+        return self.desk.calls + self.desk.results.pending
 
     # Hints ------------------------------------------------------------------------------------------------------------
 
@@ -71,7 +80,7 @@ class Webhooks:
         self._tell(subscription, Changed())
 
     async def poll(self) -> None:
-        """Start whoever has something to do."""
+        """Start anyone who has something to do."""
         self.queued(await deliveries.waiting(self._db.hot, self._clock.now()))
 
     def _tell(self, key: SubscriptionKey, message: object) -> None:
@@ -86,7 +95,14 @@ class Webhooks:
     # What is asked ----------------------------------------------------------------------------------------------------
 
     async def test(self, subscription: Subscription, event: str) -> tuple[str, Response]:
-        """One attempt with example data, marked as a test and not counted in health; answers the delivery's id."""
+        """One attempt with example data, marked as a test and not counted in health; answers the delivery's id.
+
+        `Unavailable` when too many tests of the organization are under way.
+        """
+        async with self._tests.place(subscription.organization_id):
+            return await self._test(subscription, event)
+
+    async def _test(self, subscription: Subscription, event: str) -> tuple[str, Response]:
         event_id, delivery_id = self._ids.new(EVENT), self._ids.new(DELIVERY)
         data = sample_of(event)
         async with self._db.transaction() as connection:

@@ -26,7 +26,8 @@ class Witness:
         nothing may go. What is less than a day old was stored by the clock that is in question.
         """
         zero = self._zero_now()
-        if abs(zero - self._zero) > SET:  # it was set, or the machine has slept
+        # It was set, and followed or not, or the machine has slept.
+        if abs(zero - self._zero) > SET or abs(self._clock.set_by) > SET:
             self._since = self._clock.monotonic()
         self._zero = zero
         now = self._clock.now()
