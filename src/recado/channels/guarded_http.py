@@ -60,18 +60,19 @@ class GuardedHttp:
             self._tls = ssl.create_default_context()
         return self._tls
 
-    def endpoint(self, url: str, *, live: bool) -> "Endpoint":
-        """The connections to one URL; raises UrlRefused for a form that is never called."""
-        return Endpoint(self, target_of(url), live=live)
+    def endpoint(self, url: str, *, live: bool, owner: str = "") -> "Endpoint":
+        """The connections to one URL of an organization; raises UrlRefused for a form that is never called."""
+        return Endpoint(self, target_of(url), live=live, owner=owner)
 
 
 class Endpoint:
     """The connections to one URL; they are closed by `close`, and one by one when idle for long."""
 
-    def __init__(self, http: GuardedHttp, target: Target, *, live: bool) -> None:
+    def __init__(self, http: GuardedHttp, target: Target, *, live: bool, owner: str) -> None:
         self._http = http
         self._target = target
         self._live = live
+        self._owner = owner
         self._idle: list[GuardedConnection] = []
         # Idle connections that are used again, and when their call is given up; a time-out each costs 3 µs of some 60.
         self._under_way: dict[GuardedConnection, float] = {}
@@ -89,7 +90,7 @@ class Endpoint:
             addresses = self._http.guard.known(self._target, live=self._live)
             if addresses is None:
                 async with asyncio.timeout(self._http.call_limit):
-                    addresses = await self._http.guard.addresses(self._target, live=self._live)
+                    addresses = await self._http.guard.addresses(self._target, live=self._live, owner=self._owner)
             left = self._http.call_limit - (monotonic() - began)
             connection = self._take(addresses)
             answer = None if connection is None else await self._ask_again(connection, request, left)

@@ -8,6 +8,7 @@ import re
 import socket
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -15,14 +16,19 @@ from urllib.parse import urlsplit
 from yarl import URL
 
 from recado.domain.clock import Clock
+from recado.domain.errors import Unavailable
 from recado.domain.public_addresses import Network, is_public, lies_in
 
 LONGEST_URL = 2_048
 LOOKUP_LIMIT = 5.0  # seconds
 # Thousands of calls in one second share a look-up; a change of the name holds in the next one.
 LOOKUP_KEPT = 1.0
+# Seconds: a name that does not exist takes longer to find out than one that stands in the network of the installation.
+REFUSED_AFTER = 0.5
 _KEPT_NAMES = 10_000
-_LOOKUPS_AT_ONCE = 64  # a name server that does not answer blocks one of them for each of its names
+LOOKUPS_AT_ONCE = 64  # a name server that does not answer blocks one of them for each of its names
+_SILENT_NAMES = 10_000
+_SILENT_AFTER = 0.9  # of the limit: who waited began to wait a moment before the look-up did, and gave up before it
 _VISIBLE = re.compile(r"[\x21-\x7e]+")
 _HOST = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)(?:\.(?!-)[a-z0-9_-]{1,63}(?<!-))*")
 # What some libraries read as an IPv4 address: decimal, octal and hexadecimal numbers as the last label.
@@ -30,10 +36,19 @@ _NUMERIC_END = re.compile(r"(?:^|\.)(?:[0-9]+|0x[0-9a-f]*)$")
 _LOCAL_ENDS = (".local", ".internal", ".localhost", ".localdomain", ".home.arpa")
 
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
+Turn = Callable[[str], AbstractAsyncContextManager[None]]
+"""Holds one of an owner's look-ups; raises Unavailable when too many of them wait."""
 
 
 class UrlRefused(Exception):
     """The URL, or what its name stands for, may not be called; the text says why and names no address."""
+
+
+class NameRefused(UrlRefused):
+    """Refused for what the name server said. One text for all: anyone who asks learns nothing of names inside."""
+
+
+NOT_PUBLIC = "its name does not exist, or leads to addresses that are not public"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,19 +123,33 @@ def form_fault(target: Target, *, live: bool) -> str | None:
     if target.port < 1024 and target.port not in (443, _PORTS[target.scheme]):
         return "its port is neither 443 nor 1024 or above"
     if target.literal:
-        return "its host is an address"
+        return "its host is an IP address, give a name"
     if "." not in target.host or target.host.endswith(_LOCAL_ENDS):
         return "its host is a name of a local network"
     return None
 
 
 class OutboundGuard:
-    """Decides, for all customers' addresses of a process. A service. `allowed`: networks opened by the operator."""
+    """Decides, for all customers' addresses of a process. A service.
 
-    def __init__(self, *, clock: Clock, allowed: Sequence[Network] = (), lookup: Lookup | None = None) -> None:
+    `allowed`: networks opened by the operator. `turn`: shares the look-ups among organizations. Names that did not
+    answer in time have a share of their own in each: an organization's others are not kept waiting by them.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        allowed: Sequence[Network] = (),
+        lookup: Lookup | None = None,
+        turn: Turn | None = None,
+    ) -> None:
+        self._clock = clock
         self._monotonic = clock.monotonic
         self._allowed = tuple(allowed)
         self._lookup = lookup or self._ask_system
+        self._turn: Turn = turn or (lambda _: nullcontext())
+        self._silent: set[str] = set()
         self._threads: ThreadPoolExecutor | None = None
         self._known: dict[tuple[str, bool, str, int], tuple[float, tuple[str, ...]]] = {}
         self._asking: dict[tuple[str, int], asyncio.Task[Sequence[str]]] = {}
@@ -134,10 +163,19 @@ class OutboundGuard:
         if threads is not None:
             threads.shutdown(wait=False, cancel_futures=True)
 
-    async def check(self, url: str, *, live: bool) -> Target:
-        """The URL taken apart, after its name was resolved and found public; raises UrlRefused."""
+    async def check(self, url: str, *, live: bool, owner: str = "") -> Target:
+        """The URL taken apart, after its name was resolved and found public; raises UrlRefused.
+
+        A name that is refused is so after `REFUSED_AFTER`, whether it exists inside or not at all.
+        `owner`: the organization whose URL it is.
+        """
         target = target_of(url)
-        await self.addresses(target, live=live)
+        answer_at = self._monotonic() + REFUSED_AFTER
+        try:
+            await self.addresses(target, live=live, owner=owner)
+        except NameRefused:
+            await self._clock.sleep(max(0.0, answer_at - self._monotonic()))
+            raise
         return target
 
     def known(self, target: Target, *, live: bool) -> tuple[str, ...] | None:
@@ -145,7 +183,7 @@ class OutboundGuard:
         known = self._known.get((target.scheme, live, target.host, target.port))
         return known[1] if known is not None and known[0] > self._monotonic() else None
 
-    async def addresses(self, target: Target, *, live: bool) -> tuple[str, ...]:
+    async def addresses(self, target: Target, *, live: bool, owner: str = "") -> tuple[str, ...]:
         """The addresses that a call may go to now, all of them checked; raises UrlRefused."""
         known = self.known(target, live=live)
         if known is not None:
@@ -153,41 +191,57 @@ class OutboundGuard:
         fault = form_fault(target, live=live)
         if fault is not None and not self._allowed:
             raise UrlRefused(fault)
-        found = (target.host,) if target.literal else tuple(await self._resolve(target))
-        if not found:
-            raise UrlRefused("its name has no address")
-        if not all(lies_in(address, self._allowed) for address in found):
-            if fault is not None:
-                raise UrlRefused(fault)
-            if not all(map(is_public, found)):
-                raise UrlRefused("its name stands for an address that is not public")
+        found = (target.host,) if target.literal else tuple(await self._resolve(target, owner))
+        opened = bool(found) and all(lies_in(address, self._allowed) for address in found)
+        if not opened and (fault is not None or not found or not all(map(is_public, found))):
+            raise (UrlRefused if target.literal else NameRefused)(fault or NOT_PUBLIC)
         if len(self._known) >= _KEPT_NAMES:
             self._known.clear()
         key = (target.scheme, live, target.host, target.port)
         self._known[key] = (self._monotonic() + LOOKUP_KEPT, found)
         return found
 
-    async def _resolve(self, target: Target) -> Sequence[str]:
+    async def _resolve(self, target: Target, owner: str) -> Sequence[str]:
+        """Its addresses; none when it has none, or none can be learned."""
         key = (target.host, target.port)
         asking = self._asking.get(key)
         if asking is None:
-            asking = self._asking[key] = asyncio.ensure_future(self._lookup(*key))
+            asking = self._asking[key] = asyncio.ensure_future(self._ask(key, owner))
             asking.add_done_callback(lambda task: self._answered(key, task))
         try:
             async with asyncio.timeout(LOOKUP_LIMIT):
                 return await asyncio.shield(asking)
+        except Unavailable:
+            raise UrlRefused("too many names of this organization are being resolved") from None
         except (OSError, UnicodeError):  # a time-out is an OSError
-            raise UrlRefused("its name cannot be resolved") from None
+            return ()
+
+    async def _ask(self, key: tuple[str, int], owner: str) -> Sequence[str]:
+        host = key[0]
+        began = None
+        try:
+            async with self._turn(f"{owner} silent" if host in self._silent else owner):
+                began = self._monotonic()
+                return await self._lookup(*key)
+        finally:
+            if began is not None:
+                self._remember(host, silent=self._monotonic() - began >= _SILENT_AFTER * LOOKUP_LIMIT)
+
+    def _remember(self, host: str, *, silent: bool) -> None:
+        if not silent:
+            self._silent.discard(host)
+        elif len(self._silent) < _SILENT_NAMES:
+            self._silent.add(host)
 
     def _answered(self, key: tuple[str, int], task: "asyncio.Task[Sequence[str]]") -> None:
         self._asking.pop(key, None)
         if not task.cancelled():
-            task.exception()  # whoever waited has seen it; nobody may have waited any more
+            task.exception()  # anyone who waited has seen it; nobody may have waited any more
 
     async def _ask_system(self, host: str, port: int) -> Sequence[str]:
-        # A pool of its own: names are the customers', and whoever runs a name server can let it hang.
+        # A pool of its own: names are the customers', and anyone who runs a name server can let it hang.
         if self._threads is None:
-            self._threads = ThreadPoolExecutor(_LOOKUPS_AT_ONCE, thread_name_prefix="names")
+            self._threads = ThreadPoolExecutor(LOOKUPS_AT_ONCE, thread_name_prefix="names")
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(
             self._threads, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)

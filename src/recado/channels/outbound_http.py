@@ -19,6 +19,7 @@ Body = bytes | AsyncIterable[bytes]
 
 MAX_ANSWER = 64 * 1024  # bytes; of a longer answer the rest is not read
 MAX_RETRY_AFTER = 21_600.0  # seconds; a typing error at the provider must not stop a number for years
+MIN_RETRY_AFTER = 1.0  # seconds; a fraction that is rounded down to 0 must not let a number go on at full pace
 # Under the 5 s after which common servers close an idle connection: a request written into that moment is in doubt.
 _KEEPALIVE_SECONDS = 4.0
 _CHUNK = 64 * 1024  # bytes
@@ -141,14 +142,18 @@ def retry_after(value: str | None, now: datetime) -> float | None:
         return None
     text = value.strip()
     if text.isascii() and text.isdigit() and len(text) <= 12:
-        return min(float(text), MAX_RETRY_AFTER)
+        return _bounded(float(text))
     try:
         date = parsedate_to_datetime(text)
         if date.tzinfo is None:  # "-0000": UTC by its grammar
             date = date.replace(tzinfo=UTC)
-        return min(max((date - now).total_seconds(), 0.0), MAX_RETRY_AFTER)
+        return _bounded((date - now).total_seconds())
     except (ValueError, TypeError, OverflowError, IndexError):
         return None
+
+
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, MIN_RETRY_AFTER), MAX_RETRY_AFTER)
 
 
 class _Call:

@@ -86,6 +86,7 @@ class Bridge:
                     "id": message.id,
                     "channel": message.channel,
                     "env": message.env,
+                    "organizationId": account.organization_id,
                     "account": account.phone_number_id,
                     "to": message.to,
                     "content": _content(message),
@@ -142,6 +143,7 @@ class Bridge:
         """One operation other than a send; raises `ProviderError`."""
         body = {
             "env": account.env,
+            "organizationId": account.organization_id,
             "account": account.phone_number_id,
             "businessAccount": account.business_account_id,
             **{name: value for name, value in fields.items() if value is not None},

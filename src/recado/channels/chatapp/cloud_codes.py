@@ -32,7 +32,7 @@ class Again:
 
 @dataclass(frozen=True, slots=True)
 class Unavailable:
-    """The account is not let in or not in service: nothing of it leaves until somebody mends it."""
+    """The account is not let in or not in service: nothing of it leaves until somebody repairs it."""
 
     code: str
 

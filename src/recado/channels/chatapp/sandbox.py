@@ -74,7 +74,7 @@ class Sandbox:
         return script.default() if behaviour is None else behaviour(script, attempt)
 
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
-        """Always false: the sandbox calls nobody, so whoever calls in its name is not it."""
+        """Always false: the sandbox calls nobody, so anyone who calls in its name is not it."""
         return False
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
