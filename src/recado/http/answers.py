@@ -3,6 +3,7 @@
 import asyncio
 from contextlib import aclosing
 
+import structlog
 from aiohttp import web
 from aiohttp.http import HttpVersion10
 from aiohttp.web_request import BaseRequest
@@ -11,8 +12,10 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Problem
 from recado.http.call import Call
 from recado.http.problems import MEDIA_TYPE, ProblemRenderer
-from recado.http.rendering import JSON, NO_STORE, DateHeader, WireResponse, clean, dump, head
+from recado.http.rendering import JSON, LARGE, NO_STORE, DateHeader, WireResponse, clean, dump, head
 from recado.http.reply import Reply, StreamReply
+
+_log = structlog.get_logger(__name__)
 
 _CLOSE = "Connection: close\r\n"
 _KEEP = "Connection: keep-alive\r\n"
@@ -74,12 +77,16 @@ class Answers:
         elif request.version == HttpVersion10:
             connection = _KEEP
         wire = head(reply.status, lines, len(content), content_type, connection)
+        large = None
         if call.method != "HEAD":
-            wire += content
-        return WireResponse(wire, reply.status, keep_alive=keep_alive)
+            if len(content) > LARGE:
+                large = content
+            else:
+                wire += content
+        return WireResponse(wire, reply.status, keep_alive=keep_alive, large=large)
 
     async def stream(self, reply: StreamReply, call: Call, request: BaseRequest) -> web.StreamResponse:
-        """Write `reply` piece by piece and return its end; ConnectionError when the client leaves."""
+        """Write `reply` piece by piece and return its end; ConnectionError when the client leaves, or a piece fails."""
         headers = {"X-Request-Id": call.request_id, "Cache-Control": NO_STORE, **reply.headers}
         if call.bucket is not None:
             for line in call.bucket.lines().splitlines():
@@ -101,6 +108,9 @@ class Answers:
                 raise
             task.uncancel()
             response.force_close()
+        except Problem as problem:  # the status is sent: that the body has no end is all that can be told
+            _log.warning("answer_broken_off", request_id=call.request_id, code=problem.code)
+            raise ConnectionResetError("the answer could not be read to its end") from None
         finally:
             self._streams.discard(task)
         await response.write_eof()

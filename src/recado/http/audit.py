@@ -38,5 +38,5 @@ async def record(
 
 
 async def record_pii_grant(connection: Executor, ids: IdSource, call: Call, target_id: str) -> None:
-    """Whoever may let phones out in the clear is found in the audit by this one action."""
+    """Anyone who may let phones out in the clear is found in the audit by this one action."""
     await record(connection, ids, call, "pii_full.grant", target_id)

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from multidict import CIMultiDictProxy
 
-from recado.domain.errors import Problem
+from recado.domain.errors import FieldError, Problem
+from recado.http.body_budget import BodyRoom
 from recado.http.middleware.client_ip import ClientAddresses
 from recado.http.middleware.rate_limits import Bucket
 from recado.http.principal import Principal
@@ -43,7 +44,7 @@ class Call:
 
     __slots__ = (
         "_addresses", "body", "bucket", "headers", "idempotency", "if_match", "method", "now", "path", "peer",
-        "principal", "query", "raw_body", "request_id", "resource", "spool", "target",
+        "principal", "query", "raw_body", "request_id", "resource", "room", "route", "spool", "target", "unknown",
     )  # fmt: skip
 
     def __init__(
@@ -67,13 +68,16 @@ class Call:
         self.request_id = request_id
         self.now = now
         self.principal = principal
+        self.route: str | None = None  # without an operation: the path of the route that is most like it, for the log
         self.bucket: Bucket | None = None  # what the request was counted in (C6.1)
         self.query: Any = None
         self.body: Any = None
         self.raw_body = b""
+        self.room: BodyRoom | None = None  # the memory that `raw_body` takes
         self.spool: Spool | None = None
         self.resource: Any = None
         self.idempotency: IdempotencyKey | None = None
+        self.unknown: list[FieldError] = []  # fields and parameters that no operation knows
         self.if_match: _AnyRevision | tuple[int, ...] | None = None
 
     @property
@@ -98,6 +102,8 @@ class Call:
             return
         raise Problem(
             "VERSION_MISMATCH",
-            "The record has another version than the one named in If-Match.",
+            "The record has changed: If-Match does not name its version. Read it again and repeat the change."
+            if wanted
+            else 'If-Match must be the ETag that the record was read with, with its quotes, such as "7".',
             meta={"currentETag": f'"{current}"'},
         )

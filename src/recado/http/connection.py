@@ -8,39 +8,66 @@ it has.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import StreamWriter
-from aiohttp.streams import StreamReader
+from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import _PAYLOAD_ACCESS_ERROR as _TOO_LATE
 from aiohttp.web_protocol import ERROR, RequestHandler, RequestPayloadError, _ErrInfo
 from aiohttp.web_request import BaseRequest
 
+from recado.http.connection_limits import ConnectionLimits
+from recado.http.middleware.client_ip import network_of
+from recado.http.rendering import WireResponse
+
 HEAD_SECONDS = 10.0
+HEAD_BYTES = 64 * 1024
 READING_SECONDS = 60.0  # how long a client may leave an answer unread once the buffers are full
 KEEP_ALIVE_SECONDS = 75.0
 LINGERING_SECONDS = 5.0  # how long the rest of a refused body is read, so that the client gets to see the answer
 LONGEST_LINE = 8190
 MOST_HEADERS = 100
 
-_TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+_SLICE = 16 * 1024  # bytes of chunks given to the parser at once: what it makes of them is looked at in between
+_USUAL_FRAMING = 1024  # bytes around the chunks of any body
+_FRAMING_SHARE = 2  # beyond them: as many as a half of the body itself
+_REST = 1024 * 1024  # bytes of a body that nobody wanted, which are read on for anyone
+_END = b"\r\n\r\n"  # of a head, and of a chunked body
+_TOO_SMALL_CHUNKS = "The chunks of the body are too small: send it in larger ones, or with a Content-Length."
 
-ErrorAnswer = Callable[[int], web.StreamResponse]
+ErrorAnswer = Callable[[int, str | None], WireResponse]  # of a status, with its own words or those of the status
+Pace = Callable[[str, int], float]
+"""Counts so many bytes of the network; the seconds until more of it may be read."""
 ErrorReport = Callable[[str, BaseException | None], None]
 
 
 class Connection(RequestHandler):
     """A connection. `begun` is set while bytes have come that no request was made of yet."""
 
-    __slots__ = ("answer_error", "begun", "busy", "heard", "late_since", "report_error", "rest", "stuck_since")
+    __slots__ = (
+        "_chunked", "_framing", "_head_size", "_incoming", "_network", "_received", "answer_error", "begun", "busy",
+        "framing_pace", "heard", "late_since", "limits", "pause", "report_error", "rest", "rest_pace", "stuck_since",
+    )  # fmt: skip
 
     def __init__(
-        self, server: web.Server, *, answer_error: ErrorAnswer, report_error: ErrorReport, **options: Any
+        self,
+        server: web.Server,
+        *,
+        answer_error: ErrorAnswer,
+        report_error: ErrorReport,
+        limits: ConnectionLimits,
+        pause: Callable[[], Awaitable[None]],
+        rest_pace: Pace,
+        framing_pace: Pace,
+        **options: Any,
     ) -> None:
+        """`pause`: lets others run. `rest_pace`: of bodies that nobody wanted;
+        `framing_pace`: of what surrounds very small chunks.
+        """
         super().__init__(
             server,
             access_log=None,  # type: ignore[arg-type]
@@ -49,21 +76,59 @@ class Connection(RequestHandler):
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
             max_headers=MOST_HEADERS,
+            auto_decompress=False,
             **options,
         )
         self.answer_error = answer_error
         self.report_error = report_error
+        self.limits = limits
+        self.pause = pause
+        self.rest_pace = rest_pace
+        self.framing_pace = framing_pace
         self.begun = True  # a connection without any request is as late as one with half a head
         self.heard = False
         self.busy = False
         self.late_since: float | None = None
         self.stuck_since: float | None = None
         self.rest: StreamReader | None = None  # the body whose rest is being read for nothing but the client's sake
+        self._incoming: StreamReader | None = None  # the body of the newest message; None before the first
+        self._chunked = False
+        self._received = 0  # bytes since the head of the newest message, where it is chunked
+        self._framing = 0  # of them: those beyond what is usual, which were counted
+        self._network = ""
+        self._head_size = 0  # bytes of a head that is not whole
+        self._msg_queue_resume_size = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, or end at once where there are too many."""
+        peer = transport.get_extra_info("peername")
+        address = peer[0] if isinstance(peer, tuple) else None
+        self._network = "" if address is None else network_of(address)
+        if self.limits.enter(self, address):
+            super().connection_made(transport)
+            return
+        self.transport = transport  # type: ignore[assignment]
+        self.refuse(503)
+
+    @property
+    def rested_since(self) -> tuple[bool, float]:
+        """Whether a request ever came, and when the last was answered, as far as two connections compare."""
+        return self._request_count > 0, self._next_keepalive_close_time
+
+    def close_idle(self) -> None:
+        """End, for another's sake, while no request is under way."""
+        self.force_close()
+
+    def refuse(self, status: int, detail: str | None = None) -> None:
+        """Answer what is no request, and end."""
+        if self.transport is not None:
+            self.transport.write(self.answer_error(status, detail).wire)
+        self.force_close()
 
     async def start(self) -> None:
         """Answer the requests of this connection until it ends.
 
-        Stands in for aiohttp's own loop, which runs each request in a task of its own: two more turns of the event loop
+        Replaces aiohttp's own loop, which runs each request in a task of its own: two more turns of the event loop
         and a tenth of the time of a short request.
         """
         try:
@@ -72,6 +137,8 @@ class Connection(RequestHandler):
                     await self._next_message()
                 if not await self._answer_next():
                     break
+                if self._messages:
+                    await self.pause()  # requests sent ahead take turns with everybody else's
         except asyncio.CancelledError:
             self.force_close()
             raise
@@ -92,10 +159,10 @@ class Connection(RequestHandler):
 
     async def _answer_next(self) -> bool:
         """Answer one request; whether the connection takes another."""
-        message, payload = self._messages.popleft()
         manager = self._manager
         if self._parser is None or manager is None:
             return False  # the client has left meanwhile
+        message, payload = self._messages.popleft()
         self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
@@ -103,6 +170,9 @@ class Connection(RequestHandler):
         handler = manager.request_handler
         if isinstance(message, _ErrInfo):
             handler, message = self._make_error_handler(message), ERROR
+        elif message.upgrade:
+            # Nothing here speaks another protocol. What a proxy takes for one is not read as requests.
+            message = message._replace(should_close=True)
         task = self._task_handler or asyncio.current_task()
         request = make_request(message, payload, self, StreamWriter(self, self._loop), task)
         try:
@@ -111,11 +181,14 @@ class Connection(RequestHandler):
             return False
         finally:
             request._task = None  # type: ignore[assignment] # a cycle that only the collector would break
+            if payload.exception() is not None:
+                _forget_frames(payload)
         if left:
             return False
         self._keepalive = bool(response.keep_alive)
         if not payload.is_eof():
             await self._read_rest(payload)
+            _forget_frames(payload)
         payload.set_exception(_TOO_LATE)
         if not self._keepalive or self._close or self._force_close:
             return False
@@ -129,12 +202,17 @@ class Connection(RequestHandler):
 
         Not longer than the client is there, nor than this connection is open to further requests.
         """
-        if self._lingering_time and not self._close and not self._force_close:
+        if self._lingering_time and not self._close and not self._force_close and payload.exception() is None:
             self.rest = payload
             with contextlib.suppress(TimeoutError, ConnectionError, RequestPayloadError):
                 async with asyncio.timeout(self._lingering_time):
+                    read = 0
                     while not payload.is_eof():
-                        await payload.readany()
+                        size = len(await payload.readany())
+                        read += size
+                        # Who is ahead of the pace is not waited for: what has come so far would stay in memory.
+                        if read > _REST and self.rest_pace(self._network, size):
+                            break
             self.rest = None
         if not payload.is_eof() and not self._force_close:
             self.close()
@@ -146,7 +224,10 @@ class Connection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Notice that the client is gone."""
+        self.limits.leave(self)
         super().connection_lost(exc)
+        self._messages.clear()  # each of them holds its reader, and that this connection
+        self._incoming = None
         self._leave_rest()
 
     def _leave_rest(self) -> None:
@@ -154,9 +235,89 @@ class Connection(RequestHandler):
             self.rest.set_exception(ConnectionResetError())
 
     def data_received(self, data: bytes) -> None:
-        """Take what the client sent."""
-        self.begun = self.heard = True
+        """Take what the client sent; of chunks a slice at a time, so that tiny ones are noticed before all are parsed.
+
+        Other bodies stay in large pieces: the system takes the memory of those back at once.
+        """
+        start = 0
+        while len(data) - start > _SLICE and (self._chunked or self._between_messages):
+            self._take(data[start : start + _SLICE])
+            start += _SLICE
+            if self._force_close or self._close:
+                return
+        self._take(data[start:] if start else data)
+
+    @property
+    def _between_messages(self) -> bool:
+        return self._incoming is None or self._incoming.is_eof()
+
+    def _take(self, data: bytes) -> None:
+        self.heard = True
+        messages, known = self._messages, len(self._messages)
+        body = self._incoming
+        before = -1 if body is None or body.is_eof() else body.total_bytes  # -1: between messages
         super().data_received(data)
+        if self._upgraded:
+            self._message_tail = b""
+        if len(messages) > known:
+            message, self._incoming = messages[-1]
+            self._chunked = getattr(message, "chunked", False)
+            self._received = self._framing = 0
+            self.begun = not self._ends_with(data, 0)
+            self._head_size = 0
+            if self.busy and not self._buffer_paused:
+                self._pause_reading_for_buffer()  # what else is sent ahead waits on the client's side
+        elif before < 0:
+            self._take_head(data)
+        else:
+            self.begun = not self._ends_with(data, before)
+            if self._chunked:
+                self._watch_framing(data)
+
+    def _watch_framing(self, data: bytes) -> None:
+        """Every chunk costs the parser the same, however small: what surrounds them has a pace for each network."""
+        self._received += len(data)
+        body = self._incoming
+        # While reading is paused the parser holds back some of it.
+        if body is None or self._reading_paused or self._force_close:
+            return
+        framing = self._received - body.total_bytes - body.total_bytes // _FRAMING_SHARE - _USUAL_FRAMING
+        if framing <= self._framing:
+            return
+        wait = self.framing_pace(self._network, framing - self._framing)
+        self._framing = framing
+        if wait and not body.is_eof():
+            if self.busy:
+                self.refuse(400, _TOO_SMALL_CHUNKS)
+            else:
+                self.force_close()
+
+    def _take_head(self, data: bytes) -> None:
+        """More of a head that is not whole."""
+        if data:
+            self.begun = True
+            self._head_size += len(data)
+            if self._head_size <= HEAD_BYTES or self._force_close:
+                return
+            if self.busy:
+                self._close = True  # once the request under way is answered
+            else:
+                self.refuse(400)
+
+    def _ends_with(self, data: bytes, before: int) -> bool:
+        """Whether `data` ends inside, or with, the newest body; otherwise a further head has begun.
+
+        `before`: how many bytes of the body came earlier.
+        """
+        body = self._incoming
+        if body is None or not body.is_eof() or not data:
+            return True
+        rest = len(data)
+        if not self._chunked and body is not EMPTY_PAYLOAD:
+            rest -= body.total_bytes - before
+            if before:
+                return rest == 0
+        return rest <= 0 or data.endswith(_END[-rest:], 0, rest)
 
     def resume_reading(self, resume_parser: bool = True) -> None:
         """Let bytes flow again; a body taken whole asks for this too, when nothing was held back."""
@@ -166,13 +327,11 @@ class Connection(RequestHandler):
     def request_begins(self) -> None:
         """A complete head has become a request."""
         self.busy = True
-        self.begun = False
         self.late_since = None
 
     def request_ends(self) -> None:
-        """The request was answered; what came meanwhile was its body."""
+        """The request was answered."""
         self.busy = False
-        self.begun = False
 
     def spare_the_rest(self) -> None:
         """Do not wait for the rest of a body that does not come."""
@@ -191,8 +350,8 @@ class Connection(RequestHandler):
         if self.late_since is None:
             self.late_since = now
         elif now - self.late_since >= HEAD_SECONDS:
-            if self.heard and self.transport is not None:
-                self.transport.write(_TOO_SLOW)
+            if self.heard:
+                self.refuse(408)
             self.force_close()
 
     def handle_error(
@@ -203,12 +362,19 @@ class Connection(RequestHandler):
             self.report_error("http_request_failed", exc)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun already")
-        return self.answer_error(status)
+        return self.answer_error(status, None)
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log the kind of an error only: its text may hold what a client sent."""
         error = kw.get("exc_info")
         self.report_error("http_connection_failed", error if isinstance(error, BaseException) else None)
+
+
+def _forget_frames(payload: StreamReader) -> None:
+    """Break the circle of a reader, the error that ended it, and the frames that it went through."""
+    error = payload.exception()
+    if error is not None:
+        error.__traceback__ = None
 
 
 def make_request(

@@ -4,40 +4,52 @@ credential → rate limit → scope → suspended → required headers → parsi
 precondition → handler. Every step either passes or raises the `Problem` that is the answer.
 """
 
+import asyncio
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from contextlib import suppress
 
 import structlog
 from aiohttp import web
 from aiohttp.web_request import BaseRequest
+from pydantic import BaseModel
 
 from recado.domain.clock import Clock
-from recado.domain.errors import Problem, not_found
+from recado.domain.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_found
 from recado.domain.ids import REQUEST, IdSource
 from recado.http.answers import Answers
-from recado.http.body import ClientLeft, read_body
+from recado.http.body import ClientLeft, body_with_head, read_body
+from recado.http.body_budget import BodyBudget, BodyRoom
+from recado.http.body_pace import BodyPace
+from recado.http.body_reading import LARGE, LargeBody
+from recado.http.body_workers import BodyWorkers
 from recado.http.call import Call
+from recado.http.deadlines import READ_SECONDS, WRITE_SECONDS, Deadlines, Task
 from recado.http.middleware import preconditions
 from recado.http.middleware.authentication import Administrator, Authenticator, authenticate, bearer_token
-from recado.http.middleware.client_ip import ClientAddresses, within
+from recado.http.middleware.client_ip import ClientAddresses, network_of, within
 from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
 from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
 from recado.http.middleware.rate_limits import FAILED, PUBLIC, RateLimiter
+from recado.http.missing import missing_record, no_route
 from recado.http.operation import Operation, missing_scope, session_needed
-from recado.http.parsing import JsonBody, parse_json, require_json, validate_body
+from recado.http.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
 from recado.http.principal import ACCOUNT, NOBODY
 from recado.http.reply import Reply, StreamReply
+from recado.http.request_log import RequestLog
 from recado.http.route import Access, Idempotency, Route
 from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
 from recado.http.spool import Spooler, media_type_of
+from recado.http.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
+from recado.storage.callers import STRANGER, working_for
 
-Observer = Callable[[str, int, float], None]
+_READS = ("GET", "HEAD")
 
 _log = structlog.get_logger(__name__)
 
 
 class Dispatcher:
-    """Answers requests. `observe(operation_id, status, seconds)` hears of every answer."""
+    """Answers requests, and logs them."""
 
     def __init__(
         self,
@@ -52,9 +64,16 @@ class Dispatcher:
         addresses: ClientAddresses,
         administrator: Administrator,
         spooler: Spooler,
-        observe: Observer | None = None,
+        workers: BodyWorkers,
+        bodies: BodyBudget,
+        pace: BodyPace,
     ) -> None:
-        self._router = Router((route.method, route.path, Operation(route)) for route in routes)
+        self._router = Router(
+            ((route.method, route.path, Operation(route)) for route in routes),
+            suggest=lambda operation: (
+                operation.route.documented and (operation.route.access is not Access.ADMIN or administrator.exists)
+            ),
+        )
         self._authenticator = authenticator
         self._administrator = administrator
         self._limiter = limiter
@@ -66,7 +85,17 @@ class Dispatcher:
         self._answers = answers
         self._addresses = addresses
         self._spooler = spooler
-        self._observe = observe
+        self._workers = workers
+        self._requests = RequestLog(clock)
+        self._bodies = bodies
+        self._pace = pace
+        self._reads = Deadlines(READ_SECONDS, clock)
+        self._writes = Deadlines(WRITE_SECONDS, clock)
+
+    def hurry(self, seconds: float) -> None:
+        """Answer what is under way within so many seconds."""
+        self._reads.hurry(seconds)
+        self._writes.hurry(seconds)
 
     async def handle(self, request: BaseRequest) -> web.StreamResponse:
         """Answer `request`; raises nothing but what tells that the client has left."""
@@ -74,30 +103,50 @@ class Dispatcher:
         now = self._now()
         target, _, query = _target(request).partition("?")
         operation: Operation | None = None
+        code: str | None = None
         call = Call(
             request.method, target, NO_PARAMETERS, request.headers, _peer(request), self._addresses,
             self._new_id(REQUEST), now, NOBODY,
         )  # fmt: skip
+        task = request.task
+        deadlines = self._reads if request.method in _READS else self._writes
+        deadlines.begin(task, started)
         try:
             operation = self._find(call)
+            task.set_name(operation.route.operation_id)  # for the watch over the event loop
             await self._admit(operation, call, started)
-            reply = await self._run(operation, call, request, query)
+            owner = _caller(call)
+            if working_for.get() != owner:  # a connection is mostly one caller's, and to set it costs more
+                working_for.set(owner)
+            reply = await self._run(operation, call, request, query, deadlines, task)
+            if call.unknown:
+                name_in(reply, call.unknown, writes=operation.writes)
             self._answers.render(reply)
-        except Problem as problem:
-            reply = self._answers.problem(self._counted(problem, operation, call, started), call)
+        except Problem as error:  # no name outlives it: a frame and an error that hold each other hold the body too
+            code, reply = self._refused(error, operation, call, started)
         except ClientLeft:
             raise
+        except asyncio.CancelledError:
+            if not deadlines.expired(task):
+                raise
+            late = Unavailable("There was no answer in time; whether the request was carried out is not known.")
+            code = late.code
+            reply = self._answers.problem(late, call)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a handler is answered with 500
             self._report(operation, call, error)
-            reply = self._answers.problem(Problem("INTERNAL_ERROR", "The request could not be completed."), call)
+            reply = self._answers.problem(
+                Problem("INTERNAL_ERROR", "The request failed inside the service; its log has the requestId."), call
+            )
         finally:
+            deadlines.end(task)
             if call.spool is not None:
                 call.spool.close()
+            if call.room is not None:
+                call.room.give_back()
         if operation is not None and operation.rate_class == PUBLIC and reply.status == 404:
             self._limiter.of_address(call.client_ip, PUBLIC, started).take(started)
-        if self._observe is not None:
-            name = operation.route.operation_id if operation is not None else ""
-            self._observe(name, reply.status, self._monotonic() - started)
+        if code is not None or self._requests.every:
+            self._requests.answered(operation, call, reply.status, code, self._monotonic() - started)
         if isinstance(reply, StreamReply):
             return await self._answers.stream(reply, call, request)
         return self._answers.whole(reply, call, request, started)
@@ -108,18 +157,22 @@ class Dispatcher:
         """The operation at the path; 404 or 405."""
         found = self._router.find(call.target)
         if found is None:
-            raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
+            call.route = self._router.similar(call.target)
+            raise no_route(call.route)
         methods, call.path = found
         operation = methods.get(call.method)
         if operation is None and call.method == "HEAD":
             operation = methods.get("GET")
         if operation is None:
+            call.route = next(iter(methods.values())).route.path
             allowed = sorted({*methods, "HEAD"} if "GET" in methods else methods)
             raise Problem(
-                "METHOD_NOT_ALLOWED", "The route does not take this method.", headers={"Allow": ", ".join(allowed)}
+                "METHOD_NOT_ALLOWED",
+                f"This route takes only {' and '.join(sorted(methods))}.",
+                headers={"Allow": ", ".join(allowed)},
             )
         if operation.route.access is Access.ADMIN and not self._administrator.exists:
-            raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
+            raise no_route(None)
         return operation
 
     async def _admit(self, operation: Operation, call: Call, at: float) -> None:
@@ -129,7 +182,10 @@ class Dispatcher:
             return
         try:
             token = bearer_token(call.headers.get("Authorization"))
-            principal = self._authenticator.peek(token) or await authenticate(self._authenticator, token)
+            principal = self._authenticator.peek(token)
+            if principal is None:
+                working_for.set(_caller(call))
+                principal = await authenticate(self._authenticator, token)
         except Problem as problem:
             self._count_failure(problem, call, at)
             raise
@@ -139,13 +195,18 @@ class Dispatcher:
             if not bucket.take(at):
                 raise bucket.refusal()
         if principal.allowed_ips and not within(call.client_ip, principal.allowed_ips):
-            raise Problem("IP_NOT_ALLOWED", "The API key is not allowed from this address.")
+            raise Problem(
+                "IP_NOT_ALLOWED", "The API key is not allowed from this address: its allowedIps do not include it."
+            )
         if operation.route.session_only and principal.actor_type != ACCOUNT:
             raise session_needed()
         if operation.scope is not None and operation.scope not in principal.scopes:
             raise missing_scope(operation.scope)
         if principal.suspended and operation.writes and not operation.route.while_suspended:
-            raise Problem("ORGANIZATION_SUSPENDED", "The organization is suspended: only reads are possible.")
+            raise Problem(
+                "ORGANIZATION_SUSPENDED",
+                "The organization is suspended: only reads are possible until its administrator reactivates it.",
+            )
 
     def _admit_without_key(self, operation: Operation, call: Call, at: float) -> None:
         """The administrator, public routes and callbacks."""
@@ -169,6 +230,18 @@ class Dispatcher:
             if not bucket.take(at):
                 raise bucket.refusal() from None
 
+    def _refused(self, problem: Problem, operation: Operation | None, call: Call, at: float) -> tuple[str, Reply]:
+        """The code and the answer of a refusal."""
+        if operation is not None and problem.detail is NO_SUCH_RESOURCE:
+            problem.detail = missing_record(operation.path_ids, call)
+        if call.unknown and problem.errors:
+            problem.detail += meant_instead(problem, call.unknown)
+        problem = self._counted(problem, operation, call, at)
+        reply = self._answers.problem(problem, call)
+        if call.unknown:
+            name_in(reply, call.unknown, writes=False)
+        return problem.code, reply
+
     def _counted(self, problem: Problem, operation: Operation | None, call: Call, at: float) -> Problem:
         """A callback's credential is its signature, which only its handler knows to be wrong."""
         if operation is None or operation.route.access is not Access.CALLBACK:
@@ -179,50 +252,90 @@ class Dispatcher:
             return refusal
         return problem
 
-    async def _run(self, operation: Operation, call: Call, request: BaseRequest, query: str) -> Reply:
+    async def _run(
+        self, operation: Operation, call: Call, request: BaseRequest, query: str, deadlines: Deadlines, task: Task
+    ) -> Reply:
         """Required headers, parsing, path resource, idempotency, and the rest."""
         route = operation.route
         given_key = call.headers.get(IDEMPOTENCY_KEY) if operation.idempotency else None
         if given_key is not None:
             check_form(given_key)
         elif route.idempotency is Idempotency.REQUIRED:
-            raise Problem("IDEMPOTENCY_KEY_REQUIRED", f"The header {IDEMPOTENCY_KEY} is required.")
-        body: JsonBody | None = None
+            raise Problem(
+                "IDEMPOTENCY_KEY_REQUIRED",
+                f"The header {IDEMPOTENCY_KEY} is required: 1 to 255 printable ASCII characters, new for each request.",
+            )
+        body: JsonBody | LargeBody | None = None
         if operation.has_body:
-            call.raw_body = await read_body(request, route.body_limit, self._clock)
+            whole = body_with_head(request, route.body_limit)
+            if whole is None:
+                deadlines.end(task)  # bodies have limits of their own
+                call.room = self._room(call)
+                call.raw_body = await read_body(request, route.body_limit, self._clock, call.room, self._pace)
+                deadlines.begin(task, self._monotonic())
+            else:
+                call.raw_body = whole
             if operation.body is not None:
-                body = _parse(operation, call)
+                if whole is None and len(call.raw_body) > LARGE:
+                    body = await self._large(operation, operation.body, call)
+                    call.unknown += body.unknown
+                else:
+                    body = _parse(operation, call)
+                    call.unknown += unknown_fields(operation.body, body.document)
         elif operation.spooled:
             media_type = media_type_of(call.headers.get("Content-Type"), operation.spooled)
-            call.spool = await self._spooler.read(request, route.body_limit, media_type)
+            deadlines.end(task)
+            call.spool = await self._spooler.read(request, route.body_limit, media_type, call.principal.organization_id)
+            deadlines.begin(task, self._monotonic())
         if operation.query is not None:
-            call.query = operation.query.parse(query)
+            call.query = operation.query.parse(query, call.unknown)
+        elif query and operation.by_key:
+            with suppress(Problem):  # nobody reads it: what is no text is no fault either
+                call.unknown += unknown_parameters((name for name, _ in pairs_of(query)), ())
         if operation.path_ids and not ids_are_formed(operation.path_ids, call.path):
             raise not_found()
         if operation.load is not None:
             call.resource = await operation.load(call)
         if given_key is None:
             return await self._finish(operation, call, body)
-        content = body.canonical if body is not None else call.raw_body
-        key = key_of(call, given_key, query, content if call.spool is None else call.spool.digest)
-        if not operation.keeps_answers:
+        content = call.raw_body if body is None else body.digest if isinstance(body, LargeBody) else body.canonical
+        key = key_of(call, route.path, given_key, query, content if call.spool is None else call.spool.digest)
+        if not operation.keeps_answers and not (route.makes_no_row and body and route.makes_no_row(body.document)):
             call.idempotency = key
             return await self._finish(operation, call, body)
         return await self._kept_answers.once(route, call, key, lambda: self._finish(operation, call, body))
 
-    async def _finish(self, operation: Operation, call: Call, body: JsonBody | None) -> Reply:
+    async def _finish(self, operation: Operation, call: Call, body: JsonBody | LargeBody | None) -> Reply:
         """Body, precondition, handler."""
-        route = operation.route
+        if call.unknown and is_strict(call.headers.get("Prefer")):
+            refuse(call.unknown)
+        if isinstance(body, LargeBody):
+            async with self._workers.place_of_value(_caller(call)):
+                call.body = await body.value()
+                return await self._finish(operation, call, None)
         if operation.body is not None and body is not None:
-            call.body = validate_body(operation.body, body, route.bad_body_status)
+            call.body = validate_body(operation.body, body, operation.route.bad_body_status)
         if operation.creates:
             preconditions.refuse_if_match(call)
         elif operation.versioned:
             preconditions.read_if_match(call)
         reply = await operation.handler(call)
-        if route.versioned and not operation.writes and preconditions.not_modified(call, reply):
+        if operation.route.versioned and not operation.writes and preconditions.not_modified(call, reply):
             return Reply(304, headers=reply.headers, revision=reply.revision)
         return reply
+
+    async def _large(self, operation: Operation, model: type[BaseModel], call: Call) -> LargeBody:
+        """A body that takes its time is read in another process, and only one of each caller at once."""
+        require_json(call.headers.get("Content-Type"))
+        raw, call.raw_body = call.raw_body, b""
+        return await self._workers.read(
+            model, raw, bad_status=operation.route.bad_body_status, most_values=operation.most_values,
+            caller=_caller(call),
+        )  # fmt: skip
+
+    def _room(self, call: Call) -> BodyRoom:
+        """Where the body counts: with its organization, or with where it came from."""
+        return self._bodies.room(_caller(call), stranger=not call.principal.organization_id)
 
     def _report(self, operation: Operation | None, call: Call, error: Exception) -> None:
         """Log what happened and where; an exception's own text may hold what a caller sent, so it stays out."""
@@ -236,12 +349,17 @@ class Dispatcher:
         )
 
 
-def _parse(operation: Operation, call: Call) -> JsonBody | None:
+def _parse(operation: Operation, call: Call) -> JsonBody:
     """The JSON of the body; an empty one stands for `{}` where every field is optional."""
     if not call.raw_body and operation.route.body_optional:
         return parse_json(b"{}")
     require_json(call.headers.get("Content-Type"))
     return parse_json(call.raw_body)
+
+
+def _caller(call: Call) -> str:
+    """Whose share the request takes: its organization's; that of its network where no credential says which."""
+    return call.principal.organization_id or STRANGER + network_of(call.client_ip)
 
 
 def _target(request: BaseRequest) -> str:

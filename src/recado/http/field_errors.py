@@ -1,13 +1,17 @@
 """Pydantic's findings as the `errors` of a problem (C4.1): where, a stable code and a message without the value."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from pydantic import ValidationError
 
 from recado.domain.errors import MAX_FIELD_ERRORS, FieldError
+from recado.domain.spelling import closest
 
+NOT_ALLOWED: Final = "not_allowed"  # a name that is not known: the context holds it, as `name`, and those that are
+MOST_HINTS: Final = 5  # to compare a name with all others costs more than the rest of a request
 _NOTHING: Any = object()
+_MOST_NAMES_COMPARED = 50
 
 # Stable, short names for what callers meet most; anything else keeps the validator's own type in capitals.
 _CODES = {
@@ -35,17 +39,109 @@ _CODES = {
 }
 
 
+_MESSAGES = {
+    "missing": "is required",
+    "enum": "must be one of {expected}",
+    "literal_error": "must be one of {expected}",
+    "union_tag_invalid": "must have one of these as {discriminator}: {expected_tags}",
+    "union_tag_not_found": "needs a {discriminator}",
+    "string_type": "must be a text",
+    "string_too_short": "must have {min_length} or more characters",
+    "string_too_long": "must have at most {max_length} characters",
+    "string_pattern_mismatch": "must match {pattern}",
+    "int_type": "must be a whole number",
+    "int_from_float": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "finite_number": "must be a finite number",
+    "greater_than": "must be more than {gt}",
+    "greater_than_equal": "must be at least {ge}",
+    "less_than": "must be less than {lt}",
+    "less_than_equal": "must be at most {le}",
+    "list_type": "must be a list",
+    "tuple_type": "must be a list",
+    "too_short": "must have {min_length} or more entries",
+    "too_long": "must have at most {max_length} entries",
+    "dict_type": "must be an object",
+    "model_type": "must be an object",
+    "model_attributes_type": "must be an object",
+}
+
+
 def from_query(error: ValidationError) -> list[FieldError]:
     """Return at most 50 field errors whose `path` is the parameter's name."""
-    return [_field_error(details, str(next(iter(details["loc"]), ""))) for details in _details(error)]
+    return _hinted((details, _field_error(details, str(next(iter(details["loc"]), "")))) for details in _details(error))
 
 
 def from_body(error: ValidationError, document: Any) -> list[FieldError]:
     """Return at most 50 field errors whose `path` is a JSON pointer into `document`, the parsed body."""
-    return [
-        _field_error(details, pointer(details["loc"], document, absent=details["type"] == "missing"))
-        for details in _details(error)
-    ]
+    return _hinted((details, _body_error(details, document)) for details in _details(error))
+
+
+def _hinted(found: Iterable[tuple[Any, FieldError]]) -> list[FieldError]:
+    """The errors; the first few unknown names with the one that was probably meant (C31)."""
+    hints = 0
+    told = []
+    for details, error in found:
+        if details["type"] == NOT_ALLOWED and hints < MOST_HINTS and details["ctx"]["name"] is not None:
+            hints += 1
+            meant = closest(details["ctx"]["name"], details["ctx"]["known"])
+            if meant is not None:
+                error = FieldError(error.path, error.code, f"is not known: did you mean {meant}?")
+        told.append(error)
+    return told
+
+
+def _body_error(details: Any, document: Any) -> FieldError:
+    if details["type"] != "missing":
+        return _field_error(details, pointer(details["loc"], document))
+    found = _field_error(details, pointer(details["loc"], document, absent=True))
+    spelled = other_spelling(str(details["loc"][-1]), _container(details["loc"][:-1], document))
+    if spelled is None:
+        return found
+    name = details["loc"][-1]
+    return FieldError(found.path, found.code, f"{found.message}; it is spelled {name}, not {spelled}")
+
+
+def other_spelling(name: str, members: Any) -> str | None:
+    """Return the member of an object that is `name` but for case and `_` or `-` (`template_id`), None without one."""
+    if not isinstance(members, dict) or len(members) > _MOST_NAMES_COMPARED:
+        return None
+    wanted = _bare(name)
+    return next((given for given in members if given != name and _bare(given) == wanted), None)
+
+
+def _bare(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _container(location: Iterable[str | int], document: Any) -> Any:
+    here = document
+    for part in location:
+        inside = _member(here, part)
+        here = here if inside is _NOTHING else inside
+    return here
+
+
+def last_bad_items(error: ValidationError, document: Any) -> dict[str, int]:
+    """For each list of the document (a member at its top) that has bad items: the place of the last one told."""
+    found: dict[str, int] = {}
+    for details in _details(error):
+        name, place = (*details["loc"], None, None)[:2]
+        if isinstance(name, str) and isinstance(place, int) and isinstance(_member(document, name), list):
+            found[name] = max(place, found.get(name, 0))
+    return found
+
+
+def from_items(error: ValidationError, part: Any, name: str, offset: int) -> list[FieldError]:
+    """As `from_body`, of items of the list `name`; `part` holds those of the document from `offset` on."""
+    found = []
+    for details in _details(error):
+        if details["loc"][:1] == (name,):
+            path = pointer(details["loc"], part, absent=details["type"] == "missing")
+            head, place, *rest = path.removeprefix("/").split("/")
+            found.append(_field_error(details, "/" + "/".join((head, str(int(place) + offset), *rest))))
+    return found
 
 
 def _details(error: ValidationError) -> list[Any]:
@@ -59,13 +155,26 @@ def _field_error(details: Any, path: str) -> FieldError:
 
 
 def _message(kind: str, details: Any) -> str:
+    """The rest of a sentence that begins with the field: what it must be, never what was sent."""
+    context = details.get("ctx", {})
     if kind in {"value_error", "assertion_error"}:
         # Our own validators raise ValueError with a sentence that names the rule, never the value.
-        return str(details["ctx"]["error"]) or "is not valid"
-    if kind == "union_tag_invalid":
-        return "is none of the allowed kinds"  # pydantic's own sentence repeats what was sent
+        return str(context["error"]) or "is not valid"
+    said = _MESSAGES.get(kind)
     message: str = details["msg"]
-    return message
+    if said is None:
+        return message
+    try:
+        return said.format_map({name: _plain(value) for name, value in context.items()})
+    except KeyError:  # our own validators use these kinds too, each with a sentence of its own
+        return message
+
+
+def _plain(value: Any) -> str:
+    """A bound or a list of allowed values, without the quotes that the validator puts around texts."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    return str(value).replace("'", "").replace(" or ", ", ")
 
 
 def pointer(location: Iterable[str | int], document: Any, *, absent: bool = False) -> str:

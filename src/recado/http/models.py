@@ -1,14 +1,16 @@
 """Bases and field types of what callers send: bodies (strict JSON types) and query parameters (read from text)."""
 
 import re
+from collections.abc import Collection
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
 from recado.domain.timestamps import parse_timestamp
+from recado.http.field_errors import NOT_ALLOWED
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")
 
@@ -67,11 +69,44 @@ def _timestamp(value: Any) -> Any:
     if isinstance(value, datetime):
         return value
     if not isinstance(value, str):
-        raise PydanticCustomError("timestamp", "must be a date-time text")
+        raise PydanticCustomError(
+            "timestamp", "must be a text with an RFC 3339 date-time, such as 2026-01-31T12:00:00Z"
+        )
     try:
         return parse_timestamp(value.strip())
     except ValueError:
-        raise PydanticCustomError("timestamp", "must be an RFC 3339 date-time with an offset") from None
+        raise PydanticCustomError(
+            "timestamp", "must be an RFC 3339 date-time with an offset, such as 2026-01-31T12:00:00Z"
+        ) from None
+
+
+def most_members(most: int) -> BeforeValidator:
+    """Refuse an object of more than `most` members before any of them is looked at: each might be an error."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, dict) and len(value) > most:
+            raise PydanticCustomError("too_long", "must have at most {most} members", {"most": most})
+        return value
+
+    return BeforeValidator(check)
+
+
+def one_of(known: Collection[str], *, elsewhere: Collection[str] = ()) -> AfterValidator:
+    """Refuse a name that is not `known` with the one that was probably meant, else with all of them.
+
+    `elsewhere`: names that exist, but not here: they are no misspelling.
+    """
+
+    def check(name: str) -> str:
+        if name not in known:
+            # Looked for when the error is told: to compare each wrong name of a list costs milliseconds.
+            compared = None if name in elsewhere else name
+            raise PydanticCustomError(
+                NOT_ALLOWED, "must be one of {names}", {"names": ", ".join(known), "name": compared, "known": known}
+            )
+        return name
+
+    return AfterValidator(check)
 
 
 def _whole_number(value: Any) -> Any:

@@ -1,24 +1,36 @@
 """The OpenAPI 3.1 document, made from the table of routes: what it says is what the dispatcher does."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
 
-from recado.http.openapi_parts import HEADERS, PROBLEM_SCHEMA, SECURITY_SCHEMES, header_names, problem_responses
-from recado.http.operation import statuses
+from recado.http.examples import Example
+from recado.http.openapi_parts import (
+    HEADERS,
+    PROBLEM_SCHEMA,
+    SECURITY_SCHEMES,
+    UNKNOWN_FIELDS,
+    UNKNOWN_FIELDS_SCHEMA,
+    ProblemResponses,
+    header_names,
+    names_unknown,
+)
+from recado.http.openapi_schemas import Schemas
+from recado.http.problem_codes import problem_codes
 from recado.http.route import Access, Idempotency, Route
+from recado.http.webhook_events import webhook
 
 VERSION = "3.1.1"
 
-_REF = "#/components/schemas/"
 _SECURITY: Mapping[Access, list[dict[str, list[str]]]] = {
     Access.KEY: [{"bearer": []}],
     Access.ADMIN: [{"administrator": []}],
     Access.PUBLIC: [],
     Access.CALLBACK: [],
 }
+_JSON = "application/json"
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _REASONS = {
     200: "Done.",
     201: "Created.",
@@ -27,22 +39,31 @@ _REASONS = {
     304: "Not modified.",
 }
 
-_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
-
-Mode = Literal["validation", "serialization"]
-
 
 def document(
-    routes: Iterable[Route], *, base_url: str, version: str, description: str = "", tags: Mapping[str, str] = {}
+    routes: Iterable[Route],
+    *,
+    base_url: str,
+    version: str,
+    description: str = "",
+    tags: Mapping[str, str] = {},
+    events: Mapping[str, type[BaseModel]] = {},
+    examples: Mapping[str, Example] = {},
 ) -> dict[str, Any]:
-    """Return the document of every documented route. `tags`: descriptions by name."""
+    """Return the document of every documented route.
+
+    `tags`: descriptions by name, in the order of the document; `events`: the data of what webhooks are told, by name;
+    `examples`: by operation.
+    """
     shown = sorted((route for route in routes if route.documented), key=lambda route: (route.tag, route.path))
-    schemas = _Schemas(shown)
+    schemas = Schemas(shown, events.values())
+    problems = ProblemResponses(map(problem_codes, shown))
     paths: dict[str, dict[str, Any]] = {}
     for route in shown:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, problems)
+        if route.operation_id in examples:
+            _exemplify(paths[route.path][route.method.lower()], examples[route.operation_id])
     used = dict.fromkeys(route.tag for route in shown)
-    problems = {status for route in shown for status in statuses(route)}
     return {
         "openapi": VERSION,
         "info": {
@@ -52,8 +73,13 @@ def document(
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": base_url.rstrip("/") or "/"}],
-        "tags": [{"name": tag, "description": tags.get(tag, f"Operations on {tag}.")} for tag in used],
+        "tags": [
+            {"name": tag, "description": tags.get(tag, f"Operations on {tag}.")}
+            for tag in {**tags, **used}
+            if tag in used
+        ],
         "paths": paths,
+        "webhooks": {name: webhook(name, schemas.ref(data, "serialization")) for name, data in events.items()},
         "components": {
             "securitySchemes": {
                 name: SECURITY_SCHEMES[name]
@@ -62,56 +88,10 @@ def document(
                 )
             },
             "headers": HEADERS,
-            "responses": problem_responses(problems),
-            "schemas": {"Problem": PROBLEM_SCHEMA, **schemas.definitions},
+            "responses": problems.components,
+            "schemas": {"Problem": PROBLEM_SCHEMA, UNKNOWN_FIELDS: UNKNOWN_FIELDS_SCHEMA, **schemas.definitions},
         },
     }
-
-
-class _Schemas:
-    """The models of all routes as components. A model read and written in two shapes has two names."""
-
-    def __init__(self, routes: Sequence[Route]) -> None:
-        wanted: dict[tuple[type[BaseModel], Mode], None] = {}
-        for route in routes:
-            for model in (route.query, route.body, *route.spooled.values()):
-                if model is not None:
-                    wanted[model, "validation"] = None
-            for answer in route.responses.values():
-                if answer is not None:
-                    wanted[answer, "serialization"] = None
-        names, found = models_json_schema(list(wanted), ref_template=_REF + "{model}")
-        definitions = {_name(name): _clean(schema) for name, schema in found.get("$defs", {}).items()}
-        self._names = {key: _name(ref["$ref"].removeprefix(_REF)) for key, ref in names.items()}
-        queries = {self._names[route.query, "validation"] for route in routes if route.query is not None}
-        self._queries = {name: definitions[name] for name in queries}
-        self.definitions = {name: schema for name, schema in definitions.items() if name not in queries}
-
-    def ref(self, model: type[BaseModel], mode: Mode) -> dict[str, str]:
-        """Return the reference to a model's schema."""
-        return {"$ref": _REF + self._names[model, mode]}
-
-    def parameters(self, model: type[BaseModel]) -> list[dict[str, Any]]:
-        """Return the query parameters that `model` describes."""
-        schema = self._queries[self._names[model, "validation"]]
-        required = schema.get("required", ())
-        return [_parameter(name, "query", field, name in required) for name, field in schema["properties"].items()]
-
-
-def _name(name: str) -> str:
-    """The name of a component: pydantic's, without the signs that it needs to tell two shapes of one model apart."""
-    return name.replace("-Input", "Input").replace("-Output", "Output").lstrip("_")
-
-
-def _clean(value: Any) -> Any:
-    """A schema with every reference under its component's name, and without titles, which only repeat names."""
-    if isinstance(value, dict):
-        return {
-            name: _clean(member) for name, member in value.items() if not (name == "title" and isinstance(member, str))
-        }
-    if isinstance(value, str):
-        return _REF + _name(value.removeprefix(_REF)) if value.startswith(_REF) else value
-    return [_clean(member) for member in value] if isinstance(value, list) else value
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
@@ -131,7 +111,7 @@ def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool)
     return parameter
 
 
-def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
+def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> dict[str, Any]:
     found: dict[str, Any] = {
         "operationId": route.operation_id,
         "summary": route.summary,
@@ -149,7 +129,7 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
     if route.body is not None:
         found["requestBody"] = {
             "required": not route.body_optional,
-            "content": {"application/json": {"schema": schemas.ref(route.body, "validation")}},
+            "content": {_JSON: {"schema": schemas.ref(route.body, "validation")}},
         }
     elif route.spooled:
         content = {
@@ -159,8 +139,16 @@ def _operation(route: Route, schemas: _Schemas) -> dict[str, Any]:
         found["requestBody"] = {"required": True, "content": content}
     elif route.raw_body:
         found["requestBody"] = {"required": True, "content": {"*/*": {"schema": {}}}}
-    found["responses"] = _responses(route, schemas)
+    found["responses"] = _responses(route, schemas, problems)
     return found
+
+
+def _exemplify(operation: dict[str, Any], example: Example) -> None:
+    """Put the example into the JSON of an operation's body, and of its success."""
+    if example.request is not None:
+        operation["requestBody"]["content"][_JSON]["example"] = example.request
+    success = next(response for status, response in operation["responses"].items() if status < "300")
+    success["content"][_JSON]["example"] = example.response
 
 
 def _description(route: Route) -> str:
@@ -183,8 +171,12 @@ def _path_parameters(route: Route) -> list[dict[str, Any]]:
     return found
 
 
-def _query_parameters(route: Route, schemas: _Schemas) -> list[dict[str, Any]]:
-    return schemas.parameters(route.query) if route.query is not None else []
+def _query_parameters(route: Route, schemas: Schemas) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    schema = schemas.query(route.query)
+    required = schema.get("required", ())
+    return [_parameter(name, "query", field, name in required) for name, field in schema["properties"].items()]
 
 
 def _header_parameters(route: Route) -> list[dict[str, Any]]:
@@ -199,10 +191,15 @@ def _header_parameters(route: Route) -> list[dict[str, Any]]:
     if route.versioned and route.method == "GET":
         found.append(_parameter("If-None-Match", "header", {"type": "string"}, False))
         found[-1]["description"] = "The `ETag` of the version that the caller holds."
+    if names_unknown(route):
+        found.append(_parameter("Prefer", "header", {"type": "string"}, False))
+        found[-1]["description"] = (
+            "`handling=strict`: fields and parameters that the operation does not know are refused."
+        )
     return found
 
 
-def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
+def _responses(route: Route, schemas: Schemas, problems: ProblemResponses) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for status, model in sorted(route.responses.items()):
         response: dict[str, Any] = {
@@ -210,7 +207,7 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
             "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in header_names(route, status)},
         }
         if model is not None:
-            response["content"] = {"application/json": {"schema": schemas.ref(model, "serialization")}}
+            response["content"] = {_JSON: {"schema": schemas.ref(model, "serialization")}}
         elif status in route.response_types:
             response["content"] = {route.response_types[status]: {"schema": {}}}
         found[str(status)] = response
@@ -219,6 +216,6 @@ def _responses(route: Route, schemas: _Schemas) -> dict[str, Any]:
             "description": _REASONS[304],
             "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in header_names(route, 304)},
         }
-    for status in statuses(route):
-        found[str(status)] = {"$ref": f"#/components/responses/Problem{status}"}
+    for status, codes in problem_codes(route).items():
+        found[str(status)] = problems.of(status, codes)
     return dict(sorted(found.items()))

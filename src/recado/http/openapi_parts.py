@@ -1,10 +1,12 @@
 """The parts of the OpenAPI document that are the same for every operation: problems, headers, credentials."""
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from recado.domain.errors import CODES, KINDS
 from recado.http.route import Access, Route
+from recado.http.unknown_fields import HEADER as WARNINGS
 
 SECURITY_SCHEMES: dict[str, Any] = {
     "bearer": {
@@ -50,6 +52,23 @@ PROBLEM_SCHEMA: dict[str, Any] = {
     },
 }
 
+UNKNOWN_FIELDS = "UnknownFields"
+UNKNOWN_FIELDS_SCHEMA: dict[str, Any] = {
+    "type": "array",
+    "maxItems": 50,
+    "description": "Of a write: fields and parameters of the request that the operation does not know, and ignored. "
+    "With `Prefer: handling=strict` they are refused.",
+    "items": {
+        "type": "object",
+        "required": ["code", "path", "detail"],
+        "properties": {
+            "code": {"type": "string", "const": "UNKNOWN_FIELD"},
+            "path": {"type": "string", "description": "A JSON pointer, or the name of a parameter."},
+            "detail": {"type": "string"},
+        },
+    },
+}
+
 HEADERS: dict[str, Any] = {
     "X-Request-Id": {
         "description": "The id of this request, also in the service's log.",
@@ -66,6 +85,11 @@ HEADERS: dict[str, Any] = {
     "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"description": "The credential that is asked for.", "schema": {"type": "string"}},
     "ETag": {"description": "The version of the record.", "schema": {"type": "string"}},
+    WARNINGS: {
+        "description": "Where the answer has no `warnings`: fields and parameters of the request that the operation "
+        "does not know, and ignored. A JSON array of the first ten, each with `code` and `path`.",
+        "schema": {"type": "string", "contentMediaType": "application/json"},
+    },
 }
 
 _WHAT = {
@@ -74,7 +98,7 @@ _WHAT = {
     402: "The balance does not suffice.",
     403: "The credential does not allow this.",
     404: "There is no such resource here.",
-    408: "The body stopped arriving.",
+    408: "The body did not arrive: no byte for 30 seconds.",
     409: "The present state does not allow this.",
     412: "The record has another version.",
     413: "The body is too large.",
@@ -84,14 +108,40 @@ _WHAT = {
     429: "Too many requests of this class.",
     500: "The service failed.",
     502: "A provider failed.",
-    503: "The service cannot take the request now; nothing was done.",
+    503: (
+        "The service cannot answer now. Whether the request was carried out is not always known: "
+        "repeat it, a write with its `Idempotency-Key`."
+    ),
 }
-_EXTRA_HEADERS = {401: ["WWW-Authenticate"], 429: ["Retry-After"], 503: ["Retry-After"]}
+_READ = (400, 402, 404, 409, 412, 422, 502)  # found out when the request was read
+_EXTRA_HEADERS = {
+    401: ["WWW-Authenticate"],
+    429: ["Retry-After"],
+    503: ["Retry-After", WARNINGS],
+    **{status: [WARNINGS] for status in _READ},
+}
 
 
-def problem_responses(statuses: Iterable[int]) -> dict[str, Any]:
-    """Return the components `Problem<status>`."""
-    return {f"Problem{status}": _problem_response(status) for status in sorted(statuses)}
+class ProblemResponses:
+    """The responses of problems: by status and codes. Those that several operations have are components."""
+
+    def __init__(self, operations: Iterable[Mapping[int, tuple[str, ...]]]) -> None:
+        """`operations`: of each of them, its codes by status."""
+        used = Counter((status, codes) for operation in operations for status, codes in operation.items())
+        common: dict[int, set[str]] = {}
+        for status, codes in used:
+            common[status] = common.get(status, set(codes)) & set(codes)
+        self._names = {
+            (status, codes): f"Problem{status}{''.join(_camel(code) for code in codes if code not in common[status])}"
+            for (status, codes), times in sorted(used.items())
+            if times > 1
+        }
+        self.components = {name: _problem_response(*problem) for problem, name in self._names.items()}
+
+    def of(self, status: int, codes: tuple[str, ...]) -> dict[str, Any]:
+        """Return the response, or the reference to it."""
+        name = self._names.get((status, codes))
+        return _problem_response(status, codes) if name is None else {"$ref": f"#/components/responses/{name}"}
 
 
 def header_names(route: Route, status: int) -> list[str]:
@@ -101,14 +151,26 @@ def header_names(route: Route, status: int) -> list[str]:
         names += ["RateLimit-Policy", "RateLimit"]
     if route.versioned and status in {200, 201, 304}:
         names.append("ETag")
+    if names_unknown(route) and (route.method == "GET" or route.responses.get(status) is None):
+        names.append(WARNINGS)
     return names
 
 
-def _problem_response(status: int) -> dict[str, Any]:
-    codes = ", ".join(f"`{code}`" for code, entry in CODES.items() if entry.status == status)
+def names_unknown(route: Route) -> bool:
+    """Whether callers hear of what the operation does not know, and may have it refused (C2.3.1)."""
+    return route.access in {Access.KEY, Access.ADMIN}
+
+
+def _camel(code: str) -> str:
+    return code.title().replace("_", "")
+
+
+def _problem_response(status: int, codes: tuple[str, ...]) -> dict[str, Any]:
     headers = ["X-Request-Id", *_EXTRA_HEADERS.get(status, ())]
+    titles = "".join(f"\n- `{code}`: {CODES[code].title}." for code in codes)
+    schema = {"allOf": [{"$ref": "#/components/schemas/Problem"}, {"properties": {"code": {"enum": list(codes)}}}]}
     return {
-        "description": _WHAT[status] + (f" Codes of this status: {codes}." if codes else ""),
+        "description": f"{_WHAT[status]}\n{titles}",
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
-        "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}},
+        "content": {"application/problem+json": {"schema": schema}},
     }

@@ -3,16 +3,17 @@
 from pydantic import BaseModel
 
 from recado.domain.errors import Problem
+from recado.http.body_reading import MOST_VALUES
 from recado.http.parsing import QueryParser
-from recado.http.route import Access, Idempotency, Route
+from recado.http.route import MIB, Access, Idempotency, Route
 
 
 class Operation:
     """See `Route`; the names are its own."""
 
     __slots__ = (
-        "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "load", "path_ids",
-        "query", "rate_class", "route", "scope", "spooled", "versioned", "writes",
+        "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "load", "most_values",
+        "path_ids", "query", "rate_class", "route", "scope", "spooled", "versioned", "writes",
     )  # fmt: skip
 
     def __init__(self, route: Route) -> None:
@@ -25,6 +26,7 @@ class Operation:
         self.writes = route.method not in {"GET", "HEAD"}
         self.query = QueryParser(route.query, route.bad_query_status) if route.query is not None else None
         self.body: type[BaseModel] | None = route.body
+        self.most_values = MOST_VALUES if route.body_limit <= MIB else None
         self.has_body = route.body is not None or route.raw_body
         self.spooled = frozenset(route.spooled)
         self.idempotency = route.idempotency is not Idempotency.NONE
@@ -50,39 +52,18 @@ def _check(route: Route) -> None:
         raise ValueError(f"{where} takes its body in one way: parsed, left raw, or spooled")
 
 
-def statuses(route: Route) -> tuple[int, ...]:
-    """Return every status of a problem that an operation can answer: its own, and those of the steps before it."""
-    found = {*route.errors, 400, 500}  # 400: what is not even HTTP
-    if route.access is not Access.PUBLIC:
-        found.add(503)
-    if route.access in {Access.KEY, Access.ADMIN}:
-        found.add(401)
-    if route.access is Access.KEY:
-        found |= {403, 429}
-    elif route.rate_class or route.access is Access.CALLBACK:
-        found.add(429)
-    if route.query is not None:
-        found.add(route.bad_query_status)
-    if "{" in route.path:
-        found.add(404)
-    if route.body is not None:
-        found |= {408, 413, 415, 422, route.bad_body_status}
-    elif route.raw_body:
-        found |= {408, 413}
-    elif route.spooled:
-        found |= {408, 413, 415, 422}
-    if route.idempotency is not Idempotency.NONE:
-        found |= {409, 422}
-    if route.creates or route.matches or (route.versioned and route.method != "GET"):
-        found.add(412)
-    return tuple(sorted(found))
-
-
 def session_needed() -> Problem:
     """Return the 403 for an API key where only a person's session is served."""
-    return Problem("SESSION_ONLY", "This operation needs a dashboard session.")
+    return Problem(
+        "SESSION_ONLY",
+        "This operation needs a dashboard session, which POST /v2/sessions opens; an API key cannot call it.",
+    )
 
 
 def missing_scope(scope: str) -> Problem:
     """Return the 403 for a credential without `scope`."""
-    return Problem("SCOPE_REQUIRED", f"The credential lacks the scope {scope}.", meta={"requiredScope": scope})
+    return Problem(
+        "SCOPE_REQUIRED",
+        f"This operation needs the scope {scope}, which the credential does not hold.",
+        meta={"requiredScope": scope},
+    )

@@ -10,12 +10,15 @@ from recado.domain.ids import lowest_id
 from recado.domain.page import CursorSigner, cursor_scope
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryInt, QueryModel, Timestamp
+from recado.http.page_items import PAGE_BYTES, PageItems, each
+from recado.storage.rows import Page as Found
 
 MOST_SKIPPED = 100_000
 MOST_SKIPPED_MESSAGES = 10_000
 EXACT_TOTAL = 10_000  # beyond, `total` is an estimate
 
 Item = TypeVar("Item")
+Record = TypeVar("Record")
 
 
 class PageQuery(QueryModel):
@@ -47,7 +50,7 @@ class PeriodQuery(QueryModel):
     @model_validator(mode="after")
     def _begins_before_it_ends(self) -> Self:
         if self.from_ is not None and self.to is not None and self.from_ > self.to:
-            raise Problem("INVALID_PERIOD", "The period ends before it begins.")
+            raise Problem("INVALID_PERIOD", "The period is not valid: `from` must not be later than `to`.")
         return self
 
     def ids(self, prefix: str) -> tuple[str, str]:
@@ -71,25 +74,28 @@ class Cursors:
         """Return the cursor of the page after the row with the order key `key`."""
         return self._signer.encode(key, _scope(call, operation))
 
-    def page(
+    async def page(
         self,
         call: Call,
         operation: str,
-        rows: Sequence[Any],
-        render: Callable[[Any], Any],
-        key: Callable[[Any], list[Any]],
+        items: PageItems[Record],
+        key: Callable[[Record], list[Any]],
     ) -> dict[str, Any]:
-        """Return `{items, nextCursor?}` from up to `limit` + 1 rows: the one too many tells of a next page."""
-        limit: int = call.query.limit
-        body: dict[str, Any] = {"items": [render(row) for row in rows[:limit]]}
-        if len(rows) > limit:
-            body["nextCursor"] = self.write(call, operation, key(rows[limit - 1]))
+        """Return `{items, nextCursor?}`: the page ends early where its items come to `PAGE_BYTES` (C5.7)."""
+        body: dict[str, Any] = {"items": await items.up_to(PAGE_BYTES)}
+        if items.more and items.last is not None:
+            body["nextCursor"] = self.write(call, operation, key(items.last))
         return body
 
 
-def envelope(
-    items: list[Any], total: int, *, estimated: bool = False, next_cursor: str | None = None
-) -> dict[str, Any]:
+def items_of(call: Call, records: Sequence[Record], view: Callable[[Record], Any]) -> PageItems[Record]:
+    """The items of a page by cursor, of up to `limit` + 1 records: the one too many tells that others follow."""
+    limit: int = call.query.limit
+    found = Found(list(records[:limit]), 0, estimated=False, more=len(records) > limit)
+    return PageItems(found, each(view), None, limit)
+
+
+def envelope(items: Any, total: int, *, estimated: bool = False, next_cursor: str | None = None) -> dict[str, Any]:
     """Return the body of a list with a total; the optional members only where they say something."""
     body: dict[str, Any] = {"items": items, "total": total}
     if estimated:

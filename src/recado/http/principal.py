@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 
+from recado.domain.scopes import PII
+
 NO_OVERRIDES: Mapping[str, tuple[float, int]] = {}
 
 ACCOUNT = "account"
@@ -26,14 +28,20 @@ class Principal:
     scopes: frozenset[str]
     unlimited: bool = False
     suspended: bool = False
+    hide_phone_hash: bool = False
     allowed_ips: tuple[IPv4Network | IPv6Network, ...] = ()
     rate_limits: Mapping[str, tuple[float, int]] = field(default_factory=lambda: NO_OVERRIDES)
     expires_at: datetime | None = None
     name: str | None = None
 
     @property
+    def sees_phone_hashes(self) -> bool:
+        """Whether it is shown `phoneHash`: the organization may keep it from those who see no phones (C2.5)."""
+        return not self.hide_phone_hash or PII in self.scopes
+
+    @property
     def person(self) -> tuple[str, str] | None:
-        """Account and name of whoever calls in a session."""
+        """Account and name of the one who calls in a session."""
         return (self.actor_id, self.name or "") if self.actor_type == ACCOUNT else None
 
     def can(self, scope: str) -> bool:

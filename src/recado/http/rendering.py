@@ -16,6 +16,7 @@ JSON = "application/json"
 NO_STORE = "no-store"
 
 _STATUS_LINES = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n" for status in HTTPStatus}
+LARGE = 64 * 1024  # bytes of a body that is not copied
 _BODILESS = frozenset({204, 304})
 
 
@@ -40,7 +41,7 @@ class DateHeader:
         self._line = ""
 
     def line(self, monotonic: float, now: datetime) -> str:
-        """Return the header line; `monotonic` in seconds decides when it is rendered anew."""
+        """Return the header line; `monotonic` in seconds decides when it is rendered again."""
         second = int(monotonic)
         if second != self._second:
             self._second = second
@@ -69,10 +70,12 @@ class WireResponse(web.StreamResponse):
 
     aiohttp asks a response to prepare and to end itself; this one writes its bytes in one go, which spares the header
     maps and the second write of the general response. `_state` and other parts of it stay unset on purpose.
+    `large`: a body that is not copied behind its head, so that those who read slowly share one of the documents.
     """
 
-    def __init__(self, wire: bytes, status: int, *, keep_alive: bool) -> None:
-        self._wire = wire
+    def __init__(self, wire: bytes, status: int, *, keep_alive: bool, large: bytes | None = None) -> None:
+        self.wire = wire
+        self.large = large
         self._status = status
         self._keep_alive = keep_alive
 
@@ -82,7 +85,10 @@ class WireResponse(web.StreamResponse):
         transport = protocol.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has left")
-        transport.write(self._wire)
+        if self.large is None:
+            transport.write(self.wire)
+        else:
+            transport.writelines((self.wire, self.large))
         if protocol.writing_paused:
             await request.writer.drain()
         return None

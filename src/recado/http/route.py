@@ -58,10 +58,12 @@ class Route:
     body_limit: int = MIB
     responses: Mapping[int, type[BaseModel] | None] = field(default_factory=dict)
     response_types: Mapping[int, str] = field(default_factory=dict)  # media types that are not JSON
-    errors: tuple[int, ...] = ()  # statuses that the handler adds to those of the steps before it
+    errors: tuple[str, ...] = ()  # codes that the handler adds to those of the steps before it
     bad_query_status: int = 400  # C4.3.2
     bad_body_status: int = 422  # C4.3.3
     idempotency: Idempotency = Idempotency.NONE
+    # Of a BOUND operation: whether a body (its JSON) makes no row to bind the key to, so that its answer is kept.
+    makes_no_row: Callable[[Any], bool] | None = None
     replay: Callable[[Call, int, Any], Awaitable[Reply]] | None = None  # renders a kept body again for this caller
     # Answers a repeat whose kept body is gone with the contact that it showed (C12.6); without it that is 409.
     replay_erased: Callable[[Call, int], Awaitable[Reply]] | None = None

@@ -1,7 +1,9 @@
 """Finds the operation for a path: exact paths in one look-up, the others segment by segment."""
 
-from collections.abc import Iterable, Mapping
-from typing import Generic, TypeVar
+import re
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Final, Generic, TypeVar
 from urllib.parse import unquote
 
 from recado.domain.ids import is_id
@@ -9,6 +11,14 @@ from recado.domain.ids import is_id
 Operation = TypeVar("Operation")
 
 NO_PARAMETERS: Mapping[str, str] = {}
+
+_VERSION: Final = "v2"
+_VERSION_LIKE: Final = re.compile(r"v[0-9]+|api")
+_END: Final = ""  # a route ends here: no segment is empty
+_ALIKE: Final = 0.75
+_LONGEST_COMPARED: Final = 200
+_LONGEST_SEGMENT: Final = 32
+_MOST_SEGMENTS: Final = 8
 
 
 class _Node(Generic[Operation]):
@@ -24,11 +34,21 @@ class _Node(Generic[Operation]):
 class Router(Generic[Operation]):
     """Paths to operations by method. A fixed segment wins over a parameter."""
 
-    def __init__(self, routes: Iterable[tuple[str, str, Operation]]) -> None:
-        """`routes`: method, path with parameters in braces, operation. ValueError when two are the same."""
+    def __init__(
+        self,
+        routes: Iterable[tuple[str, str, Operation]],
+        suggest: Callable[[Operation], bool] = lambda _: True,
+    ) -> None:
+        """`routes`: method, path with parameters in braces, operation. ValueError when two are the same.
+
+        `suggest`: whether `similar` may name the operation.
+        """
         self._fixed: dict[str, dict[str, Operation]] = {}
         self._root: _Node[Operation] = _Node()
+        self._names: dict[str, Any] = {}  # segment → what can follow it
         for method, path, operation in routes:
+            if suggest(operation):
+                self._remember(path)
             methods = self._methods(path)
             if method in methods:
                 raise ValueError(f"two operations for {method} {path}")
@@ -48,6 +68,43 @@ class Router(Generic[Operation]):
         except ValueError:
             return None
         return node.methods, dict(zip(node.names, decoded, strict=True))
+
+    def similar(self, path: str) -> str | None:
+        """Return the path of a route, its parameters in braces, that `path` probably stands for; None without one.
+
+        Bounded: a short path is compared, segment by segment, with the few names that can follow there.
+        """
+        if len(path) > _LONGEST_COMPARED:
+            return None
+        segments = [segment for segment in path.lower().split("/") if segment][:_MOST_SEGMENTS]
+        if not segments:
+            return None
+        tries = [segments, [_VERSION, *segments]]
+        if _VERSION_LIKE.fullmatch(segments[0]):
+            tries += [segments[1:], [_VERSION, *segments[1:]]]
+        found = [match for given in tries if given and (match := self._nearest(given)) is not None]
+        return max(found)[1] if found else None
+
+    def _nearest(self, segments: list[str]) -> tuple[float, str] | None:
+        """The likeness, up to 1, and the path that has the names most like these."""
+        node, path, likeness = self._names, "", 1.0
+        for segment in segments:
+            name = segment if segment in node else _closest(segment, node)
+            if name is None:
+                parameter = next((each for each in node if each.startswith("{")), None)
+                if parameter is None:
+                    return None
+                node, path = node[parameter], f"{path}/{parameter}"
+                continue
+            likeness *= 1.0 if name == segment else 0.9
+            node, path = node[name], f"{path}/{name}"
+        return (likeness, path) if _END in node else None
+
+    def _remember(self, path: str) -> None:
+        node = self._names
+        for segment in path.split("/")[1:]:
+            node = node.setdefault(segment, {})
+        node[_END] = {}
 
     def _methods(self, path: str) -> dict[str, Operation]:
         if "{" not in path:
@@ -83,6 +140,12 @@ class Router(Generic[Operation]):
         if found is None:
             values.pop()
         return found
+
+
+def _closest(segment: str, names: Iterable[str]) -> str | None:
+    plain = {name.lower(): name for name in names if name != _END and not name.startswith("{")}
+    found = get_close_matches(segment[:_LONGEST_SEGMENT], plain, n=1, cutoff=_ALIKE)
+    return plain[found[0]] if found else None
 
 
 def ids_are_formed(wanted: Mapping[str, str], path: Mapping[str, str]) -> bool:

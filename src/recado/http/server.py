@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -9,23 +10,39 @@ from aiohttp import web
 from aiohttp.web_request import BaseRequest
 
 from recado.domain.clock import Clock, TimerHandle
-from recado.domain.errors import KINDS
+from recado.domain.errors import CODES, KINDS
 from recado.domain.ids import REQUEST, IdSource
+from recado.http import body_budget, connection_limits
 from recado.http.answers import Answers
+from recado.http.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
+from recado.http.body_workers import BodyWorkers
 from recado.http.connection import Connection, make_request
-from recado.http.dispatch import Dispatcher, Observer
+from recado.http.connection_limits import ConnectionLimits
+from recado.http.dispatch import Dispatcher
 from recado.http.middleware.authentication import Administrator, Authenticator
 from recado.http.middleware.client_ip import ClientAddresses, Network
 from recado.http.middleware.idempotency import IdempotencyStore
 from recado.http.middleware.rate_limits import Limit, RateLimiter
 from recado.http.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.rendering import WireResponse, head
-from recado.http.route import Route
+from recado.http.route import MIB, Route
 from recado.http.spool import Spooler
 
-DRAIN_SECONDS = 20.0
+DRAIN_SECONDS = 8.0
+ANSWER_SECONDS = 7.0
 LOOK_SECONDS = 1.0
+RETRY_AFTER = 5  # seconds, for anyone who finds no place
 _BACKLOG = 2048
+_QUIET_SECONDS = 60.0
+_NO_REQUEST = {
+    status: (code, CODES[code].title, detail)
+    for status, code, detail in (
+        (400, "BAD_REQUEST", "This is not a valid HTTP request."),
+        (408, "BAD_REQUEST", "The head of the request took too long to arrive."),
+        (500, "INTERNAL_ERROR", "The request could not be completed."),
+        (503, "SERVICE_UNAVAILABLE", "There are too many connections; try again shortly."),
+    )
+}
 
 _log = structlog.get_logger(__name__)
 
@@ -35,7 +52,8 @@ class HttpServer:
 
     `host` and `port` (0: any free one, see `port`), or `socket_path` for a Unix socket. `limits`: refill per second and
     capacity of every class of C6.1. `spool_folder`: where large bodies wait while they are read; None for the system's
-    own. Raises OSError when the address cannot be used.
+    own. `expects_large_bodies`: a process that reads them is made ready. `body_memory`: bytes of all bodies in memory;
+    `connections`: how many in all (C31). Raises OSError when the address cannot be used.
     """
 
     def __init__(
@@ -55,16 +73,25 @@ class HttpServer:
         trusted_proxies: Sequence[Network] = (),
         gateways: int = 1,
         spool_folder: Path | None = None,
-        observe: Observer | None = None,
+        expects_large_bodies: bool = False,
+        body_memory: int = body_budget.DEFAULT,
+        connections: int = connection_limits.IN_ALL,
+        connections_of_address: int = connection_limits.OF_ADDRESS,
     ) -> None:
         self._clock = clock
         self._ids = ids
         self._problems = ProblemRenderer(base_url)
         self._answers = Answers(self._problems, clock)
-        limiter = RateLimiter(limits, share=gateways)
         routes = tuple(routes)
+        large = {route.body for route in routes if route.body is not None and route.body_limit > MIB}
+        self._workers = BodyWorkers(clock, expected=large if expects_large_bodies else ())
+        limiter = RateLimiter(limits, share=gateways)
+        self.bodies = body_budget.BodyBudget(body_memory)
+        known_addresses = ClientAddresses(trusted_proxies)
+        self.limits = ConnectionLimits(connections, connections_of_address, known_addresses)
         if unknown := {route.rate_class for route in routes} - limiter.classes - {""}:
             raise ValueError(f"no such class of requests: {', '.join(sorted(unknown))}")
+        pace = BodyPace(clock)
         self._dispatcher = Dispatcher(
             routes,
             authenticator=authenticator,
@@ -73,10 +100,12 @@ class HttpServer:
             clock=clock,
             ids=ids,
             answers=self._answers,
-            addresses=ClientAddresses(trusted_proxies),
+            addresses=known_addresses,
             administrator=Administrator(admin_token),
-            spooler=Spooler(spool_folder, clock),
-            observe=observe,
+            spooler=Spooler(spool_folder, clock, pace),
+            workers=self._workers,
+            bodies=self.bodies,
+            pace=pace,
         )
         self._host = host
         self._port = port
@@ -84,6 +113,8 @@ class HttpServer:
         self._web: web.Server | None = None
         self._listener: asyncio.Server | None = None
         self._timer: TimerHandle | None = None
+        self._refused = 0  # connections that the log tells of
+        self._tell_again_at = 0.0
 
     @property
     def port(self) -> int:
@@ -102,10 +133,21 @@ class HttpServer:
         if self._listener is not None:
             return
         loop = asyncio.get_running_loop()
+        rests = BodyPace(self._clock)
+        framing = BodyPace(self._clock, FRAMING_A_SECOND, FRAMING_AT_ONCE)
         server = self._web = web.Server(self._handle, request_factory=make_request)
 
         def connection() -> Connection:
-            return Connection(server, answer_error=self._answer_error, report_error=_report, loop=loop)
+            return Connection(
+                server,
+                answer_error=self._answer_error,
+                report_error=_report,
+                limits=self.limits,
+                pause=partial(self._clock.sleep, 0.0),
+                rest_pace=rests.take,
+                framing_pace=framing.take,
+                loop=loop,
+            )
 
         if self._socket_path is not None:
             self._listener = await loop.create_unix_server(
@@ -119,12 +161,13 @@ class HttpServer:
     async def start(self) -> None:
         """Listen."""
         await self.take_address()
+        await self._workers.start()
         if self._listener is not None and not self._listener.is_serving():
             await self._listener.start_serving()
             self._look()
 
     async def stop(self) -> None:
-        """Take no more connections, let running requests finish for up to 20 s, then close."""
+        """Take no more connections, answer with 503 what has not ended after 7 s, and close a second later."""
         listener, self._listener = self._listener, None
         server, self._web = self._web, None
         if listener is None or server is None:
@@ -134,8 +177,10 @@ class HttpServer:
         self._port = int(listener.sockets[0].getsockname()[1]) if self._socket_path is None else self._port
         listener.close()
         self._answers.drain()
+        self._dispatcher.hurry(ANSWER_SECONDS)
         server.pre_shutdown()
         await server.shutdown(DRAIN_SECONDS)
+        await self._workers.stop()
         await listener.wait_closed()
 
     async def _handle(self, request: BaseRequest) -> web.StreamResponse:
@@ -155,20 +200,20 @@ class HttpServer:
         now = self._clock.monotonic()
         for connection in self._web.connections:
             connection.look(now)  # type: ignore[attr-defined]
+        if self.limits.refused > self._refused and now >= self._tell_again_at:
+            _log.warning("connections_refused", count=self.limits.refused - self._refused, open=self.limits.open)
+            self._refused, self._tell_again_at = self.limits.refused, now + _QUIET_SECONDS
         self._timer = self._clock.call_at(now + LOOK_SECONDS, self._look)
 
-    def _answer_error(self, status: int) -> web.StreamResponse:
-        """The answer to what never became a request."""
+    def _answer_error(self, status: int, detail: str | None) -> WireResponse:
+        """The answer to what never became a request, the last of its connection."""
         request_id = self._ids.new(REQUEST)
-        if status not in KINDS:
-            status = 400
-        code, title, detail = (
-            ("INTERNAL_ERROR", "An internal error occurred", "The request could not be completed.")
-            if status >= 500
-            else ("BAD_REQUEST", "The request is not valid", "This is not a valid HTTP request.")
-        )
-        body = self._problems.render(code, KINDS[status], status, title, detail, "", request_id)
+        code, title, usual = _NO_REQUEST.get(status) or _NO_REQUEST[500 if status >= 500 else 400]
+        status = status if status in _NO_REQUEST else CODES[code].status
+        body = self._problems.render(code, KINDS[status], status, title, detail or usual, "", request_id)
         lines = f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\n"
+        if status == 503:
+            lines += f"Retry-After: {RETRY_AFTER}\r\n"
         wire = head(status, lines, len(body), MEDIA_TYPE, "Connection: close\r\n") + body
         return WireResponse(wire, status, keep_alive=False)
 

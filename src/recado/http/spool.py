@@ -4,6 +4,7 @@ The file is gone with its last use, also when the process is killed.
 """
 
 import tempfile
+from collections import Counter
 from collections.abc import Collection
 from contextlib import aclosing
 from hashlib import sha256
@@ -15,18 +16,24 @@ from aiohttp.web_request import BaseRequest
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
 from recado.http.body import body_chunks
+from recado.http.body_pace import BodyPace
 
 MOST_AT_ONCE: Final = 32
+MOST_OF_ONE: Final = 4  # of one organization
+RETRY_AFTER: Final = 2  # seconds
 IN_MEMORY: Final = 1024 * 1024  # bytes; a smaller body needs no file
 
 
 class Spool:
     """A body that has arrived. `digest`: its SHA-256. `file` stands at its beginning."""
 
-    __slots__ = ("_spooler", "digest", "file", "media_type", "size")
+    __slots__ = ("_owner", "_spooler", "digest", "file", "media_type", "size")
 
-    def __init__(self, spooler: "Spooler", file: IO[bytes], media_type: str, size: int, digest: bytes) -> None:
+    def __init__(
+        self, spooler: "Spooler", owner: str, file: IO[bytes], media_type: str, size: int, digest: bytes
+    ) -> None:
         self._spooler = spooler
+        self._owner = owner
         self.file = file
         self.media_type = media_type
         self.size = size
@@ -35,26 +42,33 @@ class Spool:
     def close(self) -> None:
         """Forget the body."""
         self.file.close()
-        self._spooler.open -= 1
+        self._spooler.leave(self._owner)
 
 
 class Spooler:
-    """Keeps the bodies of an HTTP server, 32 at a time."""
+    """Keeps the bodies of an HTTP server: 32 at a time, and 4 of one organization (C31)."""
 
-    def __init__(self, folder: Path | None, clock: Clock) -> None:
+    def __init__(self, folder: Path | None, clock: Clock, pace: BodyPace) -> None:
         self._folder = None if folder is None else str(folder)
         self._clock = clock
-        self.open = 0
+        self._pace = pace
+        self._by_owner: Counter[str] = Counter()
 
-    async def read(self, request: BaseRequest, limit: int, media_type: str) -> Spool:
-        """Return the body of `request`; the refusals of `read_body`, and 503 when there is no room for it."""
-        if self.open >= MOST_AT_ONCE:
-            raise Unavailable("Too many large bodies are being read; try again shortly.")
-        self.open += 1
+    @property
+    def open(self) -> int:
+        """How many bodies are being read or used."""
+        return self._by_owner.total()
+
+    async def read(self, request: BaseRequest, limit: int, media_type: str, owner: str) -> Spool:
+        """Return the body of `request`; the refusals of `body_chunks`.
+
+        429 while `owner`, an organization, has its share of bodies here; 503 while there is no room for one more.
+        """
+        self._enter(owner)
         size, digest = 0, sha256()
         file = tempfile.SpooledTemporaryFile(max_size=IN_MEMORY, dir=self._folder)  # noqa: SIM115 - closed by the spool
         try:
-            async with aclosing(body_chunks(request, limit, self._clock)) as chunks:  # type: ignore[type-var]
+            async with aclosing(body_chunks(request, limit, self._clock, self._pace, owner)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
                     file.write(chunk)
                     digest.update(chunk)
@@ -62,11 +76,31 @@ class Spooler:
             file.seek(0)
         except BaseException as error:
             file.close()
-            self.open -= 1
+            self.leave(owner)
             if isinstance(error, OSError) and not isinstance(error, ConnectionError):
-                raise Unavailable("There is no room for the body at the moment.") from None
+                raise Unavailable("There is no room for the body now: try again shortly.") from None
             raise
-        return Spool(self, file, media_type, size, digest.digest())
+        return Spool(self, owner, file, media_type, size, digest.digest())
+
+    def leave(self, owner: str) -> None:
+        """A body of `owner` is no longer here."""
+        self._by_owner[owner] -= 1
+        if not self._by_owner[owner]:
+            del self._by_owner[owner]
+
+    def _enter(self, owner: str) -> None:
+        if self._by_owner[owner] >= MOST_OF_ONE:
+            raise Problem(
+                "RATE_LIMITED",
+                f"{MOST_OF_ONE} uploads of the organization are open: wait for their answers, then repeat this one.",
+                meta={"limit": MOST_OF_ONE},
+                headers={"Retry-After": str(RETRY_AFTER)},
+            )
+        if self.open >= MOST_AT_ONCE:
+            raise Unavailable(
+                "The service holds too many uploads now: repeat this one after Retry-After.", retry_after=RETRY_AFTER
+            )
+        self._by_owner[owner] += 1
 
 
 def media_type_of(header: str | None, allowed: Collection[str]) -> str:

@@ -27,4 +27,6 @@ async def tampering_recorded(database: Database, ids: IdSource, call: Call) -> A
             env=call.principal.env,
             target_id=error.record_id,
         )
-        raise Problem("INTERNAL_ERROR", "A stored value is not what was stored.") from None
+        raise Problem(
+            "INTERNAL_ERROR", "A stored value was changed outside of the service; its log has the requestId."
+        ) from None

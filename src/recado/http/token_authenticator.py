@@ -46,6 +46,7 @@ def _of_key(known: KnownKey) -> Principal:
         scopes=implied(key.scopes),
         unlimited=key.unlimited,
         suspended=known.suspended,
+        hide_phone_hash=known.hide_phone_hash,
         allowed_ips=tuple(ip_network(network, strict=False) for network in key.allowed_ips),
         rate_limits=overrides,
         expires_at=known.ends_at,
@@ -64,6 +65,7 @@ def _of_session(known: KnownSession) -> Principal:
         actor_id=account.id,
         scopes=account.scopes,
         suspended=known.suspended,
+        hide_phone_hash=known.hide_phone_hash,
         expires_at=known.expires_at,
         name=account.name,
     )

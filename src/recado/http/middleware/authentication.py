@@ -28,7 +28,7 @@ def unauthorized(detail: str, code: str = "UNAUTHORIZED") -> Problem:
 def bearer_token(header: str | None) -> str:
     """Return the token in an `Authorization` header; 401 when it is absent or of another form."""
     if header is None:
-        raise unauthorized("A credential is required: Authorization: Bearer <API key>.")
+        raise unauthorized("The Authorization header is missing. Send: Authorization: Bearer <API key>.")
     if header.startswith(_PREFIX):
         token = header[len(_PREFIX) :]
     else:
@@ -37,7 +37,7 @@ def bearer_token(header: str | None) -> str:
             token = ""
     token = token.strip()
     if not token or not token.isascii() or len(token) > _LONGEST_TOKEN:
-        raise unauthorized("The Authorization header is not of the form: Bearer <API key>.")
+        raise unauthorized("The Authorization header must have the form: Bearer <API key>.")
     return token
 
 
@@ -68,5 +68,7 @@ class Administrator:
     def authenticate(self, token: str) -> Principal:
         """Return the administrator; 401 for any other token."""
         if self._token is None or not hmac.compare_digest(token.encode(), self._token):
-            raise unauthorized("The administrator's token is required.")
+            raise unauthorized(
+                "This operation needs the token of the administrator (ADMIN_TOKEN); an API key cannot call it."
+            )
         return ADMINISTRATOR

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from multidict import CIMultiDictProxy
 
@@ -31,8 +31,27 @@ class ClientAddresses:
                 break
         return client
 
+    def trusts(self, address: str) -> bool:
+        """Whether `address` is that of a trusted proxy."""
+        return bool(self._trusted) and self._is_trusted(address)
+
     def _check(self, address: str) -> bool:
         return within(address, self._trusted)
+
+
+def network_of(address: str) -> str:
+    """Return what one caller without a credential has: an IPv4 address, or the /64 around an IPv6 one."""
+    return address if ":" not in address else _network_of(address)
+
+
+@lru_cache(maxsize=4096)
+def _network_of(address: str) -> str:
+    try:
+        ip = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    mapped = getattr(ip, "ipv4_mapped", None)
+    return str(mapped or ip_network((ip, 64), strict=False).network_address)
 
 
 def within(address: str, networks: Sequence[Network]) -> bool:

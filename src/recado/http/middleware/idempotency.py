@@ -1,39 +1,37 @@
 """`Idempotency-Key` (C6.2): its form, its hashes, and answers that are kept and given again."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from hashlib import sha256
-from typing import Protocol
+from typing import Any, Protocol
+from urllib.parse import quote
 
 import orjson
 import structlog
 
 from recado.domain.clock import Clock
-from recado.domain.errors import Problem, conflict
-from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Stored
+from recado.domain.errors import Problem, Unavailable, conflict
+from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Lost, Stored
 from recado.http.call import Call, IdempotencyKey
 from recado.http.rendering import dump
 from recado.http.reply import REPLAYED, Reply
 from recado.http.route import Route
 
 HEADER = "Idempotency-Key"
-RENEW_EVERY = 20.0  # seconds: two tries may fail before the key is free
 _LONGEST = 255
 
 _log = structlog.get_logger(__name__)
 
 
 class IdempotencyStore(Protocol):
-    """Keeps keys for 24 hours; frees a key 60 s after it was last held."""
+    """Keeps keys for 24 hours; frees one that is held after 60 s: no request runs so long (C31)."""
 
     async def begin(
         self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
     ) -> Beginning:
         """Claim the key, or tell what it is used for already."""
-
-    async def renew(self, held: Held, now: datetime) -> bool:
-        """Hold the key for another 60 s; False when it is no longer held."""
 
     async def finish(self, held: Held, status: int, answer: bytes, subject_id: str | None) -> None:
         """Keep the answer, as long as the contact that it shows exists."""
@@ -41,22 +39,39 @@ class IdempotencyStore(Protocol):
     async def release(self, held: Held) -> None:
         """Free the key: its request left nothing behind."""
 
+    async def release_uncommitted(self, held: Held) -> None:
+        """Free the key unless a transaction inside `noting_commit` was committed."""
+
+    def noting_commit(self, held: Held) -> AbstractContextManager[None]:
+        """Note in each transaction inside that it belongs to the key's request."""
+
 
 def check_form(key: str) -> None:
     """Raise IDEMPOTENCY_KEY_INVALID unless `key` is 1 to 255 printable ASCII characters."""
     if not 1 <= len(key) <= _LONGEST or not key.isascii() or not key.isprintable():
-        raise Problem("IDEMPOTENCY_KEY_INVALID", f"{HEADER} must be 1 to {_LONGEST} characters of printable ASCII.")
+        raise Problem(
+            "IDEMPOTENCY_KEY_INVALID", f"The header {HEADER} must be 1 to {_LONGEST} characters of printable ASCII."
+        )
 
 
-def key_of(call: Call, key: str, query: str, content: bytes) -> IdempotencyKey:
+def key_of(call: Call, pattern: str, key: str, query: str, content: bytes) -> IdempotencyKey:
     """Return the hashes of `key`. `content`: the canonical JSON, or the bytes of a body that is no JSON.
 
+    `pattern`: the route's path. Its parameters are filled in as they were understood: `%5F` is the same id as `_`.
     Organization and environment stand beside the hash in the store, so that they are no part of it.
     """
-    scope = f"{call.method} {call.target}\n{key}".encode("utf-8", "surrogateescape")
-    asked = sha256(f"{call.target}\n{query}\n".encode("utf-8", "surrogateescape"))
+    path = pattern.format_map(_Spelled(call.path)) if call.path else pattern
+    scope = f"{call.method} {path}\n{key}".encode()
+    asked = sha256(f"{path}\n{query}\n".encode("utf-8", "surrogateescape"))
     asked.update(content)
     return IdempotencyKey(sha256(scope).digest(), asked.digest())
+
+
+class _Spelled(dict[str, str]):
+    """Path parameters in one spelling: a slash that belongs to one does not look like another path."""
+
+    def __getitem__(self, name: str) -> str:
+        return quote(super().__getitem__(name), safe="")
 
 
 class KeptAnswers:
@@ -65,6 +80,7 @@ class KeptAnswers:
     def __init__(self, store: IdempotencyStore, clock: Clock) -> None:
         self._store = store
         self._clock = clock
+        self._under_way: set[asyncio.Task[None]] = set()
 
     async def once(
         self, route: Route, call: Call, key: IdempotencyKey, handle: Callable[[], Awaitable[Reply]]
@@ -76,57 +92,71 @@ class KeptAnswers:
         principal = call.principal
         # Now, and not when the request began: a large body may take longer to come than a key is held.
         now = self._clock.now()
-        found = await self._store.begin(principal.organization_id, principal.env, key.key_hash, key.fingerprint, now)
+        scope = (principal.organization_id, principal.env, key.key_hash)
+        try:
+            found = await self._store.begin(*scope, key.fingerprint, now)
+        except asyncio.CancelledError:
+            self._begin(self._release(Held(*scope, now), call))  # it may have been claimed
+            raise
         if isinstance(found, Held):
-            return await self._run(handle, call, found)
+            return await self._run(route, handle, call, found)
         if isinstance(found, Stored):
             return await self._replay(route, call, found)
         if isinstance(found, Erased):
             return await self._replay_erased(route, call, found)
+        if isinstance(found, Lost):
+            raise conflict(
+                "CONFLICT",
+                f"The request with this {HEADER} was carried out, and its answer was lost: look for what it made.",
+            )
         if isinstance(found, InProgress):
             raise Problem(
                 "IDEMPOTENCY_IN_PROGRESS",
-                f"The first request with this {HEADER} is still running.",
+                f"The first request with this {HEADER} is still running: try again in a second.",
                 headers={"Retry-After": "1"},
             )
         raise reused()
 
-    async def _run(self, handle: Callable[[], Awaitable[Reply]], call: Call, held: Held) -> Reply:
-        """Run `handle`; keep a 2xx, free the key on everything else."""
-        renewal = asyncio.create_task(self._renew(held, call))
-        kept = False
+    async def _run(self, route: Route, handle: Callable[[], Awaitable[Reply]], call: Call, held: Held) -> Reply:
+        """Run `handle`; keep a 2xx, free the key on everything else, but for what was made and cannot be answered."""
         try:
-            reply = await handle()
-            kept = 200 <= reply.status < 300
-        finally:
-            renewal.cancel()
-            if not kept:
-                # Shielded: also a cancelled request frees its key.
-                await asyncio.shield(self._release(held, call))
+            # What makes nothing may be done twice, and a repeat learns more from a second answer than from a refusal.
+            with self._store.noting_commit(held) if route.creates else nullcontext():
+                reply = await handle()
+        except asyncio.CancelledError:
+            self._begin(self._release(held, call, unless_committed=True))  # its time is over already
+            raise
+        except BaseException as error:
+            known = isinstance(error, Problem) and not isinstance(error, Unavailable)
+            await self._begin(self._release(held, call, unless_committed=not known))
+            raise
+        if not 200 <= reply.status < 300:
+            await self._begin(self._release(held, call))
+            return reply
         shown = reply.body if reply.stored is None else reply.stored
         answer = dump({"body": shown, "revision": reply.revision})
+        await self._begin(self._finish(held, reply, answer, call))
+        return reply
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":
+        """Work that goes on when the request that waits for it is cancelled."""
+        task = asyncio.create_task(work)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        return asyncio.shield(task)
+
+    async def _finish(self, held: Held, reply: Reply, answer: bytes, call: Call) -> None:
+        """Keep the answer. Without that the work is committed all the same, and the caller learns so."""
         try:
             await self._store.finish(held, reply.status, answer, reply.subject_id)
         except Problem as problem:
-            # The work is done and committed; the caller learns so. A repeat meets the lock, then the row itself.
+            # A repeat meets the lock, then the row itself.
             _log.error("idempotency_answer_not_kept", request_id=call.request_id, code=problem.code)
-        return reply
 
-    async def _renew(self, held: Held, call: Call) -> None:
-        """Hold the key while its request runs, however long that takes."""
-        while True:
-            await self._clock.sleep(RENEW_EVERY)
-            try:
-                if not await self._store.renew(held, self._clock.now()):
-                    _log.warning("idempotency_key_lost", request_id=call.request_id)
-                    return
-            except Problem as problem:
-                _log.warning("idempotency_key_not_renewed", request_id=call.request_id, code=problem.code)
-
-    async def _release(self, held: Held, call: Call) -> None:
+    async def _release(self, held: Held, call: Call, *, unless_committed: bool = False) -> None:
         """Free the key; a store that is away frees it by itself after a minute."""
         try:
-            await self._store.release(held)
+            await (self._store.release_uncommitted(held) if unless_committed else self._store.release(held))
         except Problem as problem:
             _log.warning("idempotency_key_not_released", request_id=call.request_id, code=problem.code)
 
@@ -159,4 +189,6 @@ def _marked(reply: Reply) -> Reply:
 
 def reused() -> Problem:
     """Return the 422 for a key that was used with another request."""
-    return Problem("IDEMPOTENCY_KEY_REUSED", f"This {HEADER} was used with another request.")
+    return Problem(
+        "IDEMPOTENCY_KEY_REUSED", f"This {HEADER} was used with another request: use a new key for each new request."
+    )

@@ -23,7 +23,9 @@ def read_if_match(call: Call) -> None:
 def refuse_if_match(call: Call) -> None:
     """On a create there is no current version: any `If-Match` fails with 412."""
     if "If-Match" in call.headers:
-        raise Problem("VERSION_MISMATCH", "The record does not exist yet, so that no version can match.")
+        raise Problem(
+            "VERSION_MISMATCH", "If-Match cannot be used here: the record does not exist yet. Leave the header out."
+        )
 
 
 def not_modified(call: Call, reply: Reply) -> bool:

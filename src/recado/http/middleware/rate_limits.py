@@ -56,7 +56,7 @@ class Bucket:
         """Return the 429 for a caller whose bucket is empty."""
         return Problem(
             "RATE_LIMITED",
-            f"Too many requests of the class {self.name}.",
+            f"Too many requests of the class {self.name}: try again after the seconds in Retry-After.",
             meta={"policy": self.policy},
             headers={"Retry-After": str(self.retry_after())},
         )

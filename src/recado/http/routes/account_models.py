@@ -2,23 +2,16 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, StringConstraints, WithJsonSchema
+from pydantic import Field, StringConstraints, WithJsonSchema
 
 from recado.domain.scopes import ALL_SCOPES
-from recado.http.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.models import ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.paging import Page
 from recado.storage.accounts import Account
 
-
-def _scope(scope: str) -> str:
-    if scope not in ALL_SCOPES:
-        raise ValueError("must be a scope")
-    return scope
-
-
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 Email = Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$", examples=["ana@example.com"])]
-Scope = Annotated[str, AfterValidator(_scope), WithJsonSchema({"type": "string", "enum": sorted(ALL_SCOPES)})]
+Scope = Annotated[str, one_of(sorted(ALL_SCOPES)), WithJsonSchema({"type": "string", "enum": sorted(ALL_SCOPES)})]
 Scopes = Annotated[list[Scope], Field(max_length=100, description="Beyond those of the role.")]
 RoleName = Literal["owner", "admin", "operator", "analyst"]
 # A password is taken as it is: its blanks belong to it.

@@ -1,4 +1,7 @@
-"""What is done with accounts (C24.2): invited, changed, disabled. None grants what the account that does it lacks."""
+"""What is done with accounts (C24.2): invited, changed, disabled.
+
+The caller holds every scope that the account has before and after.
+"""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
@@ -10,13 +13,13 @@ from recado.domain.errors import Problem, not_found
 from recado.domain.ids import IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
-from recado.http.escalation import refuse_escalation
+from recado.http.escalation import refuse_change_of_superior, refuse_escalation
 from recado.http.middleware.authentication import unauthorized
 from recado.http.principal import ACCOUNT
 from recado.http.reply import Reply
 from recado.http.routes.account_models import account_view
 from recado.http.routes.lists import listed
-from recado.storage import accounts, audit, sessions
+from recado.storage import accounts, audit, organizations, sessions
 from recado.storage.accounts import Account
 from recado.storage.audit import Actor
 from recado.storage.changing import changing
@@ -55,7 +58,7 @@ class AccountOperations:
         page = await accounts.list_page(
             self._database, call.principal.organization_id, limit=query.limit, skip=query.skip
         )
-        return listed(page, account_view)
+        return await listed(page, account_view)
 
     async def create(self, call: Call) -> Reply:
         body, role = call.body, Role(call.body.role)
@@ -83,6 +86,7 @@ class AccountOperations:
             before = await self._locked(connection, call)
             after = _changed(before, changes)
             added = after.scopes - before.scopes
+            refuse_change_of_superior(call, before.scopes)
             refuse_escalation(call, added)
             if _is_active_owner(before) and not _is_active_owner(after):
                 await accounts.refuse_without_owner(connection, before)
@@ -97,8 +101,8 @@ class AccountOperations:
     async def invite(self, call: Call) -> Reply:
         async with self._database.transaction() as connection:
             before = await self._locked(connection, call)
-            # The answer holds the way into that account: whoever lacks one of its scopes would gain it.
-            refuse_escalation(call, before.scopes)
+            # The answer also holds the way into that account: a caller who lacks one of its scopes would gain it.
+            refuse_change_of_superior(call, before.scopes)
             account, token = await accounts.invite_again(
                 connection, before, now=call.now, random_bytes=self._random_bytes
             )
@@ -108,6 +112,7 @@ class AccountOperations:
     async def disable(self, call: Call) -> Reply:
         async with self._changing(call) as connection:
             before = await self._locked(connection, call)
+            refuse_change_of_superior(call, before.scopes)
             if _is_active_owner(before):
                 await accounts.refuse_without_owner(connection, before)
             after = await accounts.disable(connection, before, call.now)
@@ -120,8 +125,12 @@ class AccountOperations:
     async def accept(self, call: Call) -> Reply:
         """Without a credential: the invitation is one. Only a valid one costs the derivation of a password."""
         body = call.body
-        if await accounts.invited(self._database, body.token, call.now) is None:
+        invited = await accounts.invited(self._database, body.token, call.now)
+        if invited is None:
             raise _no_invitation()
+        organization = await organizations.get(self._database, invited.organization_id)
+        if organization is None or organization.suspended:
+            raise Problem("ORGANIZATION_SUSPENDED", "The organization is suspended.")
         password_hash = await self._passwords.hash(body.password)
         async with self._database.transaction() as connection:
             account = await accounts.accept(connection, body.token, password_hash=password_hash, now=call.now)
@@ -159,7 +168,7 @@ class AccountOperations:
         )
 
     async def _record_pii(self, connection: Connection, call: Call, account: Account, granted: bool) -> None:
-        """Whoever may read phones in the clear can be found in the audit by one action (C24.5)."""
+        """Anyone who may read phones in the clear can be found in the audit by one action (C24.5)."""
         if granted:
             await self._record(connection, actor_of(call), account, "pii_full.grant", {})
 
@@ -187,4 +196,4 @@ def _invited(account: Account, token: str, status: int) -> Reply:
 
 
 def _no_invitation() -> Problem:
-    return unauthorized("The invitation is unknown, was used, or is too old.")
+    return unauthorized("The invitation is unknown, was used or has expired: ask for a new one.")

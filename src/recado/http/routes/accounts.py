@@ -60,7 +60,7 @@ def account_routes(
             description="The invitation is shown in this answer and never again. It holds for 72 hours.",
             body=AccountCreate,
             responses={201: InvitedAccount},
-            errors=(409,),
+            errors=("SCOPE_ESCALATION", "ACCOUNT_EMAIL_TAKEN"),
             idempotency=Idempotency.ACCEPTED,
             creates=True,
             **write,
@@ -73,7 +73,7 @@ def account_routes(
             summary="Change an account's name, role or further scopes",
             body=AccountPatch,
             responses={200: AccountOut},
-            errors=(404, 409),
+            errors=("SCOPE_ESCALATION", "CONFLICT"),
             **one,
         ),
         Route(
@@ -83,7 +83,7 @@ def account_routes(
             operation_id="disableAccount",
             summary="Disable an account and end its sessions",
             responses={204: None},
-            errors=(404, 409),
+            errors=("SCOPE_ESCALATION", "CONFLICT"),
             **one,
         ),
         Route(
@@ -94,7 +94,7 @@ def account_routes(
             summary="Invite again: after a lost invitation, or to bring back a disabled account",
             description="The former invitation and a former password are void.",
             responses={200: InvitedAccount},
-            errors=(404, 409),
+            errors=("SCOPE_ESCALATION", "INVALID_STATE"),
             idempotency=Idempotency.ACCEPTED,
             **one,
         ),
@@ -109,6 +109,6 @@ def account_routes(
             rate_class="login",
             body=InviteAcceptance,
             responses={200: AccountOut},
-            errors=(401, 503),
+            errors=("UNAUTHORIZED", "ORGANIZATION_SUSPENDED", "SERVICE_UNAVAILABLE"),
         ),
     )

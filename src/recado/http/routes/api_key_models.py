@@ -2,22 +2,16 @@
 
 from datetime import datetime
 from ipaddress import ip_network
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from recado.domain.scopes import KEY_SCOPES
-from recado.http.models import ApiModel, PatchModel, Timestamp, unset
+from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES
+from recado.http.models import ApiModel, PatchModel, Timestamp, most_members, one_of, unset
 from recado.http.paging import Page
 from recado.storage.api_keys import ApiKey
 
 LONGEST_GRACE = 604_800  # seconds: a week
-
-
-def _grantable(scope: str) -> str:
-    if scope not in KEY_SCOPES:
-        raise ValueError("must be a scope that a key may hold")
-    return scope
 
 
 def _network(text: str) -> str:
@@ -28,7 +22,11 @@ def _network(text: str) -> str:
 
 
 Name = Annotated[str, Field(min_length=1, max_length=80)]
-Scope = Annotated[str, AfterValidator(_grantable), WithJsonSchema({"type": "string", "enum": sorted(KEY_SCOPES)})]
+Scope = Annotated[
+    str,
+    one_of(sorted(KEY_SCOPES), elsewhere=ALL_SCOPES),
+    WithJsonSchema({"type": "string", "enum": sorted(KEY_SCOPES)}),
+]
 Scopes = Annotated[list[Scope], Field(min_length=1, max_length=100)]
 Networks = Annotated[list[Annotated[str, Field(max_length=64), AfterValidator(_network)]], Field(max_length=50)]
 RateClass = Literal["read", "write", "send", "bulk", "media", "device"]
@@ -48,7 +46,7 @@ class ApiKeyCreate(ApiModel):
     scopes: Scopes
     expires_at: Timestamp | None = None
     allowed_ips: Networks | None = None
-    rate_limits: dict[RateClass, ClassLimit] | None = None
+    rate_limits: Annotated[dict[RateClass, ClassLimit], most_members(len(get_args(RateClass)))] | None = None
 
 
 class ApiKeyPatch(PatchModel):

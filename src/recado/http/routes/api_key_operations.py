@@ -53,7 +53,7 @@ class ApiKeyOperations:
         page = await api_keys.list_page(
             self._database, principal.organization_id, principal.env, limit=query.limit, skip=query.skip
         )
-        return listed(page, lambda key: key_view(key, call.now))
+        return await listed(page, lambda key: key_view(key, call.now))
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, key_view(call.resource, call.now))
@@ -113,7 +113,7 @@ class ApiKeyOperations:
             before = await self._changeable(connection, call)
             if before.status(call.now) == "expired":
                 raise conflict("INVALID_STATE", "The key has expired.", status="expired")
-            # The answer holds a token of that key: whoever lacks one of its scopes would gain it.
+            # The answer holds a token of that key: anyone who lacks one of its scopes would gain it.
             refuse_escalation(call, before.scopes)
             rotated = await api_keys.rotate(
                 connection, before, grace=grace, now=call.now, random_bytes=self._random_bytes
@@ -170,11 +170,11 @@ def _reaches_further(before: ApiKey, after: ApiKey) -> bool:
 
 def _refuse_past(call: Call, expires_at: Any) -> None:
     if expires_at is not None and expires_at <= call.now:
-        raise validation_error([FieldError("/expiresAt", "NOT_ALLOWED", "must lie in the future")])
+        raise validation_error([FieldError("/expiresAt", "NOT_ALLOWED", "must be in the future")])
 
 
 def _revoked() -> Problem:
-    return conflict("INVALID_STATE", "The key was revoked.", status="revoked")
+    return conflict("INVALID_STATE", "The API key was revoked: use another one.", status="revoked")
 
 
 def _issued(call: Call, key: ApiKey, token: str, status: int) -> Reply:

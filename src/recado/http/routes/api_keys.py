@@ -60,7 +60,7 @@ def api_key_routes(
             rate_class="write",
             body=ApiKeyCreate,
             responses={201: IssuedKey},
-            errors=(403, 409),
+            errors=("SCOPE_ESCALATION", "LIMIT_REACHED"),
             idempotency=Idempotency.ACCEPTED,
             creates=True,
         ),
@@ -73,7 +73,6 @@ def api_key_routes(
             scope="apikeys:read",
             rate_class="read",
             responses={200: ApiKeyOut},
-            errors=(404,),
             **one,
         ),
         Route(
@@ -86,7 +85,7 @@ def api_key_routes(
             rate_class="write",
             body=ApiKeyPatch,
             responses={200: ApiKeyOut},
-            errors=(403, 404, 409),
+            errors=("SCOPE_ESCALATION", "INVALID_STATE", "LIMIT_REACHED"),
             **one,
         ),
         Route(
@@ -100,7 +99,7 @@ def api_key_routes(
             rate_class="write",
             body=Rotation,
             responses={200: IssuedKey},
-            errors=(403, 404, 409),
+            errors=("SCOPE_ESCALATION", "INVALID_STATE"),
             idempotency=Idempotency.ACCEPTED,
             **one,
         ),
@@ -113,7 +112,6 @@ def api_key_routes(
             scope="apikeys:write",
             rate_class="write",
             responses={204: None},
-            errors=(404,),
             **one,
         ),
     )

@@ -8,7 +8,7 @@ from recado.domain.ids import AUDIT, lowest_id
 from recado.domain.retention import AUDIT_MONTHS, months_before
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
-from recado.http.paging import CursorPage, CursorQuery, Cursors, PeriodQuery
+from recado.http.paging import CursorPage, CursorQuery, Cursors, PeriodQuery, items_of
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.storage import audit
@@ -87,7 +87,8 @@ def audit_routes(*, database: Database, cursors: Cursors) -> tuple[Route, ...]:
             target_id=query.target_id,
             limit=query.limit + 1,
         )
-        return Reply(200, cursors.page(call, OPERATION, entries, entry_view, lambda entry: [entry.id]))
+        items = items_of(call, entries, entry_view)
+        return Reply(200, await cursors.page(call, OPERATION, items, lambda entry: [entry.id]))
 
     return (
         Route(

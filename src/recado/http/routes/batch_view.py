@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 
 from recado.domain.batch import BatchStatus
+from recado.domain.ids import created_at
 from recado.domain.timestamps import format_timestamp
 from recado.storage.batch_making import NewBatch
 from recado.storage.batches import Batch
@@ -58,7 +59,7 @@ def batch_view(batch: Batch) -> dict[str, Any]:
 def new_batch_view(new: NewBatch) -> dict[str, Any]:
     """The record of a batch as it was just committed."""
     made = 0 if new.first is None else len(new.first.ids)
-    at = format_timestamp(new.accepted_at)
+    at = format_timestamp(created_at(new.id))
     view: dict[str, Any] = {
         "id": new.id,
         "organizationId": new.organization_id,

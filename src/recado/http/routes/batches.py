@@ -44,7 +44,7 @@ class BatchOperations:
         query: BatchQuery = call.query
         first, before = query.ids(BATCH)
         page = await batches.list_page(
-            self._database,
+            self._database.page(query.skip),
             call.principal.organization_id,
             call.principal.env,
             status=query.status,
@@ -54,7 +54,7 @@ class BatchOperations:
             limit=query.limit,
             skip=query.skip,
         )
-        return listed(page, batch_view)
+        return await listed(page, batch_view)
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, batch_view(call.resource))
@@ -105,7 +105,6 @@ def batch_routes(*, database: Database, movers: Movers) -> tuple[Route, ...]:
             rate_class="read",
             query=BatchQuery,
             responses={200: BatchPage},
-            errors=(400, 503),
         ),
         Route(
             method="GET",
@@ -116,7 +115,6 @@ def batch_routes(*, database: Database, movers: Movers) -> tuple[Route, ...]:
             scope="messages:read",
             rate_class="read",
             responses={200: BatchOut},
-            errors=(404,),
             **one,
         ),
         *(
@@ -130,7 +128,7 @@ def batch_routes(*, database: Database, movers: Movers) -> tuple[Route, ...]:
                 scope="messages:send",
                 rate_class="write",
                 responses={200: BatchOut},
-                errors=(404, 409),
+                errors=("INVALID_STATE",),
                 idempotency=Idempotency.ACCEPTED,
                 **one,
             )

@@ -11,7 +11,7 @@ from recado.http.reply import REPLAYED, Reply
 from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.batch_view import batch_view, new_batch_view
 from recado.http.routes.bulk_models import BatchOut, CreateBatch
-from recado.http.routes.message_draft import refuse_misfits
+from recado.http.routes.message_draft import SENDING_CODES, refuse_misfits
 
 BODY_LIMIT: Final = 16 * MIB
 
@@ -40,7 +40,7 @@ def draft_of(call: Call) -> BatchDraft:
     refuse_misfits(body)
     audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
     if len(audiences) != 1:
-        raise Problem("AUDIENCE_INVALID", "A batch has one audience: recipients, listId or segmentId.")
+        raise Problem("AUDIENCE_INVALID", "Give exactly one audience: recipients, listId or segmentId.")
     principal, key = call.principal, call.idempotency
     return BatchDraft(
         organization_id=principal.organization_id,
@@ -87,7 +87,13 @@ def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:
             body=CreateBatch,
             body_limit=BODY_LIMIT,
             responses={202: BatchOut},
-            errors=(402, 422, 502, 503),
+            errors=(
+                "METADATA_INVALID",
+                "AUDIENCE_INVALID",
+                "EMPTY_AUDIENCE",
+                "SCHEDULE_TOO_FAR",
+                *SENDING_CODES,
+            ),
             idempotency=Idempotency.BOUND,
             creates=True,
         ),

@@ -38,7 +38,7 @@ class CreateBatch(ApiModel):
     template_vars: Variables | None = None
     payload: Payload = None
     priority: Priority = Priority.BULK
-    recipients: Annotated[list[Recipient], Field(min_length=1, max_length=MAX_RECIPIENTS)] | None = None
+    recipients: Annotated[list[Recipient], Field(min_length=1, max_length=MAX_RECIPIENTS, fail_fast=True)] | None = None
     list_id: Id | None = None
     segment_id: Id | None = None
     campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None

@@ -66,7 +66,7 @@ class CallbackOperations:
         known = hmac.compare_digest(query.verify_token.encode(), self._verify_token)
         if query.mode != "subscribe" or not known:
             raise Problem("INVALID_SIGNATURE", "The verify token is not the one of this installation.")
-        # As text that no browser takes for a page: whoever holds the token chooses what it says.
+        # As text that no browser takes for a page: anyone who holds the token chooses what it says.
         headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
         return Reply(200, query.challenge.encode(), headers=headers)
 
@@ -91,7 +91,7 @@ def callback_routes(
             query=SubscriptionQuery,
             responses={200: None},
             response_types={200: "text/plain"},
-            errors=(401, 404),
+            errors=("INVALID_SIGNATURE",),
         ),
     )
     return (
@@ -107,7 +107,7 @@ def callback_routes(
             raw_body=True,
             body_limit=LARGEST,
             responses={200: CallbackTaken},
-            errors=(401, 404, 413, 503),
+            errors=("INVALID_SIGNATURE",),
         ),
         *(subscription if verify_token is not None else ()),
     )

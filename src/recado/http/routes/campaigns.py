@@ -1,10 +1,11 @@
 """Campaigns: what became of the messages of one `campaignId` (C15.6)."""
 
+import re
 from typing import Any, Final
 
 from recado.actors.campaigns import totals_of
 from recado.domain.campaign import CampaignStatus
-from recado.domain.errors import not_found
+from recado.domain.errors import Problem
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import Page, PageQuery, PeriodQuery
@@ -17,6 +18,7 @@ from recado.storage.campaigns import Campaign
 from recado.storage.postgres import Database
 
 SCOPE: Final = "campaigns:read"
+_PLAIN: Final = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9_.-]{1,80}").fullmatch
 
 
 class CampaignQuery(PageQuery, PeriodQuery):
@@ -73,6 +75,12 @@ def campaign_view(campaign: Campaign) -> dict[str, Any]:
     return view
 
 
+def _no_campaign(campaign_id: str, env: str) -> Problem:
+    """404. The caller's text is repeated only where it can be no phone or address."""
+    named = f"No campaign {campaign_id}" if _PLAIN(campaign_id) else "No such campaign"
+    return Problem("NOT_FOUND", f"{named} in {env}.")
+
+
 class CampaignOperations:
     """The handlers."""
 
@@ -82,7 +90,7 @@ class CampaignOperations:
     async def list(self, call: Call) -> Reply:
         principal, query = call.principal, call.query
         page = await campaigns.list_page(
-            self._database,
+            self._database.page(query.skip),
             principal.organization_id,
             principal.env,
             status=query.status,
@@ -91,7 +99,7 @@ class CampaignOperations:
             limit=query.limit,
             skip=query.skip,
         )
-        return listed(page, campaign_view)
+        return await listed(page, campaign_view)
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, campaign_view(call.resource))
@@ -101,7 +109,7 @@ class CampaignOperations:
         principal = call.principal
         found = await campaigns.get(self._database, principal.organization_id, principal.env, call.path["campaignId"])
         if found is None:
-            raise not_found()
+            raise _no_campaign(call.path["campaignId"], principal.env)
         return found
 
 
@@ -120,7 +128,6 @@ def campaign_routes(*, database: Database) -> tuple[Route, ...]:
             rate_class="read",
             query=CampaignQuery,
             responses={200: CampaignPage},
-            errors=(503,),
         ),
         Route(
             method="GET",
@@ -137,7 +144,6 @@ def campaign_routes(*, database: Database) -> tuple[Route, ...]:
             scope=SCOPE,
             rate_class="read",
             responses={200: CampaignOut},
-            errors=(404,),
             load=operations.find,
         ),
     )

@@ -1,19 +1,22 @@
 """Companies: list, create, read, change, delete, and the contacts of one (C20)."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from recado.domain.clock import Clock
 from recado.domain.cnpj import searched_cnpj
 from recado.domain.contact_attributes import merged, read_attributes
-from recado.domain.errors import Problem, not_found, reference_not_found, validation_error
-from recado.domain.ids import COMPANY, IdSource
+from recado.domain.errors import Problem, not_found, validation_error
+from recado.domain.ids import ACCOUNT, COMPANY, CONTACT, IdSource, created_at
 from recado.domain.reading import Refusal
+from recado.domain.references import reference_not_found
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.operation import missing_scope
-from recado.http.paging import PageQuery, envelope
+from recado.http.page_items import PageItems
+from recado.http.paging import PageQuery
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.company_models import (
@@ -25,11 +28,13 @@ from recado.http.routes.company_models import (
     CompanyQuery,
     company_view,
 )
-from recado.http.routes.contact_view import contact_view
-from recado.storage import audit, companies, contact_reads, debtor_groups
+from recado.http.routes.contact_lists import contact_views
+from recado.http.routes.lists import shown
+from recado.storage import audit, companies, contact_reads
 from recado.storage.companies import Company
+from recado.storage.contacts import Contact
 from recado.storage.postgres import Connection, Database
-from recado.storage.rows import Executor
+from recado.storage.rows import Executor, Page
 
 FindAccount = Callable[[Executor, str, str], Awaitable[object | None]]
 """From organization and id to an account, or None."""
@@ -65,25 +70,30 @@ class CompanyOperations:
     async def list(self, call: Call) -> Reply:
         principal, query = call.principal, call.query
         cnpj = None if query.q is None else searched_cnpj(query.q)
-        page = await companies.list_page(
-            self._database,
+        read = partial(
+            companies.list_page,
+            self._database.searches if query.q is not None else self._database.page(query.skip),
             principal.organization_id,
             principal.env,
             cnpj=cnpj,
             part=query.q if cnpj is None else None,
             responsible_id=query.responsavel_id,
-            limit=query.limit,
-            skip=query.skip,
         )
-        counts = await companies.counts(self._database, principal.organization_id, principal.env, page.items)
-        items = [company_view(company, counts[company.id]) for company in page.items]
-        return Reply(200, envelope(items, page.total, estimated=page.estimated))
+
+        def rest(last: Company, left: int) -> Awaitable[Page[Company]]:
+            return read(limit=left, after=last)
+
+        async def views(found: list[Company]) -> Iterable[Any]:
+            counts = await companies.counts(self._database, principal.organization_id, principal.env, found)
+            return (company_view(company, counts[company.id]) for company in found)
+
+        return await shown(PageItems(await read(limit=query.limit, skip=query.skip), views, rest, query.limit))
 
     async def read(self, call: Call) -> Reply:
-        return await self._reply(call.resource)
+        return await self._reply(self._database, call.resource)
 
     async def find_for_contacts(self, call: Call) -> Company:
-        """As `find`, for whoever may read contacts, too."""
+        """As `find`, for anyone who may read contacts, too."""
         if not call.can(CONTACTS):
             raise missing_scope(CONTACTS)
         return await self.find(call)
@@ -92,28 +102,32 @@ class CompanyOperations:
         company: Company = call.resource
         organization_id, env = company.organization_id, company.env
         wanted = contact_reads.ContactFilter(organization_id=organization_id, env=env, company_id=company.id)
-        page = await contact_reads.list_page(self._database, wanted, limit=call.query.limit, skip=call.query.skip)
-        groups = await debtor_groups.of_contacts(self._database, organization_id, env, [each.id for each in page.items])
-        unmasked = call.can("pii:full")
-        items = [contact_view(each, groups.get(each.id, ()), unmasked=unmasked) for each in page.items]
-        return Reply(200, envelope(items, page.total, estimated=page.estimated))
+        limit, skip = call.query.limit, call.query.skip
+        read = partial(contact_reads.list_page, self._database.page(skip), wanted)
+
+        def rest(last: Contact, left: int) -> Awaitable[Page[Contact]]:
+            return read(limit=left, after=contact_reads.position_of(wanted, last), counted=False)
+
+        views = contact_views(self._database, call)
+        return await shown(PageItems(await read(limit=limit, skip=skip), views, rest, limit))
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
+        company_id = self._ids.new(COMPANY)
         new = Company(
             organization_id=principal.organization_id,
             env=principal.env,
-            id=self._ids.new(COMPANY),
+            id=company_id,
             attributes=_attributes(body.atributos),
             created_by_id=principal.actor_id,
-            updated_at=call.now,
+            updated_at=created_at(company_id),
             **{column: getattr(body, name) for name, column in _COLUMNS.items()},
         )
         async with self._database.transaction() as connection:
             await self._check_references(connection, new)
             company = await companies.insert(connection, new)
             await companies.adopt(connection, company, call.now)
-        return await self._reply(company, 201)
+            return await self._reply(connection, company, 201)  # nothing is waited for once it is committed
 
     async def patch(self, call: Call) -> Reply:
         changes = call.body.changes()
@@ -125,7 +139,7 @@ class CompanyOperations:
             after = await companies.save(connection, before, edited, call.now)
             if after.main_contact_id != before.main_contact_id:
                 await companies.adopt(connection, after, call.now)
-        return await self._reply(after)
+            return await self._reply(connection, after)
 
     async def delete(self, call: Call) -> Reply:
         found: Company = call.resource
@@ -152,7 +166,7 @@ class CompanyOperations:
         """A company may have a million contacts: most of them are released in blocks, before others wait for its row.
 
         True: its deletion is decided, by the commit that released the first of them in a version that the caller
-        accepts; whoever knows that version changes it no more. A smaller one loses its contacts when it is deleted.
+        accepts; anyone who knows that version changes it no more. A smaller one loses its contacts when it is deleted.
         """
         if not await companies.has_more_contacts(self._database, found, than=companies.RELEASED_AT_ONCE):
             return False
@@ -179,15 +193,15 @@ class CompanyOperations:
         if before is not None and account_id == before.responsible_id:
             account_id = None
         if account_id is not None and await self._find_account(connection, environment[0], account_id) is None:
-            raise reference_not_found("responsavelId")
+            raise reference_not_found("responsavelId", ACCOUNT, account_id, environment[1])
         contact_id = company.main_contact_id
         if before is not None and contact_id == before.main_contact_id:
             contact_id = None
         if contact_id is not None and not await companies.contact_exists(connection, *environment, contact_id):
-            raise reference_not_found("contatoPrincipalId")
+            raise reference_not_found("contatoPrincipalId", CONTACT, contact_id, environment[1])
 
-    async def _reply(self, company: Company, status: int = 200) -> Reply:
-        counts = await companies.counts(self._database, company.organization_id, company.env, [company])
+    async def _reply(self, executor: Executor, company: Company, status: int = 200) -> Reply:
+        counts = await companies.counts(executor, company.organization_id, company.env, [company])
         return Reply(status, company_view(company, counts[company.id]), revision=company.revision)
 
 
@@ -242,7 +256,7 @@ def company_routes(*, database: Database, ids: IdSource, clock: Clock, find_acco
             summary="Create a company",
             body=CompanyCreate,
             responses={201: CompanyOut},
-            errors=(409,),
+            errors=("CNPJ_JA_CADASTRADO", "LIMIT_REACHED", "CNPJ_INVALID", "REFERENCE_NOT_FOUND"),
             idempotency=Idempotency.ACCEPTED,
             versioned=True,
             creates=True,
@@ -255,7 +269,6 @@ def company_routes(*, database: Database, ids: IdSource, clock: Clock, find_acco
             operation_id="getCompany",
             summary="Read a company",
             responses={200: CompanyOut},
-            errors=(404,),
             **one,
             **read,
         ),
@@ -267,7 +280,7 @@ def company_routes(*, database: Database, ids: IdSource, clock: Clock, find_acco
             summary="Change a company",
             body=CompanyPatch,
             responses={200: CompanyOut},
-            errors=(404, 409),
+            errors=("CNPJ_JA_CADASTRADO", "CNPJ_INVALID", "REFERENCE_NOT_FOUND"),
             **one,
             **write,
         ),
@@ -279,7 +292,6 @@ def company_routes(*, database: Database, ids: IdSource, clock: Clock, find_acco
             summary="Delete a company",
             description="Its contacts stay, without `companyId` and `papelNaEmpresa`.",
             responses={204: None},
-            errors=(404,),
             **one,
             **write,
         ),
@@ -292,7 +304,6 @@ def company_routes(*, database: Database, ids: IdSource, clock: Clock, find_acco
             description="Needs the scope `contacts:read` as well.",
             query=PageQuery,
             responses={200: CompanyContactPage},
-            errors=(404, 503),
             load=operations.find_for_contacts,
             path_ids={"id": COMPANY},
             **read,

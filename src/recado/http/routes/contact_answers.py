@@ -7,7 +7,7 @@ from pydantic import Field
 from recado.domain.consent import ConsentStatus
 from recado.domain.contact import CompanyRole, DebtStatus
 from recado.http.models import ApiModel, Timestamp
-from recado.http.paging import Page
+from recado.http.paging import CursorPage, Page
 from recado.http.routes.contact_models import Source
 
 
@@ -58,7 +58,9 @@ class ContactOut(ApiModel):
     id: str
     organization_id: str
     phone: str
-    phone_hash: str
+    phone_hash: Annotated[
+        str | None, Field(description="SHA-256. Absent without `pii:full` where the organization hides it.")
+    ] = None
     name: str | None = None
     email: str | None = None
     avatar_url: str | None = None
@@ -116,10 +118,8 @@ class ConsentOut(ApiModel):
     recorded_at: Timestamp
 
 
-class ConsentHistory(ApiModel):
+class ConsentHistory(CursorPage[ConsentOut]):
     """Newest first."""
-
-    items: list[ConsentOut]
 
 
 class ContactField(ApiModel):

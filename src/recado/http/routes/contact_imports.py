@@ -1,5 +1,6 @@
 """POST /contacts/import and its progress: a file of contacts in JSON, NDJSON or CSV (C12.7)."""
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import orjson
@@ -18,6 +19,7 @@ from recado.http.parsing import invalid_body, refuse_nul
 from recado.http.reply import Reply
 from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.contact_models import ContactCreate, Id, Tags
+from recado.http.unknown_fields import is_strict, name_in, refuse, unknown_fields
 from recado.storage import contact_imports
 from recado.storage.contact_imports import PROCESSING, ContactImport
 from recado.storage.postgres import Database
@@ -134,12 +136,24 @@ class ImportOperations:
             actor_of(call),
             agent[:_LONGEST_AGENT] if agent else None,
         )
+        unknown: list[FieldError] = []
+
+        def options_in(members: Mapping[str, Any]) -> ImportOptions:
+            unknown[:] = unknown_fields(ImportDocument, {**members, "contacts": []})  # a row answers for itself
+            if unknown and is_strict(call.headers.get("Prefer")):
+                refuse(unknown)
+            return _options_in(members)
+
         if draft.format is ImportFormat.JSON:
-            found = await self._imports.accept(draft, spool.file, _options_in)
+            found = await self._imports.accept(draft, spool.file, options_in)
         else:
             asked = _options(call.query)
             found = await self._imports.accept(draft, spool.file, lambda _: asked)
-        return Reply(202 if found.status == PROCESSING else 200, import_view(found))
+        reply = Reply(202 if found.status == PROCESSING else 200, import_view(found))
+        if unknown:
+            # Here, not with those of the query: a repeat with the key is answered without reading the file again.
+            name_in(reply, unknown, writes=True)
+        return reply
 
     async def read(self, call: Call) -> Reply:
         return Reply(200, import_view(call.resource))
@@ -152,11 +166,12 @@ class ImportOperations:
         return found
 
 
-def _options_in(document: Any) -> ImportOptions:
+def _options_in(members: Mapping[str, Any]) -> ImportOptions:
     """The member `options` of a document; the problem of a body that does not fit points into it."""
+    refuse_nul(members)
+    document = members.get("options")
     if document is None:
         return ImportOptions()
-    refuse_nul({"options": document})
     try:
         return _options(ImportOptionsIn.model_validate_json(orjson.dumps(document)))
     except (ValidationError, orjson.JSONEncodeError) as error:
@@ -179,7 +194,6 @@ def _options(given: ImportQuery | ImportOptionsIn) -> ImportOptions:
 def contact_import_routes(*, database: Database, ids: IdSource, imports: ContactImports) -> tuple[Route, ...]:
     """Hand in, and look how far it is."""
     operations = ImportOperations(database, ids, imports)
-    shared: dict[str, Any] = {"tag": "Contacts", "scope": "contacts:write"}
     return (
         Route(
             method="POST",
@@ -197,10 +211,12 @@ def contact_import_routes(*, database: Database, ids: IdSource, imports: Contact
             spooled={"application/json": ImportDocument, "application/x-ndjson": None, "text/csv": None},
             body_limit=BODY_LIMIT,
             responses={200: ImportOut, 202: ImportOut},
-            errors=(422, 503),
+            errors=("IMPORT_INVALID", "INVALID_CHARACTER", "REFERENCE_NOT_FOUND"),
             idempotency=Idempotency.ACCEPTED,
+            creates=True,
+            tag="Contacts",
+            scope="contacts:write",
             rate_class="bulk",
-            **shared,
         ),
         Route(
             method="GET",
@@ -209,10 +225,10 @@ def contact_import_routes(*, database: Database, ids: IdSource, imports: Contact
             operation_id="getContactImport",
             summary="See how far an import is",
             responses={200: ImportOut},
-            errors=(404,),
             load=operations.find,
             path_ids={"id": CONTACT_IMPORT},
+            tag="Contacts",
+            scope="contacts:read",
             rate_class="read",
-            **shared,
         ),
     )

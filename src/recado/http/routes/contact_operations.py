@@ -1,5 +1,7 @@
 """Contacts: list, create, read, change, delete (C12.1 to C12.3, C12.6)."""
 
+from collections.abc import Awaitable
+from functools import partial
 from typing import Any, Final
 
 from recado.actors.contact_creation import NewContact
@@ -13,12 +15,15 @@ from recado.domain.ids import CONTACT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.operation import missing_scope, session_needed
-from recado.http.paging import Cursors, envelope
+from recado.http.page_items import PageItems
+from recado.http.paging import Cursors
 from recado.http.parsing import invalid_body
 from recado.http.principal import ACCOUNT
 from recado.http.reply import Reply
+from recado.http.routes.contact_lists import contact_views
 from recado.http.routes.contact_models import ContactQuery
 from recado.http.routes.contact_view import contact_view, masked
+from recado.http.routes.lists import shown
 from recado.http.tampering import tampering_recorded
 from recado.storage import contact_reads, contacts, debtor_groups
 from recado.storage.contact_reads import ContactFilter, ContactPage
@@ -53,15 +58,16 @@ class ContactOperations:
 
     async def list(self, call: Call) -> Reply:
         query: ContactQuery = call.query
+        after = self._cursors.read(call, LIST)
         dropped = query.q is not None and not call.can(PII)
-        page, groups = await self._page(call, query, None if dropped else query.q)
-        unmasked = call.can(PII)
-        items = [contact_view(each, groups.get(each.id, ()), unmasked=unmasked) for each in page.items]
-        cursor = self._cursors.write(call, LIST, _position(query, page.items[-1])) if page.more else None
-        body = envelope(items, page.total, estimated=page.estimated, next_cursor=cursor)
-        if dropped:
-            body["warnings"] = [_DROPPED]
-        return Reply(200, body)
+        wanted = self._wanted(call, query, None if dropped else query.q)
+        items = await self._items(call, wanted, None if after is None else contact_reads.position(after))
+        return await shown(
+            items,
+            cursor=lambda last: self._cursors.write(call, LIST, _position(query, last)),
+            ends_early=after is not None,
+            warnings=[_DROPPED] if dropped else None,
+        )
 
     async def create(self, call: Call) -> Reply:
         principal = call.principal
@@ -112,7 +118,7 @@ class ContactOperations:
 
     async def replay(self, call: Call, status: int, body: Any) -> Reply:
         """A kept answer, its phones masked for this caller."""
-        return Reply(status, body if call.can(PII) else masked(body))
+        return Reply(status, _for_eyes(call, body))
 
     async def find(self, call: Call) -> Contact:
         """The contact of the path; 404."""
@@ -122,9 +128,29 @@ class ContactOperations:
             raise not_found()
         return contact
 
-    async def _page(self, call: Call, query: ContactQuery, q: str | None) -> tuple[ContactPage, dict[str, Groups]]:
+    async def _items(
+        self, call: Call, wanted: ContactFilter | None, after: contact_reads.Position | None
+    ) -> PageItems[Contact]:
+        query: ContactQuery = call.query
+        views = contact_views(self._database, call)
+        if wanted is None:
+            return PageItems(contact_reads.NOBODY, views, None, query.limit)
+        skip = query.skip if after is None else 0
+        read = partial(
+            contact_reads.list_page,
+            self._database.searches if contact_reads.is_search(wanted) else self._database.page(skip),
+            wanted,
+            milestones=self._milestones,
+        )
+
+        def rest(last: Contact, left: int) -> Awaitable[ContactPage]:
+            return read(limit=left, after=contact_reads.position_of(wanted, last), counted=False)
+
+        return PageItems(await read(limit=query.limit, skip=skip, after=after), views, rest, query.limit)
+
+    def _wanted(self, call: Call, query: ContactQuery, q: str | None) -> ContactFilter | None:
+        """What the query asks for; None for what nobody can be."""
         principal = call.principal
-        after = self._cursors.read(call, LIST)
         document = None
         if query.documento is not None:
             if principal.actor_type != ACCOUNT:
@@ -135,8 +161,8 @@ class ContactOperations:
                 query.documento, organization_id=principal.organization_id, env=principal.env
             )
             if document is None:
-                return ContactPage([], 0, estimated=False, more=False), {}
-        wanted = ContactFilter(
+                return None
+        return ContactFilter(
             organization_id=principal.organization_id,
             env=principal.env,
             tag=query.tag,
@@ -149,19 +175,6 @@ class ContactOperations:
             document=document,
             updated_since=query.updated_since,
         )
-        page = await contact_reads.list_page(
-            self._database,
-            wanted,
-            limit=query.limit,
-            skip=query.skip if after is None else 0,
-            after=None if after is None else contact_reads.position(after),
-            milestones=self._milestones,
-        )
-        ids = [contact.id for contact in page.items]
-        if not ids:
-            return page, {}
-        groups = await debtor_groups.of_contacts(self._database, principal.organization_id, principal.env, ids)
-        return page, groups
 
     async def _groups(self, contact: Contact) -> Groups:
         found = await debtor_groups.of_contacts(self._database, contact.organization_id, contact.env, [contact.id])
@@ -193,7 +206,11 @@ def _position(query: ContactQuery, last: Contact) -> list[Any]:
     return [last.updated_at.isoformat(), last.id]
 
 
+def _for_eyes(call: Call, view: dict[str, Any]) -> dict[str, Any]:
+    """A contact as this caller may see it."""
+    return view if call.can(PII) else masked(view, hashed=call.principal.sees_phone_hashes)
+
+
 def _reply(call: Call, contact: Contact, groups: Groups, status: int) -> Reply:
     view = contact_view(contact, groups, unmasked=True)
-    shown = view if call.can(PII) else masked(view)
-    return Reply(status, shown, revision=contact.revision, stored=view, subject_id=contact.id)
+    return Reply(status, _for_eyes(call, view), revision=contact.revision, stored=view, subject_id=contact.id)

@@ -1,6 +1,6 @@
 """What belongs to contacts: opt-outs, consent history, catalogue of fields, debt groups (C12.5, C12.8, C12.9)."""
 
-from typing import Any
+from typing import Any, Final
 
 from recado.actors.contacts import Contacts
 from recado.domain.consent import ConsentChange, ConsentStatus
@@ -8,6 +8,7 @@ from recado.domain.contact_fields import catalogue
 from recado.domain.errors import FieldError, not_found, validation_error
 from recado.http.audit import actor_of
 from recado.http.call import Call
+from recado.http.paging import Cursors, items_of
 from recado.http.reply import Reply
 from recado.http.routes.contact_models import OptOut
 from recado.http.routes.contact_operations import PII, for_caller
@@ -18,13 +19,16 @@ from recado.storage import contact_consents, contact_fields, contacts, debtor_gr
 from recado.storage.opt_outs import Address
 from recado.storage.postgres import Database
 
+CONSENTS: Final = "listContactConsents"
+
 
 class ContactRecords:
     """The handlers."""
 
-    def __init__(self, database: Database, changes: Contacts) -> None:
+    def __init__(self, database: Database, changes: Contacts, cursors: Cursors) -> None:
         self._database = database
         self._changes = changes
+        self._cursors = cursors
 
     async def opt_out(self, call: Call) -> Reply:
         body: OptOut = call.body
@@ -51,8 +55,16 @@ class ContactRecords:
         )
 
     async def consents(self, call: Call) -> Reply:
-        entries = await contact_consents.of_contact(self._database, call.resource)
-        return Reply(200, {"items": [consent_view(entry) for entry in entries]})
+        operation = f"{CONSENTS} {call.resource.id}"
+        key = self._cursors.read(call, operation)
+        entries = await contact_consents.of_contact(
+            self._database,
+            call.resource,
+            before=contact_consents.LATEST if key is None else key[0],
+            limit=call.query.limit + 1,
+        )
+        items = items_of(call, entries, consent_view)
+        return Reply(200, await self._cursors.page(call, operation, items, lambda entry: [entry.revision]))
 
     async def fields(self, call: Call) -> Reply:
         principal = call.principal
@@ -76,7 +88,7 @@ class ContactRecords:
         def view(owned: debtor_groups.OwnedGroup) -> dict[str, Any]:
             return group_view(owned.group, unmasked=unmasked) | {"contactId": owned.contact_id}
 
-        return listed(page, view)
+        return await listed(page, view)
 
     async def _addressed(self, call: Call, body: OptOut) -> tuple[Address, list[str]]:
         """Whom the body names: the registry's names, and the ids of contacts; 404 for an id that nobody has."""
@@ -101,5 +113,5 @@ class ContactRecords:
             address = Address(*environment, email=body.email)
             found = await contacts.ids_by_email(self._database, *environment, given[0])
         if not found and not address.names():
-            raise not_found("No such contact.")
+            raise not_found()
         return address, found

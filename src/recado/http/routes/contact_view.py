@@ -32,13 +32,15 @@ _CONSENT: Final = {
 }.items()
 
 
-def contact_view(contact: Contact, groups: Sequence[DebtGroup] = (), *, unmasked: bool) -> dict[str, Any]:
-    """One contact."""
+def contact_view(
+    contact: Contact, groups: Sequence[DebtGroup] = (), *, unmasked: bool, hashed: bool = True
+) -> dict[str, Any]:
+    """One contact. `hashed`: with `phoneHash`."""
     view: dict[str, Any] = {
         "id": contact.id,
         "organizationId": contact.organization_id,
         "phone": contact.phone if unmasked else mask_phone(contact.phone),
-        "phoneHash": contact.phone_hash.hex(),
+        **({"phoneHash": contact.phone_hash.hex()} if hashed else {}),
         "attributes": contact.attributes,
         "tags": contact.tags,
         "optIn": _fill({"status": contact.opt_in_status.value}, contact, _CONSENT),
@@ -69,9 +71,11 @@ def group_view(group: DebtGroup, *, unmasked: bool) -> dict[str, Any]:
     )
 
 
-def masked(view: dict[str, Any]) -> dict[str, Any]:
+def masked(view: dict[str, Any], *, hashed: bool) -> dict[str, Any]:
     """A view that was made unmasked, for a caller without `pii:full`."""
     view = view | {"phone": mask_phone(view["phone"])}
+    if not hashed:
+        del view["phoneHash"]
     if "debtorGroups" in view:
         view["debtorGroups"] = [
             group | {"phones": [mask_phone(phone) for phone in group["phones"]]} for group in view["debtorGroups"]

@@ -4,7 +4,7 @@ from typing import Any
 
 from recado.actors.contact_system import ContactSystem
 from recado.domain.ids import CONTACT, IdSource
-from recado.http.paging import Cursors
+from recado.http.paging import CursorQuery, Cursors
 from recado.http.route import Idempotency, Route
 from recado.http.routes.contact_answers import (
     ConsentHistory,
@@ -22,6 +22,20 @@ from recado.storage.postgres import Database
 
 TAG = "Contacts"
 
+# What a contact, and a change of one, can be refused for.
+CONTACT_CODES = (
+    "PHONE_INVALID",
+    "PHONE_TAKEN",
+    "EXTERNAL_ID_TAKEN",
+    "CONSENTIMENTO_ANTERIOR_A_RECUSA",
+    "CONSENTIMENTO_SEM_ORIGEM",
+    "DATA_DO_CONSENTIMENTO_NO_FUTURO",
+    "CPF_INVALID",
+    "CNPJ_INVALID",
+    "URL_NOT_ALLOWED",
+    "REFERENCE_NOT_FOUND",
+)
+
 
 def contact_routes(
     *,
@@ -32,7 +46,7 @@ def contact_routes(
 ) -> tuple[Route, ...]:
     """`people` writes; lists and reads go to the database."""
     operations = ContactOperations(database, ids, people, cursors)
-    records = ContactRecords(database, people.changes)
+    records = ContactRecords(database, people.changes, cursors)
     read: dict[str, Any] = {"tag": TAG, "scope": "contacts:read", "rate_class": "read"}
     write: dict[str, Any] = {"tag": TAG, "scope": "contacts:write", "rate_class": "write"}
     one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": CONTACT}}
@@ -50,7 +64,7 @@ def contact_routes(
             ),
             query=ContactQuery,
             responses={200: ContactPage},
-            errors=(503,),
+            errors=("SESSION_ONLY",),
             **read,
         ),
         Route(
@@ -65,7 +79,7 @@ def contact_routes(
             ),
             body=ContactCreate,
             responses={201: ContactOut},
-            errors=(409, 422),
+            errors=("CONFLICT", *CONTACT_CODES),
             idempotency=Idempotency.ACCEPTED,
             replay=operations.replay,
             versioned=True,
@@ -84,7 +98,7 @@ def contact_routes(
             ),
             body=OptOut,
             responses={200: OptedOutResult},
-            errors=(404, 422),
+            errors=("NOT_FOUND", "PHONE_INVALID", "DATA_DO_CONSENTIMENTO_NO_FUTURO"),
             idempotency=Idempotency.ACCEPTED,
             while_suspended=True,
             **write,
@@ -105,7 +119,6 @@ def contact_routes(
             operation_id="getContact",
             summary="Read a contact, with its documents masked",
             responses={200: ContactDetail},
-            errors=(404,),
             versioned=True,
             **one,
             **read,
@@ -118,7 +131,7 @@ def contact_routes(
             summary="Change a contact",
             body=ContactPatch,
             responses={200: ContactOut},
-            errors=(404, 409, 422),
+            errors=("PHONE_IMMUTABLE", *CONTACT_CODES),
             versioned=True,
             **one,
             **write,
@@ -134,7 +147,6 @@ def contact_routes(
                 "and the content emptied. Its refusal stays in the opt-out registry."
             ),
             responses={204: None},
-            errors=(404,),
             versioned=True,
             **one,
             **write,
@@ -145,8 +157,8 @@ def contact_routes(
             handler=records.consents,
             operation_id="listContactConsents",
             summary="Read the history of a contact's consent, newest first",
+            query=CursorQuery,
             responses={200: ConsentHistory},
-            errors=(404,),
             **one,
             **read,
         ),

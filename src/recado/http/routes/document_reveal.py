@@ -24,7 +24,7 @@ ShownField = Literal["cpf", "cnpj", "nascimento"]
 class RevealRequest(ApiModel):
     """Why, and which documents; all of them when nothing is chosen."""
 
-    motivo: Annotated[str, Field(min_length=10, max_length=300, description="Stands in the audit.")]
+    motivo: Annotated[str, Field(min_length=10, max_length=300, description="Kept in the audit.")]
     campos: Annotated[list[ShownField], Field(min_length=1, max_length=3)] | None = None
 
 
@@ -83,14 +83,13 @@ def document_reveal_routes(*, database: Database, ids: IdSource, documents: Docu
             handler=reveal,
             operation_id="revealDocuments",
             summary="Reveal a contact's documents",
-            description="Each call stands in the audit with its reason. At most 60 an hour for each account.",
+            description="Each call is in the audit with its reason. At most 60 an hour for each account.",
             tag="Contacts",
             scope="contacts:pii",
             session_only=True,
             rate_class="write",
             body=RevealRequest,
             responses={200: RevealedDocuments},
-            errors=(404,),
             path_ids={"id": CONTACT},
             matches=True,
             load=find,

@@ -14,6 +14,19 @@ from recado.http.routes.phones import phone_at
 
 FORCE: Final = "messages:force"
 
+# What every way to send can be refused for.
+SENDING_CODES: Final = (
+    "ROUTE_NOT_AVAILABLE",
+    "REFERENCE_NOT_FOUND",
+    "MEDIA_NOT_FOUND",
+    "NUMBER_UNAVAILABLE",
+    "TEMPLATE_NOT_APPROVED",
+    "TEMPLATE_VARS_MISMATCH",
+    "PRIORITY_NOT_ALLOWED",
+    "PAYMENT_REQUIRED",
+    "DEPENDENCY_FAILED",
+)
+
 
 def draft_of(call: Call) -> MessageDraft:
     """The draft in the body of `call`, its recipient canonical (C2.4); raises `Problem` 403 or 422."""
@@ -21,7 +34,7 @@ def draft_of(call: Call) -> MessageDraft:
     if body.force and not call.can(FORCE):
         raise missing_scope(FORCE)
     if body.to is None and body.contact_id is None:
-        raise Problem("RECIPIENT_MISSING", "A message needs `to` or `contactId`.")
+        raise Problem("RECIPIENT_MISSING", "The message has no recipient: give `to` or `contactId`.")
     refuse_misfits(body)
     principal, key = call.principal, call.idempotency
     return MessageDraft(
@@ -58,14 +71,14 @@ def refuse_misfits(body: CreateMessage | CreateBatch) -> None:
 def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
     wrong: list[FieldError] = []
     if body.channel == CHATAPP and body.number_id is None:
-        wrong.append(FieldError("/numberId", "REQUIRED", "What the chat app sends names its number."))
+        wrong.append(FieldError("/numberId", "REQUIRED", "`numberId` is required for channel chatapp."))
     if body.type == TEMPLATE:
         if body.template_id is None:
-            wrong.append(FieldError("/templateId", "REQUIRED", "A message of type template names its template."))
+            wrong.append(FieldError("/templateId", "REQUIRED", "`templateId` is required for type template."))
         return wrong
     for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
         if value:
-            wrong.append(FieldError(path, "NOT_ALLOWED", "Only a message of type template takes it."))
+            wrong.append(FieldError(path, "NOT_ALLOWED", f"`{path[1:]}` is only for type template."))
     return wrong
 
 

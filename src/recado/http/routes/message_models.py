@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, ValidationInfo
+from pydantic import Field, PlainValidator, StringConstraints, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from recado.domain.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
@@ -17,7 +17,7 @@ Direction = Literal["outbound", "inbound"]
 MessageType = Literal["text", "template", "media", "interactive"]
 
 Id = Annotated[str, Field(min_length=1, max_length=64)]
-Variables = Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60)]
+Variables = Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60, fail_fast=True)]
 Ttl = Annotated[int, Field(ge=int(MIN_TTL.total_seconds()), le=int(MAX_TTL.total_seconds()))]
 Metadata = Annotated[
     Any,
@@ -80,6 +80,16 @@ class MessageQuery(MessagePageQuery, PeriodQuery):
     sent_by_account_id: str | None = None
     channel: list[Channel] | None = None
     direction: Direction | None = None
+    phone: Annotated[
+        Annotated[str, StringConstraints(strip_whitespace=False)] | None,
+        Field(
+            min_length=1,
+            max_length=64,
+            examples=["+5511987654321"],
+            description="The contact's side of the conversation: exact, in any spelling. Needs no `pii:full`. Searched "
+            "along the history: give a period as well where that is long.",
+        ),
+    ] = None
 
 
 class Waiting(ApiModel):

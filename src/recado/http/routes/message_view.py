@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from recado.domain.ids import created_at
 from recado.domain.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.message import CLASSES
 from recado.domain.timestamps import format_timestamp
@@ -105,7 +106,7 @@ class AcceptedView:
 
     def render(self, new: NewMessage, *, unmasked: bool) -> bytes:
         """The JSON of the record as it was committed, with `replayed: false`."""
-        at = new.accepted_at
+        at = created_at(new.id)
         if at is not self._at:
             self._at = at
             self._at_text = format_timestamp(at)

@@ -1,7 +1,8 @@
 """Messages: send one, list and read, force and archive (C15.1)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final, Protocol
 
 from recado.actors.acceptance import Acceptance, Accepted
@@ -12,11 +13,13 @@ from recado.domain.retention import MESSAGES_MONTHS, months_before
 from recado.domain.scopes import PII
 from recado.http.audit import actor_of
 from recado.http.call import Call
-from recado.http.paging import Cursors, envelope
+from recado.http.page_items import PageItems, each
+from recado.http.paging import Cursors
 from recado.http.principal import ACCOUNT
 from recado.http.reply import REPLAYED, Reply
 from recado.http.route import Idempotency, Route
-from recado.http.routes.message_draft import FORCE, draft_of
+from recado.http.routes.lists import shown
+from recado.http.routes.message_draft import FORCE, SENDING_CODES, draft_of
 from recado.http.routes.message_models import (
     CreatedMessage,
     CreateMessage,
@@ -26,8 +29,9 @@ from recado.http.routes.message_models import (
     MessageQuery,
 )
 from recado.http.routes.message_view import AcceptedView, created_view, masked, message_view
+from recado.http.routes.phones import searched_phone
 from recado.storage import message_moves, message_reads
-from recado.storage.message_reads import GENERIC_CHANNELS, Message, MessageFilter
+from recado.storage.message_reads import GENERIC_CHANNELS, Message, MessageFilter, MessagePage
 from recado.storage.moves import Effects
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
@@ -79,17 +83,18 @@ class MessageOperations:
     async def list(self, call: Call) -> Reply:
         query: MessageQuery = call.query
         after = self._cursors.read(call, LIST)
-        page = await message_reads.list_page(
-            self._database,
-            _filter(call, query),
-            limit=query.limit,
-            skip=query.skip if after is None else 0,
-            before_id=None if after is None else after[0],
+        skip = query.skip if after is None else 0
+        read = partial(message_reads.list_page, self._database.page(skip), _filter(call, query))
+
+        def rest(last: Message, left: int) -> Awaitable[MessagePage]:
+            return read(limit=left, before_id=last.id, counted=False)
+
+        first = await read(limit=query.limit, skip=skip, before_id=None if after is None else after[0])
+        return await shown(
+            PageItems(first, each(partial(message_view, unmasked=call.can(PII))), rest, query.limit),
+            cursor=lambda last: self._cursors.write(call, LIST, [last.id]),
+            ends_early=after is not None,
         )
-        unmasked = call.can(PII)
-        items = [message_view(message, unmasked=unmasked) for message in page.items]
-        cursor = self._cursors.write(call, LIST, [page.items[-1].id]) if page.more else None
-        return Reply(200, envelope(items, page.total, estimated=page.estimated, next_cursor=cursor))
 
     async def read(self, call: Call) -> Reply:
         message: Message = call.resource
@@ -172,6 +177,7 @@ def _filter(call: Call, query: MessageQuery) -> MessageFilter:
         channels=GENERIC_CHANNELS if query.channel is None else tuple(dict.fromkeys(query.channel)),
         status=query.status,
         direction=query.direction,
+        recipient=None if query.phone is None else searched_phone(query.phone),
         number_id=query.number_id,
         contact_id=query.contact_id,
         campaign_id=query.campaign_id,
@@ -212,7 +218,17 @@ def message_routes(
             rate_class="send",
             body=CreateMessage,
             responses={201: CreatedMessage},
-            errors=(402, 412, 422, 502, 503),
+            errors=(
+                "METADATA_INVALID",
+                "PHONE_INVALID",
+                "RECIPIENT_MISSING",
+                "RECIPIENT_MISMATCH",
+                "CONTACT_OPTED_OUT",
+                "CONSENT_REQUIRED",
+                "SCHEDULE_TOO_FAR",
+                "WINDOW_CLOSED",
+                *SENDING_CODES,
+            ),
             idempotency=Idempotency.BOUND,
             creates=True,
         ),
@@ -227,7 +243,6 @@ def message_routes(
             rate_class="read",
             query=MessageQuery,
             responses={200: MessageList},
-            errors=(400, 503),
         ),
         Route(
             method="GET",
@@ -239,7 +254,6 @@ def message_routes(
             scope="messages:read",
             rate_class="read",
             responses={200: MessageDetail},
-            errors=(404,),
             path_ids=one,
             load=operations.find,
         ),
@@ -257,7 +271,7 @@ def message_routes(
             scope=FORCE,
             rate_class="write",
             responses={200: MessageModel},
-            errors=(404, 409),
+            errors=("INVALID_STATE",),
             idempotency=Idempotency.ACCEPTED,
             replay=operations.replay,
             replay_erased=operations.replay_erased,
@@ -274,7 +288,7 @@ def message_routes(
             scope="messages:send",
             rate_class="write",
             responses={200: MessageModel},
-            errors=(404, 409),
+            errors=("INVALID_STATE",),
             idempotency=Idempotency.ACCEPTED,
             replay=operations.replay,
             replay_erased=operations.replay_erased,

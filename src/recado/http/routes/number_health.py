@@ -83,7 +83,7 @@ class HealthOut(ApiModel):
 class HealthReader:
     """Asks, and remembers each number's answer for 10 s or until the number is changed.
 
-    Whoever asks while the provider is being asked waits for the same answer.
+    Anyone who asks while the provider is being asked waits for the same answer.
     """
 
     def __init__(self, database: Database, *, clock: Clock, refresh: NumberRefresh) -> None:
@@ -196,7 +196,6 @@ def number_health_routes(*, health: HealthReader) -> tuple[Route, ...]:
             scope="numbers:read",
             rate_class="read",
             responses={200: HealthOut},
-            errors=(404,),
             path_ids={"id": NUMBER},
         ),
     )

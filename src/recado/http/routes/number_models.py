@@ -60,7 +60,7 @@ class NumberCreate(ApiModel):
     business_account_id: ProviderId
     display_phone: Annotated[str, Field(max_length=64, description="E.164.", examples=["+15550102030"])]
     access_token: Secret | None = None
-    byo: bool = False
+    byo: Annotated[bool, Field(description="Set by the installation's administrator alone: true is refused.")] = False
     rate_limit: RateLimitIn | None = None
     profile: Profile | None = None
 
@@ -71,6 +71,12 @@ class NumberPatch(PatchModel):
     rate_limit: RateLimitIn = unset()
     profile: Profile | None = None
     access_token: Secret | None = None
+
+
+class NumberAdminPatch(PatchModel):
+    """What the installation's administrator decides of a number. `byo`: the customer pays the provider itself."""
+
+    byo: bool = unset()
 
 
 class RateLimit(ApiModel):
@@ -154,7 +160,7 @@ def number_view(number: Number, *, full: bool) -> dict[str, Any]:
 
 
 def number_reply(call: Call, number: Number, status: int = 200) -> Reply:
-    """The number for this caller; an idempotency key keeps it unmasked and masks it again for whoever repeats."""
+    """The number for this caller; an idempotency key keeps it unmasked and masks it again for anyone who repeats."""
     return Reply(
         status,
         number_view(number, full=call.can(PII)),

@@ -109,7 +109,6 @@ def number_usage_routes(*, database: Database, organizations: OrganizationDirect
         "tag": "Numbers",
         "scope": "numbers:read",
         "rate_class": "read",
-        "errors": (404,),
     }
     return (
         Route(

@@ -10,8 +10,8 @@ from recado.actors.accounts import ACCESS_TOKEN, account_of, required
 from recado.actors.number_refresh import ASK_AGAIN
 from recado.channels.provider import ChatAppProvider, ProviderError
 from recado.domain.changes import NumberChanged, OnChange
-from recado.domain.errors import not_found
-from recado.domain.ids import NUMBER, IdSource
+from recado.domain.errors import Problem, not_found
+from recado.domain.ids import NUMBER, IdSource, created_at
 from recado.domain.number import NUMBER_MACHINE, NumberEvent
 from recado.domain.scopes import PII
 from recado.http.audit import record
@@ -71,13 +71,15 @@ class NumberOperations:
             skip=query.skip,
         )
         full = call.can(PII)
-        return listed(page, lambda number: number_view(number, full=full))
+        return await listed(page, lambda number: number_view(number, full=full))
 
     async def read(self, call: Call) -> Reply:
         return number_reply(call, call.resource)
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
+        if body.byo:
+            raise Problem("FORBIDDEN", "byo is set by the installation's administrator alone.", meta={"field": "byo"})
         number_id = self._ids.new(NUMBER)
         provider = self._provider_for(principal.env)
         wait = ASK_AGAIN if provider is None else timedelta(seconds=provider.verification_delay)
@@ -89,11 +91,10 @@ class NumberOperations:
             phone_number_id=body.phone_number_id,
             business_account_id=body.business_account_id,
             display_phone=phone_at("/displayPhone", body.display_phone),
-            byo=body.byo,
             profile=body.profile.merged({}) if body.profile else {},
             access_token_cipher=self._sealed(principal.organization_id, principal.env, number_id, body.access_token),
             verify_at=call.now + wait,
-            updated_at=call.now,
+            updated_at=created_at(number_id),
             **rate,
         )
         async with self._database.transaction() as connection:
@@ -227,7 +228,7 @@ def number_routes(
             description="It is pending until the provider has verified it, then available to be connected.",
             body=NumberCreate,
             responses={201: NumberOut},
-            errors=(409,),
+            errors=("FORBIDDEN", "NUMBER_TAKEN", "PHONE_INVALID"),
             idempotency=Idempotency.ACCEPTED,
             replay=number_replay,
             versioned=True,
@@ -241,7 +242,6 @@ def number_routes(
             operation_id="getNumber",
             summary="Read a number",
             responses={200: NumberOut},
-            errors=(404,),
             **one,
             **read,
         ),
@@ -253,7 +253,7 @@ def number_routes(
             summary="Change a number's pace, profile or access token",
             body=NumberPatch,
             responses={200: NumberOut},
-            errors=(404, 502),
+            errors=("DEPENDENCY_FAILED",),
             **one,
             **write,
         ),
@@ -264,7 +264,7 @@ def number_routes(
             operation_id="deleteNumber",
             summary="Delete a number",
             responses={204: None},
-            errors=(404, 409),
+            errors=("RESOURCE_IN_USE",),
             **one,
             **write,
         ),
@@ -275,7 +275,7 @@ def number_routes(
             operation_id="connectNumber",
             summary="Put a number into service",
             responses={200: NumberOut},
-            errors=(404, 409, 502),
+            errors=("INVALID_STATE", "DEPENDENCY_FAILED"),
             idempotency=Idempotency.ACCEPTED,
             replay=number_replay,
             **one,
@@ -288,7 +288,7 @@ def number_routes(
             operation_id="disconnectNumber",
             summary="Take a number out of service",
             responses={200: NumberOut},
-            errors=(404, 409),
+            errors=("INVALID_STATE",),
             idempotency=Idempotency.ACCEPTED,
             replay=number_replay,
             **one,

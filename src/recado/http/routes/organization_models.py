@@ -8,7 +8,7 @@ from zoneinfo import available_timezones
 
 from pydantic import AfterValidator, Field, model_validator
 
-from recado.http.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.models import ApiModel, PatchModel, Timestamp, most_members, unset
 from recado.http.routes.account_models import Email
 from recado.http.routes.api_key_models import IssuedKey
 from recado.storage.organizations import Organization
@@ -66,6 +66,7 @@ class OrganizationPatch(PatchModel):
     country: Country = unset()
     quiet_hours: QuietHours | None = None
     require_granted_for_marketing: bool = unset()
+    hide_phone_hash: bool = unset()
     opt_out_keywords: Keywords = unset()
     opt_in_keywords: Keywords = unset()
     opt_out_reply: Text | None = None
@@ -85,13 +86,22 @@ class PriceOverride(ApiModel):
     international_coins: Coins | None = None
 
 
+class PriceOverrideOut(ApiModel):
+    """What one kind of unit costs this organization; where a member is absent, everybody's price holds."""
+
+    coins: Annotated[list[int], Field(min_length=4, max_length=4, description="In BR, by tier.")] | None = None
+    international_coins: int | None = None
+
+
 class OrganizationAdminPatch(PatchModel):
     """What the installation's administrator decides about an organization."""
 
     status: Annotated[str, Field(pattern="^(active|suspended)$")] = unset()
     dedicated_sender: Sender | None = None
     price_overrides: Annotated[
-        dict[PriceKind, PriceOverride] | None, Field(description="All of them: what is not named is ended.")
+        dict[PriceKind, PriceOverride] | None,
+        Field(description="All of them: what is not named is ended."),
+        most_members(100),
     ] = None
 
 
@@ -105,6 +115,7 @@ class OrganizationOut(ApiModel):
     country: str
     quiet_hours: QuietHours | None
     require_granted_for_marketing: bool
+    hide_phone_hash: Annotated[bool, Field(description="`phoneHash` of contacts is left out without `pii:full`.")]
     opt_out_keywords: list[str]
     opt_in_keywords: list[str]
     opt_out_reply: str | None
@@ -116,7 +127,7 @@ class OrganizationOut(ApiModel):
 class AdministeredOrganizationOut(OrganizationOut):
     """An organization as the administrator sees it."""
 
-    price_overrides: dict[str, PriceOverride]
+    price_overrides: dict[str, PriceOverrideOut]
 
 
 class FirstKeys(ApiModel):
@@ -155,6 +166,7 @@ def organization_view(organization: Organization) -> dict[str, Any]:
         "country": organization.country,
         "quietHours": quiet,
         "requireGrantedForMarketing": organization.require_granted_for_marketing,
+        "hidePhoneHash": organization.hide_phone_hash,
         "optOutKeywords": list(organization.opt_out_keywords),
         "optInKeywords": list(organization.opt_in_keywords),
         "optOutReply": organization.opt_out_reply,

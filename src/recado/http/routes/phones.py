@@ -4,6 +4,16 @@ from recado.domain.errors import FieldError, Problem
 from recado.domain.phones import canonical_phone
 
 
+def searched_phone(text: str) -> str:
+    """Return `text` of the query parameter `phone` in canonical form; INVALID_PARAMETER (400)."""
+    # A plus of a query string that was not escaped arrives as a blank.
+    try:
+        return canonical_phone("+" + text[1:] if text.startswith(" ") else text)
+    except Problem as problem:
+        error = FieldError("phone", problem.code, problem.detail)
+        raise Problem("INVALID_PARAMETER", problem.detail, errors=[error]) from None
+
+
 def phone_at(path: str, text: str) -> str:
     """Return `text` in canonical form; PHONE_INVALID (422) that points at `path`, a JSON pointer."""
     try:

@@ -11,6 +11,7 @@ from recado.http.call import Call
 from recado.http.models import ApiModel
 from recado.http.reply import NO_HEADERS, REPLAYED, Reply
 from recado.http.route import Idempotency, Route
+from recado.http.routes.message_draft import SENDING_CODES
 from recado.http.routes.message_models import CreatedMessage
 from recado.http.routes.message_view import created_view
 from recado.storage import message_reads
@@ -78,7 +79,16 @@ def reprocess_routes(*, database: Database, acceptance: Acceptance) -> tuple[Rou
             rate_class="write",
             body=Reprocess,
             responses={201: CreatedMessage},
-            errors=(402, 404, 409, 422, 502, 503),
+            errors=(
+                "INVALID_STATE",
+                "ALREADY_REPLACED",
+                "RECIPIENT_MISSING",
+                "RECIPIENT_MISMATCH",
+                "CONTACT_OPTED_OUT",
+                "CONSENT_REQUIRED",
+                "WINDOW_CLOSED",
+                *SENDING_CODES,
+            ),
             idempotency=Idempotency.BOUND,
             creates=True,
             path_ids={"id": MESSAGE},

@@ -34,7 +34,7 @@ class ResendFilter(ApiModel):
 class ResendMessages(ApiModel):
     """Either `messageIds` or `filter`. `numberId`: the number that sends them now, in place of their own."""
 
-    message_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_IDS)] | None = None
+    message_ids: Annotated[list[Id], Field(min_length=1, max_length=MOST_IDS, fail_fast=True)] | None = None
     filter: ResendFilter | None = None
     number_id: Id | None = None
     include_uncertain: bool = False
@@ -85,7 +85,7 @@ def resend_of(call: Call) -> Resend:
     """What the body asks for; raises `Problem` 422."""
     body: ResendMessages = call.body
     if (body.message_ids is None) == (body.filter is None):
-        raise validation_error([FieldError("", "REQUIRED", "A resend names messageIds, or a filter, and not both.")])
+        raise validation_error([FieldError("", "REQUIRED", "Give either `messageIds` or `filter`.")])
     wanted = None if body.filter is None else _filter(body.filter)
     principal, key = call.principal, call.idempotency
     return Resend(
@@ -103,10 +103,10 @@ def resend_of(call: Call) -> Resend:
 
 def _filter(given: ResendFilter) -> FailedFilter:
     if given.batch_id is None and given.campaign_id is None:
-        message = "A filter names a batch or a campaign."
+        message = "`batchId` or `campaignId` is required in `filter`."
         raise validation_error([FieldError("/filter/batchId", "REQUIRED", message)])
     if given.from_ is not None and given.to is not None and given.from_ > given.to:
-        message = "The period ends before it begins."
+        message = "The period is not valid: `from` must not be later than `to`."
         raise validation_error([FieldError("/filter/to", "INVALID_PERIOD", message)])
     return FailedFilter(
         batch_id=given.batch_id,
@@ -115,6 +115,10 @@ def _filter(given: ResendFilter) -> FailedFilter:
         start=given.from_,
         end=given.to,
     )
+
+
+def _is_dry_run(body: Any) -> bool:
+    return isinstance(body, dict) and body.get("dryRun") is True
 
 
 def _counts(requested: int, skipped: int, reasons: dict[str, int]) -> dict[str, Any]:
@@ -142,8 +146,17 @@ def resend_routes(*, resends: Resends) -> tuple[Route, ...]:
             rate_class="bulk",
             body=ResendMessages,
             responses={200: ResendEstimate, 202: Resent},
-            errors=(402, 409, 422, 502, 503),
+            errors=(
+                "PAYMENT_REQUIRED",
+                "EMPTY_AUDIENCE",
+                "LIMIT_REACHED",
+                "REFERENCE_NOT_FOUND",
+                "ROUTE_NOT_AVAILABLE",
+                "NUMBER_UNAVAILABLE",
+                "DEPENDENCY_FAILED",
+            ),
             idempotency=Idempotency.BOUND,
+            makes_no_row=_is_dry_run,
             creates=True,
         ),
     )

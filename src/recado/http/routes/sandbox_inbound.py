@@ -5,8 +5,9 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import Field
 
 from recado.channels.events import Inbound
-from recado.domain.errors import FieldError, Problem, not_found, reference_not_found
-from recado.domain.ids import MESSAGE, REQUEST
+from recado.domain.errors import FieldError, Problem, test_only
+from recado.domain.ids import MESSAGE, NUMBER, REQUEST
+from recado.domain.references import reference_not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel
 from recado.http.reply import Reply
@@ -56,22 +57,22 @@ class SandboxInboundOperations:
     async def hide_from_live(self, call: Call) -> None:
         """The operation exists with test credentials only."""
         if call.principal.env != TEST:
-            raise not_found()
+            raise test_only()
 
     async def write(self, call: Call) -> Reply:
         body: SandboxInbound = call.body
         if body.media is not None:
-            raise Problem("MEDIA_NOT_FOUND", "Inbound media is not available yet: this release stores none.")
+            raise Problem("MEDIA_NOT_FOUND", "Inbound media is not available yet: send `text`.")
         if body.text is None:
             raise Problem(
                 "VALIDATION_ERROR",
-                "A text is required.",
-                errors=[FieldError("/text", "REQUIRED", "A text is required.")],
+                "`text` is required.",
+                errors=[FieldError("/text", "REQUIRED", "`text` is required.")],
             )
         principal = call.principal
         number = await self._numbers.get((principal.organization_id, principal.env, body.number_id))
         if number is None:
-            raise reference_not_found("numberId")
+            raise reference_not_found("numberId", NUMBER, body.number_id, principal.env)
         event = Inbound(
             account=number.phone_number_id,
             sender=phone_at("/from", body.from_),
@@ -91,7 +92,7 @@ class SandboxInboundOperations:
         principal = call.principal
         message = await message_reads.get(self._database, principal.organization_id, principal.env, quoted)
         if message is None:
-            raise reference_not_found("quoted")
+            raise reference_not_found("quoted", MESSAGE, quoted, principal.env)
         return message.provider_message_id
 
 
@@ -111,7 +112,7 @@ def sandbox_inbound_routes(*, database: Database, numbers: NumberDirectory, rece
             rate_class="write",
             body=SandboxInbound,
             responses={202: SandboxInboundOut},
-            errors=(404, 422),
+            errors=("NOT_FOUND", "MEDIA_NOT_FOUND", "REFERENCE_NOT_FOUND", "PHONE_INVALID"),
             idempotency=Idempotency.ACCEPTED,
             creates=True,
             load=operations.hide_from_live,

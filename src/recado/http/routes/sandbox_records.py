@@ -8,7 +8,7 @@ from pydantic import Field
 from recado.actors.record_events import announce, number_moved, template_moved
 from recado.actors.template_review import change_of, without_step
 from recado.domain.changes import NumberChanged, OnChange
-from recado.domain.errors import not_found
+from recado.domain.errors import not_found, test_only
 from recado.domain.ids import NUMBER, TEMPLATE, IdSource
 from recado.domain.number import MessagingTier, NumberStatus, QualityRating
 from recado.domain.template import TemplateStatus
@@ -45,7 +45,7 @@ class TemplateSimulation(ApiModel):
 
 
 class SandboxOperations:
-    """The handlers. A live credential meets nothing here: 404, as for whatever does not exist."""
+    """The handlers. A live credential meets nothing here: 404."""
 
     def __init__(self, database: Database, ids: IdSource, changed: OnChange) -> None:
         self._database = database
@@ -54,18 +54,18 @@ class SandboxOperations:
 
     async def find_number(self, call: Call) -> Number:
         principal = call.principal
-        number = None
-        if principal.env == TEST:
-            number = await numbers.get(self._database, principal.organization_id, TEST, call.path["id"])
+        if principal.env != TEST:
+            raise test_only()
+        number = await numbers.get(self._database, principal.organization_id, TEST, call.path["id"])
         if number is None:
             raise not_found()
         return number
 
     async def find_template(self, call: Call) -> Template:
         principal = call.principal
-        template = None
-        if principal.env == TEST:
-            template = await templates.get(self._database, principal.organization_id, TEST, call.path["id"])
+        if principal.env != TEST:
+            raise test_only()
+        template = await templates.get(self._database, principal.organization_id, TEST, call.path["id"])
         if template is None:
             raise not_found()
         return template
@@ -142,7 +142,6 @@ def sandbox_record_routes(*, database: Database, ids: IdSource, changed: OnChang
             rate_class="write",
             body=NumberSimulation,
             responses={200: NumberOut},
-            errors=(404,),
             idempotency=Idempotency.ACCEPTED,
             replay=number_replay,
             versioned=True,
@@ -160,7 +159,7 @@ def sandbox_record_routes(*, database: Database, ids: IdSource, changed: OnChang
             rate_class="write",
             body=TemplateSimulation,
             responses={200: TemplateOut},
-            errors=(404, 409),
+            errors=("INVALID_STATE", "TEMPLATE_RULES"),
             idempotency=Idempotency.ACCEPTED,
             versioned=True,
             path_ids={"id": TEMPLATE},

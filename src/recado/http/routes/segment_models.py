@@ -1,8 +1,8 @@
 """Bodies and views of segments (C13.1). Filters are described here and read by `domain/segment_reading.py`."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, RootModel
 
 from recado.domain.segment import (
     CHANNELS,
@@ -40,39 +40,63 @@ _CONDITION = {
         + f". Values of `optIn`: {', '.join(OPT_IN)}; of `channel`: {', '.join(CHANNELS)}."
     ),
 }
-_CHILDREN = {"type": "array", "items": {"type": "object"}, "minItems": 1, "maxItems": MAX_CHILDREN}
 
 
-def _node(kinds: list[str], member: str, schema: dict[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "required": ["kind", member],
-        "properties": {"kind": {"type": "string", "enum": kinds}, member: schema},
-    }
+class Filter(BaseModel):
+    """One condition; `domain/segment_reading.py` reads it."""
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> Any:
+        reference = handler(schema)
+        handler.resolve_ref_schema(reference).update(_CONDITION)
+        return reference
 
 
-_NODES = [
-    _node(["leaf"], "filter", _CONDITION),
-    _node(["and", "or"], "children", _CHILDREN),
-    _node(["not"], "child", {"type": "object"}),
-]
-_TREE = {
-    "oneOf": _NODES,
-    "description": (
-        f"`leaf` holds a `filter`, `and` and `or` hold `children`, `not` a `child`. At most {MAX_DEPTH} levels and "
-        f"{MAX_LEAVES} conditions."
-    ),
-}
-_FILTERS = {"type": "array", "items": _CONDITION, "minItems": 1, "maxItems": MAX_CHILDREN}
+class FilterLeaf(BaseModel):
+    """One condition of a tree."""
+
+    kind: Literal["leaf"]
+    filter: Filter
+
+
+class FilterGroup(BaseModel):
+    """All conditions, or one of them."""
+
+    kind: Literal["and", "or"]
+    children: Annotated[list["FilterTree"], Field(min_length=1, max_length=MAX_CHILDREN)]
+
+
+class FilterNot(BaseModel):
+    """The contrary."""
+
+    kind: Literal["not"]
+    child: "FilterTree"
+
+
+class FilterTree(RootModel[FilterLeaf | FilterGroup | FilterNot]):
+    """`leaf` holds a `filter`, `and` and `or` hold `children`, `not` a `child`; levels and conditions are limited."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"description": f"A tree of at most {MAX_DEPTH} levels and {MAX_LEAVES} conditions."}
+    )
+
+
+def _as_it_came(value: Any) -> Any:
+    return value
+
+
+_Filters = Annotated[list[Filter], Field(min_length=1, max_length=MAX_CHILDREN)]
 
 Name = Annotated[
     str, Field(min_length=1, max_length=120, description="Unique, without regard to case and repeated spaces.")
 ]
 Description = Annotated[str, Field(max_length=500)]
 _GivenFilters = Annotated[
-    Any, Field(json_schema_extra={**_FILTERS, "type": ["array", "null"]}, description="Conditions that must all hold.")
+    Any,
+    PlainValidator(_as_it_came, json_schema_input_type=_Filters | None),
+    Field(description="Conditions that must all hold."),
 ]
-_GivenTree = Annotated[Any, Field(json_schema_extra={**_TREE, "oneOf": [*_NODES, {"type": "null"}]})]
+_GivenTree = Annotated[Any, PlainValidator(_as_it_came, json_schema_input_type=FilterTree | None)]
 
 
 class SegmentQuery(PageQuery):
@@ -101,7 +125,9 @@ class SegmentPatch(PatchModel):
     name: Name = unset()
     description: Description | None = None
     filters: Annotated[
-        Any, Field(json_schema_extra=_FILTERS, description="Alone, they take the place of the stored tree.")
+        Any,
+        PlainValidator(_as_it_came, json_schema_input_type=_Filters),
+        Field(description="Alone, they take the place of the stored tree."),
     ] = unset()
     filter_tree: _GivenTree = None
 
@@ -113,8 +139,8 @@ class SegmentOut(ApiModel):
     organization_id: str
     name: str
     description: str | None = None
-    filters: list[Annotated[dict[str, Any], Field(json_schema_extra=_CONDITION)]]
-    filter_tree: Annotated[dict[str, Any], Field(json_schema_extra=_TREE)]
+    filters: list[Filter]
+    filter_tree: FilterTree
     size: int | None = None
     size_at: Timestamp | None = None
     created_by_id: str | None = None

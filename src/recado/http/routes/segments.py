@@ -1,26 +1,30 @@
 """Segments: made, read, changed, deleted, previewed, and who matches them (C13.1)."""
 
+from collections.abc import Awaitable
 from dataclasses import replace
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from recado.domain.errors import FieldError, Unavailable, not_found, validation_error
-from recado.domain.ids import SEGMENT, IdSource
+from recado.domain.ids import SEGMENT, IdSource, created_at
 from recado.domain.segment import condition, document
 from recado.domain.segment_reading import read_conditions, read_tree, tree_of
 from recado.http.audit import actor_of
 from recado.http.call import Call
+from recado.http.page_items import PageItems, each
 from recado.http.paging import Cursors
 from recado.http.reply import Reply
-from recado.http.routes.contact_view import contact_view
-from recado.http.routes.lists import listed
+from recado.http.routes.contact_lists import contact_views
+from recado.http.routes.lists import shown
 from recado.http.routes.segment_models import preview_view, segment_view
-from recado.storage import audit, debtor_groups, segments
+from recado.storage import audit, segments
 from recado.storage.postgres import Connection, Database
+from recado.storage.rows import Page
 from recado.storage.segment_evaluation import Evaluation
 from recado.storage.segments import REFRESH_EVERY, Segment
 
 CONTACTS = "listSegmentContacts"
-PII = "pii:full"
 
 Filters = tuple[dict[str, Any], ...]
 Tree = dict[str, Any]
@@ -44,37 +48,41 @@ class SegmentOperations:
 
     async def list(self, call: Call) -> Reply:
         principal, query = call.principal, call.query
-        page = await segments.list_page(
-            self._database,
-            principal.organization_id,
-            principal.env,
-            q=query.q,
-            limit=query.limit,
-            skip=query.skip,
-        )
-        return listed(page, segment_view)
+        read = partial(segments.list_page, self._database, principal.organization_id, principal.env, q=query.q)
+
+        def rest(last: Segment, left: int) -> Awaitable[Page[Segment]]:
+            return read(limit=left, before_id=last.id)
+
+        first = await read(limit=query.limit, skip=query.skip)
+        return await shown(PageItems(first, each(segment_view), rest, query.limit))
 
     async def read(self, call: Call) -> Reply:
         return _reply(call.resource)
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
+        segment_id = self._ids.new(SEGMENT)
         filters, tree = _given(body.filters, body.filter_tree)
         new = Segment(
             organization_id=principal.organization_id,
             env=principal.env,
-            id=self._ids.new(SEGMENT),
+            id=segment_id,
             name=body.name,
             description=body.description or None,
             filters=filters,
             filter_tree=tree,
             due_at=call.now,
             created_by_id=principal.actor_id,
-            updated_at=call.now,
+            updated_at=created_at(segment_id),
         )
+        # Counted before, not after: nothing is waited for once it is committed, or an answer that comes too late would
+        # hide from a repeat under the same key that the segment is there.
+        size = await self._count(new, new.updated_at)
+        if size is not None:
+            new = _of_size(new, size, new.updated_at)
         async with self._database.transaction() as connection:
             made = await segments.insert(connection, new)
-        return _reply(await self._measured(call, made))
+        return _reply(made)
 
     async def patch(self, call: Call) -> Reply:
         changes = _read(call.body.changes())
@@ -113,37 +121,31 @@ class SegmentOperations:
         segment: Segment = call.resource
         operation = f"{CONTACTS} {segment.id}"  # a cursor is good for its segment
         key = self._cursors.read(call, operation)
-        found = await self._evaluation.contacts(
+        page = await self._evaluation.contacts(
             segment.organization_id,
             segment.env,
             segment.tree,
             call.now,
             before_id=None if key is None else key[0],
-            limit=call.query.limit + 1,
+            limit=call.query.limit,
         )
-        groups = await debtor_groups.of_contacts(
-            self._database, segment.organization_id, segment.env, [contact.id for contact in found]
-        )
-        unmasked = call.can(PII)
-        return Reply(
-            200,
-            self._cursors.page(
-                call,
-                operation,
-                found,
-                lambda contact: contact_view(contact, groups.get(contact.id, ()), unmasked=unmasked),
-                lambda contact: [contact.id],
-            ),
-        )
+        items = PageItems(page, contact_views(self._database, call), None, call.query.limit)
+        return Reply(200, await self._cursors.page(call, operation, items, lambda contact: [contact.id]))
 
     async def _measured(self, call: Call, segment: Segment) -> Segment:
-        """The segment with its size; without one when that takes too long, and the hourly look is its next chance."""
-        try:
-            size = await self._evaluation.count(segment.organization_id, segment.env, segment.tree, call.now)
-        except Unavailable:
+        """The segment with its size, which is noted."""
+        size = await self._count(segment, call.now)
+        if size is None:
             return segment
         await segments.note_size(self._database, segment, size, call.now)
-        return replace(segment, size=size, size_at=call.now, due_at=call.now + REFRESH_EVERY)
+        return _of_size(segment, size, call.now)
+
+    async def _count(self, segment: Segment, now: datetime) -> int | None:
+        """How many match; None when that takes too long, and the hourly look is its next chance."""
+        try:
+            return await self._evaluation.count(segment.organization_id, segment.env, segment.tree, now)
+        except Unavailable:
+            return None
 
     async def _locked(self, connection: Connection, call: Call) -> Segment:
         found: Segment = call.resource
@@ -152,6 +154,10 @@ class SegmentOperations:
             raise not_found()
         call.check_revision(segment.revision)
         return segment
+
+
+def _of_size(segment: Segment, size: int, at: datetime) -> Segment:
+    return replace(segment, size=size, size_at=at, due_at=at + REFRESH_EVERY)
 
 
 def _reply(segment: Segment) -> Reply:
@@ -196,5 +202,5 @@ def _conditions(filters: object) -> Filters:
 
 
 def _needed() -> Exception:
-    fault = FieldError("/filters", "FILTER_INVALID", "A segment needs filters or a filterTree.")
+    fault = FieldError("/filters", "FILTER_INVALID", "`filters` or `filterTree` is required.")
     return validation_error([fault], code="FILTER_INVALID")

@@ -1,22 +1,28 @@
 """The routes about the service itself (C2.7): is it up, is it ready, what does it offer, what do its problems mean."""
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
-from html import escape
 from importlib.resources import files
 from typing import Any
 
-from recado.domain.errors import CODES, Problem, Unavailable, problem_slug
+from recado.domain.errors import Unavailable
 from recado.http.call import Call
+from recado.http.document_texts import DESCRIPTION, GROUPS
+from recado.http.examples import examples
+from recado.http.missing import no_page
 from recado.http.models import ApiModel
 from recado.http.openapi import document
 from recado.http.rendering import dump
 from recado.http.reply import Reply
 from recado.http.route import Access, Route
+from recado.http.routes.problem_pages import ProblemPages
+from recado.http.webhook_events import EVENTS
 
 Ready = Callable[[], Awaitable[Mapping[str, bool]]]
 
 TAG = "Service"
+READY_WITHIN = 2.0  # seconds (C2.7)
 _STATIC = files("recado.http") / "static"
 _HOUR = "public, max-age=3600"
 _FILES = {
@@ -30,7 +36,6 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'{server}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_PLAIN_POLICY = "default-src 'none'; frame-ancestors 'none'"
 _PUBLIC: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"}
 
 
@@ -47,19 +52,31 @@ class Readiness(ApiModel):
     checks: dict[str, bool]
 
 
-def service_routes(
-    others: Sequence[Route], *, ready: Ready, base_url: str, version: str, tags: Mapping[str, str] | None = None
-) -> tuple[Route, ...]:
+def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, version: str) -> tuple[Route, ...]:
     """Return the routes of the service. `others`: all other routes, for the document; `ready`: each part by name."""
 
-    @cache
+    building: list[asyncio.Future[bytes]] = []
+
     def described() -> bytes:
-        names = {TAG: "The service itself.", **(tags or {})}
-        return dump(document((*others, *routes), base_url=base_url, version=version, tags=names))
+        every = (*others, *routes)
+        return dump(
+            document(
+                every,
+                base_url=base_url,
+                version=version,
+                description=DESCRIPTION,
+                tags=GROUPS,
+                events=EVENTS,
+                examples=examples(),
+            )
+        )
 
     async def openapi(_: Call) -> Reply:
-        return Reply(200, described(), headers={"Cache-Control": "no-cache"})
+        if not building:  # it takes half a second: once, and not on the loop
+            building.append(asyncio.ensure_future(asyncio.to_thread(described)))
+        return Reply(200, await asyncio.shield(building[0]), headers={"Cache-Control": "no-cache"})
 
+    pages = ProblemPages(base_url)
     routes = (
         Route(
             **_PUBLIC, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
@@ -67,7 +84,7 @@ def service_routes(
         ),
         Route(
             **_PUBLIC, path="/readyz", handler=partial(_readiness, ready), operation_id="getReadiness",
-            summary="Can the service take work?", responses={200: Readiness}, errors=(503,),
+            summary="Can the service take work?", responses={200: Readiness}, errors=("SERVICE_UNAVAILABLE",),
         ),
         Route(
             **_PUBLIC, path="/v2/openapi.json", handler=openapi, operation_id="getOpenApiDocument",
@@ -82,7 +99,11 @@ def service_routes(
             summary="A file of that page", documented=False,
         ),
         Route(
-            **_PUBLIC, path="/problems/{code}", handler=_problem, operation_id="getProblemPage",
+            **_PUBLIC, path="/problems", handler=pages.index, operation_id="getProblemIndex",
+            summary="All problem codes", documented=False,
+        ),
+        Route(
+            **_PUBLIC, path="/problems/{code}", handler=pages.page, operation_id="getProblemPage",
             summary="What a problem's type means", documented=False,
         ),
     )  # fmt: skip
@@ -94,9 +115,13 @@ async def _health(_: Call) -> Reply:
 
 
 async def _readiness(ready: Ready, _: Call) -> Reply:
-    checks = dict(await ready())
+    try:
+        async with asyncio.timeout(READY_WITHIN):
+            checks = dict(await ready())
+    except TimeoutError:
+        checks = {"database": False}
     if not all(checks.values()):
-        problem = Unavailable("A part of the service is not ready.")
+        problem = Unavailable("A part of the service is not ready: `meta.checks` says which.")
         problem.meta = {"checks": checks}
         raise problem
     return Reply(200, {"status": "ready", "checks": checks})
@@ -109,23 +134,10 @@ async def _page(policy: str, _: Call) -> Reply:
 async def _file(call: Call) -> Reply:
     found = _FILES.get(call.path["file"])
     if found is None:
-        raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
+        raise no_page("There is no such file.")
     name, content_type = found
     headers = {"Content-Type": content_type, "Cache-Control": _HOUR, "X-Content-Type-Options": "nosniff"}
     return Reply(200, _content(name), headers=headers)
-
-
-async def _problem(call: Call) -> Reply:
-    code = {problem_slug(code): code for code in CODES}.get(call.path["code"])
-    if code is None:
-        raise Problem("ROUTE_NOT_FOUND", "There is no such route.")
-    entry = CODES[code]
-    title = escape(entry.title)
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{code}</title></head><body><h1>{title}</h1>'
-        f"<p>Code <code>{code}</code>, kind <code>{entry.kind}</code>, status {entry.status}.</p></body></html>\n"
-    )
-    return Reply(200, page.encode(), headers=_html(_PLAIN_POLICY))
 
 
 def _html(policy: str) -> dict[str, str]:

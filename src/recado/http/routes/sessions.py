@@ -135,7 +135,7 @@ def session_routes(
             rate_class="login",
             body=SignIn,
             responses={201: SessionOut},
-            errors=(401, 503),
+            errors=("INVALID_LOGIN", "TOO_MANY_ATTEMPTS", "SERVICE_UNAVAILABLE"),
         ),
         Route(
             method="DELETE",
@@ -145,6 +145,7 @@ def session_routes(
             summary="Sign out",
             tag="Sessions",
             session_only=True,
+            while_suspended=True,
             rate_class="write",
             responses={204: None},
         ),

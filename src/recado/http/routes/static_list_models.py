@@ -1,8 +1,9 @@
 """Bodies and views of static lists and of calls on their members (C7)."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from recado.domain.members import MAX_IDENTIFIERS
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
@@ -13,7 +14,10 @@ Name = Annotated[
     str, Field(min_length=1, max_length=120, description="Unique, without regard to case and repeated spaces.")
 ]
 Description = Annotated[str, Field(max_length=500)]
-_Named = Annotated[list[str], Field(description=f"All three lists together name at most {MAX_IDENTIFIERS:,}.")]
+_Named = Annotated[
+    list[str],
+    Field(fail_fast=True, description=f"All three lists together name at most {MAX_IDENTIFIERS:,}."),
+]
 
 
 class ListQuery(PageQuery):
@@ -57,6 +61,14 @@ class Members(ApiModel):
     external_ids: _Named = Field(default_factory=list)
     contact_ids: _Named = Field(default_factory=list)
     phones: _Named = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _not_too_many(self) -> Self:
+        if len(self.external_ids) + len(self.contact_ids) + len(self.phones) > MAX_IDENTIFIERS:
+            raise PydanticCustomError(
+                "too_many_identifiers", "A call names at most {most} identifiers.", {"most": f"{MAX_IDENTIFIERS:,}"}
+            )
+        return self
 
 
 class NotFoundOut(ApiModel):

@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any
 
 from recado.domain.errors import Problem, not_found
-from recado.domain.ids import LIST, IdSource
-from recado.domain.members import read_identifiers
+from recado.domain.ids import LIST, IdSource, created_at
+from recado.domain.members import reading
+from recado.engine.steps import in_steps
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.reply import Reply
@@ -53,20 +54,21 @@ class StaticListOperations:
             limit=query.limit,
             skip=query.skip,
         )
-        return listed(page, list_view)
+        return await listed(page, list_view)
 
     async def read(self, call: Call) -> Reply:
         return _reply(call.resource)
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
+        list_id = self._ids.new(LIST)
         new = StaticList(
             organization_id=principal.organization_id,
             env=principal.env,
-            id=self._ids.new(LIST),
+            id=list_id,
             name=body.name,
             description=body.description or None,
-            updated_at=call.now,
+            updated_at=created_at(list_id),
         )
         async with self._database.transaction() as connection:
             made = await lists.insert(connection, new)
@@ -107,13 +109,12 @@ class StaticListOperations:
 
     async def _change(self, call: Call, change: MemberChange) -> Reply:
         body: Members = call.body
-        named = read_identifiers(body.contact_ids, body.phones, body.external_ids)
+        named = await in_steps(reading(body.contact_ids, body.phones, body.external_ids))
         if not len(named):
             if change is MemberChange.REPLACE:
                 raise lists.nobody_matched()
-            raise Problem("VALIDATION_ERROR", "The call names nobody.")
-        # The batchers' pool: an index is probed for each of the thousands of identifiers, whatever the planner guesses.
-        async with self._database.hot.transaction() as connection:
+            raise Problem("VALIDATION_ERROR", "The call names no contact: give contactIds, externalIds or phones.")
+        async with self._database.bulk.transaction() as connection:
             static_list = await self._locked(connection, call)
             outcome = await lists.change_members(connection, static_list, change, named, call.now)
         return Reply(200, membership_view(static_list.id, outcome), revision=static_list.revision)
@@ -144,7 +145,6 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
         "body": Members,
         "body_limit": MEMBERS_LIMIT,
         "responses": {200: MembershipOut},
-        "errors": (404, 422),
     }
     return (
         Route(
@@ -165,7 +165,7 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
             summary="Make a list",
             body=ListCreate,
             responses={201: ListOut},
-            errors=(409,),
+            errors=("LIST_NAME_TAKEN", "LIMIT_REACHED"),
             idempotency=Idempotency.ACCEPTED,
             versioned=True,
             creates=True,
@@ -178,7 +178,6 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
             operation_id="getList",
             summary="Read a list",
             responses={200: ListOut},
-            errors=(404,),
             **one,
             **read,
         ),
@@ -190,7 +189,7 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
             summary="Rename or describe a list",
             body=ListPatch,
             responses={200: ListOut},
-            errors=(404, 409),
+            errors=("LIST_NAME_TAKEN",),
             **one,
             **write,
         ),
@@ -201,7 +200,6 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
             operation_id="deleteList",
             summary="Delete a list; its contacts stay",
             responses={204: None},
-            errors=(404,),
             **one,
             **write,
         ),
@@ -212,6 +210,7 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
             operation_id="addListMembers",
             summary="Add contacts to a list",
             description="Nobody leaves. Identifiers without a contact come back: contacts are never made here.",
+            errors=("TOO_MANY_IDENTIFIERS",),
             **members,
         ),
         Route(
@@ -221,6 +220,7 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
             operation_id="replaceListMembers",
             summary="Make a list of exactly these contacts",
             description="Refused when nobody matches, so that a mistake does not empty a list.",
+            errors=("TOO_MANY_IDENTIFIERS", "NO_MEMBER_MATCHED"),
             **members,
         ),
         Route(
@@ -229,6 +229,7 @@ def static_list_routes(*, database: Database, ids: IdSource) -> tuple[Route, ...
             handler=operations.remove,
             operation_id="removeListMembers",
             summary="Take contacts out of a list; they stay contacts",
+            errors=("TOO_MANY_IDENTIFIERS",),
             **members,
         ),
     )

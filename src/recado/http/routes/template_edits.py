@@ -33,7 +33,9 @@ def edited(template: Template, changes: dict[str, Any]) -> Template:
         return template
     if after.category is not template.category and template.status not in CATEGORY_EDITABLE:
         raise conflict(
-            "INVALID_STATE", "The category changes only while draft or rejected.", status=template.status.value
+            "INVALID_STATE",
+            "The category can change only while the template is draft or rejected.",
+            status=template.status.value,
         )
     return replace(without_step(after), status=status, version=template.version + 1)
 
@@ -60,5 +62,5 @@ async def submit(connection: Executor, template: Template, call: Call, ids: IdSo
 async def _number_of(executor: Executor, template: Template) -> Number:
     number = await numbers.get(executor, template.organization_id, template.env, template.number_id)
     if number is None:
-        raise conflict("INVALID_STATE", "The template's number was deleted.", status=template.status.value)
+        raise conflict("INVALID_STATE", "The number of the template was deleted.", status=template.status.value)
     return number

@@ -1,7 +1,8 @@
 """Chat-app templates: create, read, edit, delete, hand in for review, fetch from the provider (C11.1)."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from recado.actors.accounts import account_of, required
@@ -9,14 +10,16 @@ from recado.actors.template_review import change_of, without_step
 from recado.actors.template_sync import TemplateSync
 from recado.channels.provider import ChatAppProvider, ProviderError
 from recado.domain.changes import OnChange
-from recado.domain.errors import Problem, not_found, reference_not_found
-from recado.domain.ids import TEMPLATE, IdSource
+from recado.domain.errors import Problem, not_found
+from recado.domain.ids import NUMBER, TEMPLATE, IdSource, created_at
+from recado.domain.references import reference_not_found
 from recado.http.audit import record
 from recado.http.call import Call
+from recado.http.page_items import PageItems, each
 from recado.http.provider_failures import answered_with_502
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
-from recado.http.routes.lists import listed
+from recado.http.routes.lists import shown
 from recado.http.routes.template_edits import edited, submit, template_reply
 from recado.http.routes.template_models import (
     SyncStarted,
@@ -33,6 +36,7 @@ from recado.storage import numbers, templates
 from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.postgres import Connection, Database
+from recado.storage.rows import Page
 from recado.storage.templates import Template
 
 ProviderFor = Callable[[str], ChatAppProvider | None]
@@ -66,7 +70,8 @@ class TemplateOperations:
 
     async def list(self, call: Call) -> Reply:
         principal, query = call.principal, call.query
-        page = await templates.list_page(
+        read = partial(
+            templates.list_page,
             self._database,
             principal.organization_id,
             principal.env,
@@ -74,10 +79,13 @@ class TemplateOperations:
             category=query.category,
             language=query.language,
             number_id=query.number_id,
-            limit=query.limit,
-            skip=query.skip,
         )
-        return listed(page, template_view)
+
+        def rest(last: Template, left: int) -> Awaitable[Page[Template]]:
+            return read(limit=left, before_id=last.id)
+
+        first = await read(limit=query.limit, skip=query.skip)
+        return await shown(PageItems(first, each(template_view), rest, query.limit))
 
     async def read(self, call: Call) -> Reply:
         return template_reply(call.resource)
@@ -87,12 +95,15 @@ class TemplateOperations:
         async with self._database.transaction() as connection:
             number = await numbers.get(connection, principal.organization_id, principal.env, body.number_id)
             if number is None:
-                raise Problem("NUMBER_NOT_OWNED", "numberId is not one of this organization's numbers.")
+                raise Problem(
+                    "NUMBER_NOT_OWNED", "`numberId` is not a number of this organization in this environment."
+                )
+            template_id = self._ids.new(TEMPLATE)
             template = await templates.insert(
                 connection,
                 Template(
                     organization_id=principal.organization_id,
-                    id=self._ids.new(TEMPLATE),
+                    id=template_id,
                     env=principal.env,
                     number_id=number.id,
                     name=body.name,
@@ -100,7 +111,7 @@ class TemplateOperations:
                     category=body.category,
                     components=stored_components(body.components),
                     header_example_url=body.header_example_url,
-                    updated_at=call.now,
+                    updated_at=created_at(template_id),
                 ),
             )
         return template_reply(template, 201)
@@ -138,9 +149,8 @@ class TemplateOperations:
         principal = call.principal
         number = await numbers.get(self._database, principal.organization_id, principal.env, call.body.number_id)
         if number is None:
-            raise reference_not_found("numberId")
-        with answered_with_502():
-            await self._sync.run(number)
+            raise reference_not_found("numberId", NUMBER, call.body.number_id, principal.env)
+        self._sync.begin(number)
         return Reply(202, {"started": True})
 
     async def locked(self, connection: Connection, call: Call) -> Template:
@@ -204,7 +214,7 @@ def template_routes(
             description="Nothing goes to the provider. Its rules are checked when the template is submitted.",
             body=TemplateCreate,
             responses={201: TemplateOut},
-            errors=(400, 409),
+            errors=("NUMBER_NOT_OWNED", "TEMPLATE_NAME_TAKEN", "LIMIT_REACHED"),
             idempotency=Idempotency.ACCEPTED,
             versioned=True,
             creates=True,
@@ -217,8 +227,9 @@ def template_routes(
             operation_id="syncTemplates",
             summary="Import and refresh a number's templates from the provider",
             body=TemplateSyncRequest,
+            description="It goes on in the background, one run of a number at a time.",
             responses={202: SyncStarted},
-            errors=(502,),
+            errors=("REFERENCE_NOT_FOUND",),
             idempotency=Idempotency.ACCEPTED,
             **write,
         ),
@@ -229,7 +240,6 @@ def template_routes(
             operation_id="getTemplate",
             summary="Read a template",
             responses={200: TemplateOut},
-            errors=(404,),
             **one,
             **read,
         ),
@@ -239,10 +249,10 @@ def template_routes(
             handler=operations.patch,
             operation_id="updateTemplate",
             summary="Edit a template",
-            description="Raises its version. An approved template is a draft again until it is approved anew.",
+            description="Raises its version. An approved template is a draft again until it is approved again.",
             body=TemplatePatch,
             responses={200: TemplateOut},
-            errors=(404, 409),
+            errors=("INVALID_STATE",),
             **one,
             **write,
         ),
@@ -253,7 +263,7 @@ def template_routes(
             operation_id="deleteTemplate",
             summary="Delete a template, also at the provider",
             responses={204: None},
-            errors=(404, 502),
+            errors=("DEPENDENCY_FAILED",),
             **one,
             **write,
         ),
@@ -265,7 +275,7 @@ def template_routes(
             summary="Hand a template in for the provider's review",
             session_only=True,
             responses={202: TemplateOut},
-            errors=(404, 409, 422),
+            errors=("INVALID_STATE", "TEMPLATE_RULES"),
             idempotency=Idempotency.ACCEPTED,
             **one,
             **write,

@@ -7,7 +7,7 @@ from recado.domain.errors import FieldError, not_found, validation_error
 from recado.domain.ids import LEDGER_ENTRY, TOP_UP, IdSource
 from recado.http.audit import record
 from recado.http.call import Call
-from recado.http.paging import Cursors, PageQuery
+from recado.http.paging import Cursors, PageQuery, items_of
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.lists import listed
@@ -29,6 +29,7 @@ from recado.storage.top_ups import TopUp
 from recado.storage.webhooks import SubscriptionKey
 
 LEDGER = "listLedger"
+PAGES = f"{LEDGER} by position"
 
 
 class WalletOperations:
@@ -64,21 +65,20 @@ class WalletOperations:
 
     async def list_entries(self, call: Call) -> Reply:
         query: LedgerQuery = call.query
-        first, before = query.ids(LEDGER_ENTRY)
-        after_page = self._cursors.read(call, LEDGER)
-        if after_page is not None:
-            before = min(before, after_page[0])
+        period = None if query.from_ is None and query.to is None else query.ids(LEDGER_ENTRY)
+        after_page = self._cursors.read(call, PAGES)
         entries = await ledger.list_page(
             self._database,
             call.principal.organization_id,
             call.principal.env,
-            first_id=first,
-            before_id=before,
+            period=period,
+            before_position=None if after_page is None else after_page[0],
             kind=query.kind,
             message_id=query.message_id,
             limit=query.limit + 1,
         )
-        return Reply(200, self._cursors.page(call, LEDGER, entries, entry_view, lambda entry: [entry.id]))
+        items = items_of(call, entries, entry_view)
+        return Reply(200, await self._cursors.page(call, PAGES, items, lambda entry: [entry.position]))
 
     async def top_up(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
@@ -103,9 +103,13 @@ class WalletOperations:
     async def list_top_ups(self, call: Call) -> Reply:
         principal, query = call.principal, call.query
         page = await top_ups.list_page(
-            self._database, principal.organization_id, principal.env, limit=query.limit, skip=query.skip
+            self._database.page(query.skip),
+            principal.organization_id,
+            principal.env,
+            limit=query.limit,
+            skip=query.skip,
         )
-        return listed(page, top_up_view)
+        return await listed(page, top_up_view)
 
     async def find_top_up(self, call: Call) -> TopUp:
         principal = call.principal
@@ -142,7 +146,7 @@ def wallet_routes(*, database: Database, ids: IdSource, cursors: Cursors, change
             operation_id="getWallet",
             summary="Read what the environment has",
             responses={200: WalletOut},
-            errors=(404,),
+            errors=("NOT_FOUND",),
             **read,
         ),
         Route(
@@ -154,7 +158,7 @@ def wallet_routes(*, database: Database, ids: IdSource, cursors: Cursors, change
             description="A threshold above what is available makes the wallet low at once.",
             body=WalletPatch,
             responses={200: WalletOut},
-            errors=(404,),
+            errors=("NOT_FOUND",),
             **write,
         ),
         Route(
@@ -175,7 +179,7 @@ def wallet_routes(*, database: Database, ids: IdSource, cursors: Cursors, change
             description="In test they are credited at once; in live when the payment under `paymentReference` arrives.",
             body=TopUpCreate,
             responses={201: TopUpOut},
-            errors=(404, 409),
+            errors=("NOT_FOUND", "LIMIT_REACHED"),
             idempotency=Idempotency.ACCEPTED,
             creates=True,
             **write,

@@ -53,7 +53,7 @@ def wallet_credit_routes(*, database: Database, ids: IdSource, changed: OnChange
             access=Access.ADMIN,
             body=WalletCredit,
             responses={201: CreditOut},
-            errors=(402, 404, 409),
+            errors=("PAYMENT_REQUIRED", "CONFLICT", "INVALID_STATE", "LIMIT_REACHED"),
             creates=True,
             path_ids={"id": ORGANIZATION},
         ),

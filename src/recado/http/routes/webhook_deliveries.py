@@ -16,7 +16,7 @@ from recado.domain.scopes import PII
 from recado.domain.webhook import SubscriptionStatus
 from recado.http.audit import record
 from recado.http.call import Call
-from recado.http.paging import Cursors
+from recado.http.paging import Cursors, items_of
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.webhook_models import DeliveryQuery, WebhookReplay
@@ -86,8 +86,8 @@ class DeliveryOperations:
             before_id=None if after_page is None else after_page[0],
             limit=query.limit + 1,
         )
-        view = partial(delivery_view, subscription)
-        return Reply(200, self._cursors.page(call, operation, rows, view, lambda row: [row.id]))
+        items = items_of(call, rows, partial(delivery_view, subscription))
+        return Reply(200, await self._cursors.page(call, operation, items, lambda row: [row.id]))
 
     async def read(self, call: Call) -> Reply:
         subscription, delivery = call.resource.subscription, call.resource.delivery
@@ -105,9 +105,17 @@ class DeliveryOperations:
         async with self._database.transaction() as connection:
             subscription = await self._replayable(connection, call)
             if found.status == PENDING:
-                raise conflict("INVALID_STATE", "The delivery is still pending.", status=PENDING)
+                raise conflict(
+                    "INVALID_STATE",
+                    "The delivery is still pending: only a finished one can be sent again.",
+                    status=PENDING,
+                )
             if created_at(found.event_id) < call.now - events.KEPT:
-                raise conflict("INVALID_STATE", "The event is older than 30 days.", status=found.status)
+                raise conflict(
+                    "INVALID_STATE",
+                    "The event is older than 30 days and cannot be delivered again.",
+                    status=found.status,
+                )
             delivery_id = await events.replay_one(
                 connection, self._ids, subscription, found.event_id, found.event, call.now
             )
@@ -149,17 +157,19 @@ class DeliveryOperations:
             raise not_found()
         call.check_revision(subscription.revision)
         if subscription.status is SubscriptionStatus.REVOKED:
-            raise conflict("INVALID_STATE", "The subscription is revoked.", status=subscription.status.value)
+            raise conflict(
+                "INVALID_STATE", "The subscription is revoked: create a new one.", status=subscription.status.value
+            )
         return subscription
 
 
 def _refuse_period(body: WebhookReplay, call: Call) -> None:
     if body.from_ > body.to:
-        raise validation_error([FieldError("/to", "INVALID", "must not lie before from")])
+        raise validation_error([FieldError("/to", "INVALID", "must not be earlier than from")])
     if body.to - body.from_ > LONGEST_REPLAY:
         raise Problem("PERIOD_TOO_LONG", "A replay covers at most 7 days.")
     if body.from_ < call.now - events.KEPT:
-        raise validation_error([FieldError("/from", "OUT_OF_RANGE", "must not lie more than 30 days ago")])
+        raise validation_error([FieldError("/from", "OUT_OF_RANGE", "must not be more than 30 days ago")])
 
 
 def webhook_delivery_routes(
@@ -180,7 +190,6 @@ def webhook_delivery_routes(
             rate_class="read",
             query=DeliveryQuery,
             responses={200: DeliveryPage},
-            errors=(404,),
             **of_one,
         ),
         Route(
@@ -192,7 +201,6 @@ def webhook_delivery_routes(
             scope="webhooks:read",
             rate_class="read",
             responses={200: DeliveryDetail},
-            errors=(404,),
             **one,
         ),
         Route(
@@ -204,7 +212,7 @@ def webhook_delivery_routes(
             scope="webhooks:write",
             rate_class="bulk",
             responses={202: DeliveryOut},
-            errors=(404, 409),
+            errors=("INVALID_STATE",),
             idempotency=Idempotency.ACCEPTED,
             matches=True,
             **one,
@@ -220,7 +228,7 @@ def webhook_delivery_routes(
             rate_class="bulk",
             body=WebhookReplay,
             responses={202: ReplayOut},
-            errors=(404, 409),
+            errors=("INVALID_STATE", "PERIOD_TOO_LONG"),
             idempotency=Idempotency.ACCEPTED,
             matches=True,
             **of_one,

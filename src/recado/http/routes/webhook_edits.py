@@ -27,7 +27,13 @@ def plain_headers(headers: list[Header] | None, before: list[tuple[str, str]]) -
             kept = stored.get(header.key.lower())
             if kept is None:
                 raise validation_error(
-                    [FieldError(f"/headers/{position}/value", "INVALID", "no value is stored that could be kept")]
+                    [
+                        FieldError(
+                            f"/headers/{position}/value",
+                            "INVALID",
+                            "must not be a mask: no value is stored under this key",
+                        )
+                    ]
                 )
             value = kept
         plain.append((header.key, value))
@@ -51,7 +57,7 @@ def place_of(organization_id: str, subscription_id: str) -> dict[str, str]:
 
 
 def refuse_without_pii(call: Call, include_pii: bool) -> None:
-    """Whoever may not read phones in the clear cannot have them sent somewhere either."""
+    """Anyone who may not read phones in the clear cannot have them sent somewhere either."""
     if include_pii and not call.can(PII):
         raise missing_scope(PII)
 
@@ -73,14 +79,18 @@ def headers_after(
 ) -> list[tuple[str, str]]:
     """The headers in the clear after a caller's changes; raises `Problem` VALIDATION_ERROR.
 
-    Credentials are shown to nobody, so that they go to another origin only when they are given anew.
+    Credentials are shown to nobody, so that they go to another origin only when they are given again.
     """
     moved = "url" in changes and not same_origin(changes["url"], subscription.url)
     if "headers" in changes:
         return plain_headers(changes["headers"], [] if moved else before)
     if moved and any(masks(key) for key, _ in before):
         raise validation_error(
-            [FieldError("/headers", "REQUIRED", "credentials go to another origin only when they are given anew")]
+            [
+                FieldError(
+                    "/headers", "REQUIRED", "must be given again: stored credentials are not sent to another origin"
+                )
+            ]
         )
     return before
 

@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
 from recado.channels.webhook_signing import header_key, header_value
 from recado.domain.events import EVENT_NAMES, EVERY
-from recado.http.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.models import ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.paging import CursorQuery, PageQuery, PeriodQuery
 
 MASK = "********"
@@ -16,26 +16,14 @@ _TELLTALE = ("token", "key", "secret")
 EventName = Annotated[str, WithJsonSchema({"type": "string", "enum": list(EVENT_NAMES)})]
 
 
-def _known(event: str) -> str:
-    if event not in EVENT_NAMES:
-        raise ValueError("must be the name of an event")
-    return event
-
-
-def _known_or_every(event: str) -> str:
-    return event if event == EVERY else _known(event)
-
-
 def _one_by_one(events: list[str]) -> list[str]:
     if EVERY in events and len(events) > 1:
-        raise ValueError("* stands alone: it means every event")
+        raise ValueError("must hold nothing else beside *, which means every event")
     return list(dict.fromkeys(events))
 
 
-Event = Annotated[EventName, AfterValidator(_known)]
-Taken = Annotated[
-    str, AfterValidator(_known_or_every), WithJsonSchema({"type": "string", "enum": [*EVENT_NAMES, EVERY]})
-]
+Event = Annotated[EventName, one_of(EVENT_NAMES)]
+Taken = Annotated[str, one_of([*EVENT_NAMES, EVERY]), WithJsonSchema({"type": "string", "enum": [*EVENT_NAMES, EVERY]})]
 Events = Annotated[list[Taken], Field(min_length=1, max_length=len(EVENT_NAMES)), AfterValidator(_one_by_one)]
 Url = Annotated[str, Field(min_length=1, max_length=2_048), WithJsonSchema({"type": "string", "format": "uri"})]
 Description = Annotated[str, Field(max_length=200)]
@@ -51,7 +39,7 @@ class Header(ApiModel):
 def _each_once(headers: list[Header] | None) -> list[Header] | None:
     names = [header.key.lower() for header in headers or ()]
     if len(set(names)) < len(names):
-        raise ValueError("each key may stand once")
+        raise ValueError("must hold each key only once")
     return headers
 
 

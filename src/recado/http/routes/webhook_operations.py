@@ -11,9 +11,10 @@ from recado.channels.webhook_signing import new_secret
 from recado.domain.changes import DeliveriesQueued, OnChange, SubscriptionChanged
 from recado.domain.errors import FieldError, not_found, validation_error
 from recado.domain.events import EVERY
-from recado.domain.ids import WEBHOOK, IdSource
+from recado.domain.ids import WEBHOOK, IdSource, created_at
 from recado.http.audit import record, record_pii_grant
 from recado.http.call import Call
+from recado.http.principal import Principal
 from recado.http.reply import Reply
 from recado.http.routes.lists import listed
 from recado.http.routes.webhook_edits import (
@@ -81,7 +82,7 @@ class WebhookOperations:
             skip=query.skip,
         )
         async with self._tampering_recorded(call):
-            return listed(page, self._view)
+            return await listed(page, self._view)
 
     async def read(self, call: Call) -> Reply:
         async with self._tampering_recorded(call):
@@ -90,7 +91,7 @@ class WebhookOperations:
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
         refuse_without_pii(call, body.include_pii)
-        await self._check_url(body.url, principal.env)
+        await self._check_url(body.url, principal)
         secret, subscription_id = new_secret(self._random_bytes), self._ids.new(WEBHOOK)
         place = place_of(principal.organization_id, subscription_id)
         retry = body.retry or Retry()
@@ -107,7 +108,7 @@ class WebhookOperations:
             max_attempts=retry.max_attempts,
             backoff_seconds=retry.backoff_seconds,
             created_by_id=principal.actor_id,
-            updated_at=call.now,
+            updated_at=created_at(subscription_id),
         )
         async with changing(self._database, self._changed, _change_of(new)) as connection:
             made = await webhooks.insert(connection, new)
@@ -122,7 +123,7 @@ class WebhookOperations:
         changes = call.body.changes()
         refuse_without_pii(call, sends_phones_anew(seen, changes))
         if "url" in changes:
-            await self._check_url(changes["url"], call.principal.env)
+            await self._check_url(changes["url"], call.principal)
         async with (
             self._tampering_recorded(call),
             changing(self._database, self._changed, _change_of(call.resource)) as connection,
@@ -184,11 +185,11 @@ class WebhookOperations:
             answer["error"] = error_of(response)
         return Reply(200, answer)
 
-    async def _check_url(self, url: str, env: str) -> None:
+    async def _check_url(self, url: str, principal: Principal) -> None:
         try:
-            await self._guard.check(url, live=env == "live")
+            await self._guard.check(url, live=principal.env == "live", owner=principal.organization_id)
         except UrlRefused as refusal:
-            fault = FieldError("/url", "URL_NOT_ALLOWED", str(refusal))
+            fault = FieldError("/url", "URL_NOT_ALLOWED", f"cannot be called: {refusal}")
             raise validation_error([fault], code="URL_NOT_ALLOWED") from None
 
     async def _locked(self, connection: Connection, call: Call) -> Subscription:

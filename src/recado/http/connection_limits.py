@@ -1,0 +1,91 @@
+"""How many connections there may be: in all, so that descriptors are left for the database and for calls, and from one
+address (C31). Near a limit those are closed first that have been idle longest.
+"""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import Final, Protocol
+
+from recado.http.middleware.client_ip import ClientAddresses, network_of
+
+IN_ALL: Final = 16_384
+OF_ADDRESS: Final = 1_000
+_LOOKED_AT = 4_096  # connections, the oldest first: what one arrival may cost
+_AT_ONCE = 8  # an eighth of a limit is closed at a time, so that a flood does not look for the oldest at each arrival
+
+
+class Idle(Protocol):
+    """A connection, as the limits see it."""
+
+    busy: bool  # a request is being answered
+
+    @property
+    def rested_since(self) -> tuple[bool, float]:
+        """Whether it ever asked for something, and since when it waits: the smaller, the sooner it goes."""
+
+    def close_idle(self) -> None:
+        """End it."""
+
+
+class ConnectionLimits:
+    """Counts connections. `refused`: how many found no place so far."""
+
+    def __init__(self, in_all: int, of_address: int, addresses: ClientAddresses) -> None:
+        """Trusted proxies of `addresses` speak for many callers: they count in all only.
+
+        An address has at most half of what there is in all.
+        """
+        self._in_all = in_all
+        self._of_address = max(1, min(of_address, in_all // 2))
+        self._addresses = addresses
+        self._by_network: dict[str, set[Idle]] = {}
+        self._networks: dict[Idle, str] = {}
+        self.refused = 0
+
+    @property
+    def open(self) -> int:
+        """How many connections have a place."""
+        return len(self._networks)
+
+    def enter(self, connection: Idle, address: str | None) -> bool:
+        """Give `connection` a place, if need be that of an idle one; False when none is to be had.
+
+        `address`: of the peer, None for a local socket.
+        """
+        shared = address is None or self._addresses.trusts(address)
+        network = "" if address is None or shared else network_of(address)
+        group = self._by_network.get(network, set())
+        full = not shared and len(group) >= self._of_address and not self._make_room(group, self._of_address)
+        if full or (self.open >= self._in_all and not self._make_room(self._networks, self._in_all)):
+            self.refused += 1
+            return False
+        self._by_network.setdefault(network, set()).add(connection)
+        self._networks[connection] = network
+        return True
+
+    def leave(self, connection: Idle) -> None:
+        """The connection is gone; safe to call twice."""
+        network = self._networks.pop(connection, None)
+        if network is None:
+            return
+        group = self._by_network[network]
+        group.discard(connection)
+        if not group:
+            del self._by_network[network]
+
+    def _make_room(self, among: Iterable[Idle], limit: int) -> bool:
+        """Close some of the idle connections; whether there were any.
+
+        Those of the one who has most go first, then those that never asked, then those that rest longest.
+        """
+        idle = [connection for connection in islice(among, _LOOKED_AT) if not connection.busy]
+        idle.sort(key=lambda connection: (-self._neighbours(connection), connection.rested_since))
+        for connection in idle[: max(1, limit // _AT_ONCE)]:
+            self.leave(connection)
+            connection.close_idle()
+        return bool(idle)
+
+    def _neighbours(self, connection: Idle) -> int:
+        """How many connections the caller has; those that come through proxies have many callers."""
+        network = self._networks[connection]
+        return len(self._by_network[network]) if network else 0

@@ -1,0 +1,242 @@
+"""The events of webhooks as the OpenAPI document describes them: the envelope (C23.5) and the data of each (C23.6)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, Field, JsonValue
+
+from recado.actors.webhook_samples import sample_of
+from recado.domain.events import API_VERSION
+from recado.domain.message import MessageStatus
+from recado.http.models import ApiModel, Timestamp
+from recado.http.routes.bulk_models import Totals
+from recado.http.routes.message_models import Channel, Direction, MessageType
+
+TAG = "Webhooks"
+
+
+class MessageEvent(ApiModel):
+    """A message. When it was removed before the delivery, only `id` is there. Without `includePii`, `to` is masked."""
+
+    id: str
+    channel: Channel | None = None
+    direction: Direction | None = None
+    type: MessageType | None = None
+    status: MessageStatus | None = None
+    to: str | None = None
+    number_id: str | None = None
+    contact_id: str | None = None
+    contact_external_id: str | None = None
+    campaign_id: str | None = None
+    template_id: str | None = None
+    batch_id: str | None = None
+    metadata: dict[str, str | int | float | bool] | None = None
+    provider_message_id: str | None = None
+    created_at: Timestamp | None = None
+    scheduled_at: Timestamp | None = None
+    sent_at: Timestamp | None = None
+    delivered_at: Timestamp | None = None
+    read_at: Timestamp | None = None
+    failed_at: Timestamp | None = None
+
+
+class FailedMessageEvent(MessageEvent):
+    """A message that failed."""
+
+    last_error: str | None = None
+    attempts: int | None = None
+
+
+class EventContact(ApiModel):
+    """Who wrote; `created`: with this message."""
+
+    id: str
+    created: bool
+
+
+class ReceivedMessageEvent(MessageEvent):
+    """A message of a customer; `inReplyTo`: the message that it answers."""
+
+    payload: JsonValue = None
+    contact: EventContact | None = None
+    in_reply_to: str | None = None
+
+
+class CampaignCompletedEvent(ApiModel):
+    """A campaign through which everything has gone."""
+
+    campaign_id: str
+    totals: Totals
+    channels: list[str]
+    charged_coins: int
+    first_message_at: Timestamp
+    completed_at: Timestamp
+    completions: int
+
+
+class NumberStanding(ApiModel):
+    """What the provider thinks of a number."""
+
+    quality_rating: str
+    messaging_tier: str
+    status: str
+
+
+class NumberQualityEvent(ApiModel):
+    """A number whose quality or tier changed; `displayPhone` is masked without `includePii`."""
+
+    number_id: str
+    display_phone: str
+    previous: NumberStanding
+    current: NumberStanding
+
+
+class TemplateEvent(ApiModel):
+    """A template that was decided on."""
+
+    id: str
+    number_id: str
+    name: str
+    language: str
+    category: str
+    version: int
+    status: str
+
+
+class TemplateRejectedEvent(TemplateEvent):
+    """A template that was rejected, and why."""
+
+    rejection_reason: str | None = Field(...)
+
+
+class ContactCreatedEvent(ApiModel):
+    """A new contact; `phone` is masked without `includePii`."""
+
+    id: str
+    external_id: str | None = None
+    source: str
+    phone: str
+    opt_in_status: str
+    tags: list[str]
+    created_at: Timestamp
+
+
+class ContactOptedOutEvent(ApiModel):
+    """A refusal; without `id` of somebody who is no contact."""
+
+    id: str | None = None
+    external_id: str | None = None
+    phone: str | None = None
+    source: str
+    revoked_at: Timestamp
+    revoked_reason: str | None = None
+
+
+class ConsentChangedEvent(ApiModel):
+    """A consent that changed; `dataInformada`: whether the caller gave its date."""
+
+    id: str
+    external_id: str | None = None
+    from_: str = Field(alias="from")
+    to: str
+    at: Timestamp
+    source: str | None = None
+    data_informada: bool
+
+
+class ApiKeyEvent(ApiModel):
+    """A new API key; its token is in no event."""
+
+    id: str
+    name: str
+    env: str
+    scopes: list[str]
+    prefix: str
+    created_by_id: str | None = None
+    expires_at: Timestamp | None = None
+
+
+class ApiKeyRotatedEvent(ApiKeyEvent):
+    """A key with a new token; the former one is good until `previousValidUntil`."""
+
+    previous_valid_until: Timestamp | None = None
+
+
+class WalletDepletedEvent(ApiModel):
+    """A wallet with nothing left."""
+
+    wallet_id: str
+    available_coins: int
+
+
+class WalletLowEvent(WalletDepletedEvent):
+    """A wallet that fell below its threshold."""
+
+    threshold_coins: int
+
+
+EVENTS: Mapping[str, type[BaseModel]] = {
+    "message.sent": MessageEvent,
+    "message.delivered": MessageEvent,
+    "message.read": MessageEvent,
+    "message.failed": FailedMessageEvent,
+    "message.received": ReceivedMessageEvent,
+    "campaign.completed": CampaignCompletedEvent,
+    "number.quality_changed": NumberQualityEvent,
+    "template.approved": TemplateEvent,
+    "template.rejected": TemplateRejectedEvent,
+    "contact.created": ContactCreatedEvent,
+    "contact.opted_out": ContactOptedOutEvent,
+    "contact.consent_changed": ConsentChangedEvent,
+    "apikey.created": ApiKeyEvent,
+    "apikey.rotated": ApiKeyRotatedEvent,
+    "wallet.low_balance": WalletLowEvent,
+    "wallet.depleted": WalletDepletedEvent,
+}
+"""The data of each event that the service tells today; the other names of a subscription belong to later channels."""
+
+
+def webhook(event: str, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the item of `webhooks` for an event. `data`: the schema of its data."""
+    text = {"type": "string"}
+    properties: dict[str, Any] = {
+        "id": {**text, "pattern": "^evt_[0-9A-Za-z]{21}$", "description": "The same in every delivery of the event."},
+        "type": {**text, "const": event},
+        "env": {**text, "enum": ["live", "test"]},
+        "organizationId": text,
+        "createdAt": {**text, "format": "date-time"},
+        "apiVersion": {**text, "const": API_VERSION},
+        "test": {"type": "boolean", "const": True, "description": "Of `POST /webhooks/{id}/test` alone."},
+        "data": data,
+    }
+    example = {
+        "id": "evt_" + "0" * 21,
+        "type": event,
+        "env": "test",
+        "organizationId": "org_" + "0" * 21,
+        "createdAt": "2026-01-02T12:00:00.000Z",
+        "apiVersion": API_VERSION,
+        "data": sample_of(event),
+    }
+    schema = {
+        "type": "object",
+        "required": [name for name in properties if name != "test"],
+        "properties": properties,
+    }
+    name = "".join(word.capitalize() for word in event.replace("_", ".").split("."))
+    operation = {
+        "operationId": f"on{name}",
+        "summary": f"`{event}` is delivered to a subscription",
+        "description": "Signed twice with the subscription's secret: `X-SVC-Signature` and `webhook-signature`.",
+        "tags": [TAG],
+        "security": [],
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": schema, "example": example}},
+        },
+        "responses": {
+            "2XX": {"description": "Taken, within 15 seconds. Any other answer but 410 is tried again later."},
+            "410": {"description": "Ends the subscription."},
+        },
+    }
+    return {"post": operation}
