@@ -1,1 +1,1 @@
-"""The `recado` command: one file per group of commands, mounted in `main` (C35)."""
+"""The `recado` command: one file per group of commands, mounted in `program` (C35)."""

@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from recado.cli.common import DataDir, Json, chosen_organization, opened, print_json, read_settings, run_async
+from recado.cli.common import DataDir, Json, print_json, read_settings, run_async
 from recado.cli.errors import CommandError
 from recado.cli.keys import Org
+from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
 from recado.domain.account import Role
 from recado.storage import accounts, audit

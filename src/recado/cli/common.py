@@ -1,10 +1,8 @@
-"""What the commands share: their common options, the opened installation, and printing for people or programs."""
+"""What the commands share: their common options, settings, and printing for people or programs."""
 
 import asyncio
-import contextlib
-import secrets
 import sys
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -12,18 +10,16 @@ import orjson
 import typer
 import uvloop
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
-from recado.cli.errors import CommandError
 from recado.config.logging import configure_logging
 from recado.config.settings import Settings, load_settings
 from recado.domain.timestamps import format_timestamp
-from recado.engine.clock import SystemClock
-from recado.installation import Installation
-from recado.storage import organizations
-from recado.storage.organizations import NewOrganization, Organization
 
 T = TypeVar("T")
+
+_WIDEST = 100_000  # characters
 
 DataDir = Annotated[
     Path | None,
@@ -45,46 +41,6 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
         return runner.run(work)
 
 
-@contextlib.asynccontextmanager
-async def opened(settings: Settings) -> AsyncIterator[Installation]:
-    """Open the installation for one command; tells, on standard error, what a first start made."""
-    installation = Installation(settings, clock=SystemClock(), random_bytes=secrets.token_bytes)
-    await installation.start()
-    try:
-        if installation.made is not None:
-            for line in first_start_lines(installation.made, installation.owner_password):
-                print(line, file=sys.stderr)
-        yield installation
-    finally:
-        await installation.stop()
-
-
-def first_start_lines(made: NewOrganization, owner_password: str | None) -> list[str]:
-    """Return what an operator must see once: keys and sign-in of the organization that the first start made."""
-    lines = [
-        f"Made the organization {made.organization.name} ({made.organization.id}). These keys are shown only now:",
-        *(f"  {env} key   {token}" for env, (_, token) in sorted(made.keys.items(), reverse=True)),
-    ]
-    if made.owner is not None and owner_password is not None:
-        lines.append(f"  sign-in    {made.owner[0].email} with the password {owner_password}")
-    return lines
-
-
-async def chosen_organization(installation: Installation, wanted: str | None) -> Organization:
-    """Return the organization of that id or name; without one, the oldest. Raises CommandError when there is none."""
-    known = await organizations.all_organizations(installation.database)
-    if not known:
-        raise CommandError("there is no organization yet: make one with 'recado org create --name NAME'")
-    if wanted is None:
-        return known[0]
-    found = [each for each in known if wanted in (each.id, each.name)]
-    if len(found) != 1:
-        raise CommandError(
-            f"{len(found) or 'no'} organizations are called {wanted!r}: 'recado org list' shows their ids"
-        )
-    return found[0]
-
-
 def print_json(value: Any) -> None:
     """Print one JSON document to standard output; moments in the API's form."""
     sys.stdout.write(orjson.dumps(value, default=_plain, option=orjson.OPT_PASSTHROUGH_DATETIME).decode("utf-8") + "\n")
@@ -98,8 +54,14 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, empty:
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         table.add_row(*row)
-    console = Console(soft_wrap=True)
-    console.print(table, no_wrap=True, crop=False)
+    print_whole(table)
+
+
+def print_whole(table: Table) -> None:
+    """Print a table as wide as its content: an id that is cut is of no use."""
+    console = Console()
+    width = Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
+    Console(width=max(console.width, width)).print(table, highlight=False)
 
 
 def _plain(value: Any) -> Any:

@@ -64,7 +64,7 @@ def import_contacts(
 ) -> int:
     """Import contacts from a file, and wait until all rows are written.
 
-    Options of a JSON file stand in the file. Exit status 1 when a row failed; its reason is told.
+    A JSON file holds its options itself. Exit status 1 when a row failed; the reason is printed.
     """
     key = os.environ.get(key_from, "")
     if not key:

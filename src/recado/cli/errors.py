@@ -1,16 +1,20 @@
-"""What a command says when it cannot do its work: lines for people, who want to know what to mend."""
+"""What a command says when it cannot do its work: lines for people, who want to know what to fix."""
 
 import errno
+import socket
+import ssl
 from typing import Any
 
 import asyncpg
 
 from recado.config.errors import SettingsError
 from recado.domain.errors import Problem
+from recado.storage.backup import BackupError
 from recado.storage.cluster import ClusterError
 from recado.storage.cluster_lock import LockTimeout
 from recado.storage.embedded import EmbeddedError
 from recado.storage.migrate import MigrationError
+from recado.storage.ownership import Owned
 from recado.storage.postgres import UnsuitableServer
 from recado.storage.postgres_binaries import BinariesMissing
 from recado.storage.service_folder import NoHome
@@ -22,6 +26,7 @@ class CommandError(Exception):
 
 # Errors whose own text is written for the operator.
 _TELLING = (
+    BackupError,
     CommandError,
     MigrationError,
     UnsuitableServer,
@@ -30,6 +35,7 @@ _TELLING = (
     LockTimeout,
     BinariesMissing,
     NoHome,
+    Owned,
 )
 
 
@@ -39,16 +45,39 @@ def explain(error: BaseException) -> list[str] | None:
         case SettingsError(lines=lines):
             return list(lines)
         case Problem(status=503):
-            return ["the database does not answer: start it, or correct RECADO_DATABASE_URL"]
+            return [f"the database does not answer{_cause(error)}: start it, or correct RECADO_DATABASE_URL"]
         case Problem(detail=detail):
             return [_one_line(detail)]
         case OSError(errno=errno.EADDRINUSE):
             return ["the address is in use: stop what listens there, or choose another with --listen"]
+        case OSError(errno=errno.ENOSPC):
+            return ["the disk is full: make room, and try again"]
         case PermissionError(filename=str() as name):
             return [f"{name} is not accessible: let this user read and write it, or choose another --data-dir"]
     if isinstance(error, _TELLING):
         return [_one_line(str(error))]
     return _database(error) or _usage(error)
+
+
+def _cause(error: BaseException) -> str:
+    """Why the database cannot be reached, in brackets; without its address, which may stand in an error's text."""
+    match error.__cause__:
+        case ConnectionRefusedError():
+            return " (connection refused: nothing listens at its address)"
+        case socket.gaierror():
+            return " (its host name is not known)"
+        case TimeoutError():
+            return " (no answer in time)"
+        case ssl.SSLError():
+            return " (TLS failed)"
+        case OSError(strerror=str() as text):
+            return f" ({text.lower()})"
+        case asyncpg.PostgresError(sqlstate=str() as state) as cause:
+            return f" ({type(cause).__name__}, {state})"
+        case BaseException() as cause:
+            return f" ({type(cause).__name__})"
+        case _:
+            return ""
 
 
 def _database(error: BaseException) -> list[str] | None:
@@ -66,15 +95,26 @@ def _database(error: BaseException) -> list[str] | None:
     return None
 
 
+_PARSER_WORDS = (
+    ("Value error, ", ""),
+    ("Input should be a valid integer, unable to parse string as an integer", "must be a whole number"),
+    ("Input should be a valid number, unable to parse string as a number", "must be a number"),
+    ("Input should be", "must be"),
+)
+
+
 def _usage(error: Any) -> list[str] | None:
     """A mistake in the command line, as the parser of the command line tells it."""
     if not hasattr(error, "format_message"):
         return None
-    message = _one_line(error.format_message()).replace("Value error, ", "")
+    message = _one_line(error.format_message())
+    for theirs, ours in _PARSER_WORDS:
+        message = message.replace(theirs, ours)
     context = getattr(error, "ctx", None)
     if not message or context is None:
         return [message] if message else []  # a bare `recado` has printed its help
-    return [f"{message} Try '{context.command_path} --help'."]
+    end = "" if message.endswith((".", "?")) else "."
+    return [f"{message}{end} Try '{context.command_path} --help'."]
 
 
 def _one_line(text: str) -> str:

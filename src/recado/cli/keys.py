@@ -6,19 +6,12 @@ from typing import Annotated, Any
 import typer
 
 from recado.actors.record_events import key_created
-from recado.cli.common import (
-    DataDir,
-    Json,
-    chosen_organization,
-    opened,
-    print_json,
-    print_table,
-    read_settings,
-    run_async,
-)
+from recado.cli.common import DataDir, Json, print_json, print_table, read_settings, run_async
 from recado.cli.errors import CommandError
+from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
-from recado.domain.scopes import KEY_SCOPES, PII
+from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES, PII
+from recado.domain.spelling import closest
 from recado.domain.timestamps import format_timestamp
 from recado.installation import Installation
 from recado.storage import api_keys, audit
@@ -115,7 +108,7 @@ def revoke(
 async def _create(
     settings: Settings, org: str | None, env: str, name: str, scopes: frozenset[str], unlimited: bool
 ) -> tuple[ApiKey, str]:
-    async with opened(settings) as installation:
+    async with opened(settings, may_make=True) as installation:
         organization = await chosen_organization(installation, org)
         async with installation.database.transaction() as connection:
             await api_keys.refuse_beyond_limit(connection, organization.id, env, installation.clock.now())
@@ -185,7 +178,9 @@ def _scopes(text: str) -> frozenset[str]:
         return KEY_SCOPES
     wanted = frozenset(scope.strip() for scope in text.split(",") if scope.strip())
     if unknown := sorted(wanted - KEY_SCOPES):
-        raise CommandError(f"no key may hold {', '.join(unknown)}: choose among {', '.join(sorted(KEY_SCOPES))}")
+        meant = None if unknown[0] in ALL_SCOPES else closest(unknown[0], KEY_SCOPES)
+        choose = f"choose among {', '.join(sorted(KEY_SCOPES))}" if meant is None else f"did you mean {meant}?"
+        raise CommandError(f"no key may hold {', '.join(unknown)}: {choose}")
     if not wanted:
         raise CommandError("--scopes names no scope: give some, separated by commas, or all")
     return wanted

@@ -5,6 +5,7 @@ import secrets
 import typer
 
 from recado.cli.common import DataDir, Json, print_json, read_settings, run_async
+from recado.cli.opening import require_installation
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
@@ -27,6 +28,7 @@ def migrate(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 
 async def _migrate(settings: Settings) -> list[str]:
+    require_installation(settings)
     installation = Installation(settings, clock=SystemClock(), random_bytes=secrets.token_bytes)
     try:
         await installation.start(migrate_given=True)

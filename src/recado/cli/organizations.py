@@ -5,8 +5,9 @@ from typing import Annotated, Any
 import typer
 
 from recado.cli.accounts import checked_email, print_invitation
-from recado.cli.common import DataDir, Json, opened, print_json, print_table, read_settings, run_async
+from recado.cli.common import DataDir, Json, print_json, print_table, read_settings, run_async
 from recado.cli.errors import CommandError
+from recado.cli.opening import opened
 from recado.config.settings import Settings
 from recado.domain.timestamps import format_timestamp
 from recado.storage import audit
@@ -74,7 +75,7 @@ def list_all(data_dir: DataDir = None, as_json: Json = False) -> None:
 
 
 async def _create(settings: Settings, name: str, owner_email: str | None) -> NewOrganization:
-    async with opened(settings) as installation, installation.database.transaction() as connection:
+    async with opened(settings, may_make=True) as installation, installation.database.transaction() as connection:
         made = await create_organization(
             connection,
             installation.ids,

@@ -1,4 +1,4 @@
-"""`recado reencrypt`: writes what is stored encrypted anew with the newest key (C30.1); works while the server runs."""
+"""`recado reencrypt`: writes encrypted values again with the newest key (C30.1); works while the server runs."""
 
 import contextlib
 from collections.abc import Iterator
@@ -9,11 +9,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from recado.actors.encrypted_places import PLACES
-from recado.cli.common import DataDir, Json, opened, print_json, read_settings, run_async
+from recado.cli.common import DataDir, Json, print_json, read_settings, run_async
 from recado.cli.errors import CommandError
+from recado.cli.opening import opened
 from recado.config.settings import Settings
 from recado.installation import Installation
-from recado.storage import audit, reencryption
+from recado.storage import audit, contact_imports, reencryption
 from recado.storage.reencryption import Place
 
 EXAMPLE = "Example: RECADO_ENCRYPTION_KEYS=k2:BASE64,k1:BASE64 recado reencrypt"
@@ -34,7 +35,7 @@ def mount(app: typer.Typer) -> None:
 
 
 def reencrypt(data_dir: DataDir = None, as_json: Json = False) -> None:
-    """Write stored secrets and documents anew with the first of RECADO_ENCRYPTION_KEYS.
+    """Write stored secrets and documents again with the first of RECADO_ENCRYPTION_KEYS.
 
     Interrupted, it goes on where it stopped. When it reports that nothing is left, the other keys may be removed.
     """
@@ -42,7 +43,7 @@ def reencrypt(data_dir: DataDir = None, as_json: Json = False) -> None:
     if as_json:
         print_json({"written": outcome.written, "left": outcome.left, "damaged": outcome.damaged})
     else:
-        print(f"{outcome.written} written anew, {outcome.left} left")
+        print(f"{outcome.written} written again, {outcome.left} left")
     if outcome.damaged:
         raise CommandError(
             f"{outcome.damaged} values cannot be decrypted: restore their key or a backup; the audit names them"
@@ -64,6 +65,7 @@ async def _reencrypt(settings: Settings) -> Outcome:
                     await _tell(installation, place, block.damaged)
                     progress.advance(task, block.written + len(block.damaged))
         outcome.left = sum([await reencryption.count(database, place, keys) for place in PLACES])
+        outcome.left += await contact_imports.blocks_under_other_keys(database, keys)
     return outcome
 
 

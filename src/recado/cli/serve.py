@@ -2,22 +2,26 @@
 
 import asyncio
 import gc
+import os
 import signal
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated
 
 import structlog
 import typer
 import uvloop
 
-from recado.cli.common import DataDir, first_start_lines
+from recado.cli.common import DataDir, print_json
+from recado.cli.errors import explain
+from recado.cli.first_start import tell_first_start
+from recado.cli.last_resort import NOT_FLUSHED, LastResort
 from recado.config.logging import configure_logging, log_loop_errors
-from recado.config.settings import Settings, load_settings
+from recado.config.settings import Settings, load_settings, misspelled
 
 if TYPE_CHECKING:
     from recado.app import Application
 
-STOP_LIMIT = 20.0  # seconds (C32)
 # New objects between two looks for garbage in cycles. Requests and messages make next to none, so the interpreter's own
 # 700 spend a sixth of the processor's time on looking through what is in flight.
 COLLECT_EVERY = 50_000
@@ -36,16 +40,32 @@ def serve(
         typer.Option("--listen", metavar="HOST:PORT", help="Where the API listens.", show_default="127.0.0.1:8080"),
     ] = None,
     data_dir: DataDir = None,
+    take_over: Annotated[
+        bool, typer.Option("--take-over", help="End the process that serves the same database, and take its place.")
+    ] = False,
 ) -> int:
     """Run the service: the API, the senders and, without RECADO_DATABASE_URL, its own PostgreSQL."""
     settings = load_settings(listen=listen, data_dir=data_dir)
     configure_logging(settings.log_level, settings.log_format)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_serve(settings))
+    for name, meant in misspelled(os.environ):
+        log.warning("setting_unknown", name=name, meant=meant)
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            last_resort = LastResort()
+            status = runner.run(_serve(settings, last_resort.begin, take_over))
+            last_resort.leave(status)
+            return status
+    except Exception as error:
+        lines = explain(error)
+        if settings.log_format != "json" or lines is None:
+            raise
+        for line in lines:
+            log.error("not_started", reason=line)
+        return int(getattr(error, "exit_code", 1))
 
 
-async def _serve(settings: Settings) -> int:
-    """Return the exit status: 0 when told to stop and stopped in time."""
+async def _serve(settings: Settings, stop_begins: Callable[[], None], take_over: bool = False) -> int:
+    """Return the exit status: 0 when told to stop, 3 when not everything could be written, 1 when it gave up."""
     from recado.app import Application  # the other commands do without the whole service
 
     loop = asyncio.get_running_loop()
@@ -53,16 +73,20 @@ async def _serve(settings: Settings) -> int:
     told = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, told.set)
-    application = Application(settings)
+    application = Application(settings, take_over=take_over)
     stopping = asyncio.create_task(told.wait())
     starting = asyncio.create_task(application.start())
     await asyncio.wait({starting, stopping}, return_when=asyncio.FIRST_COMPLETED)
     if not starting.done():
+        stop_begins()
         starting.cancel()
         await asyncio.wait({starting})
-        await application.stop()
-        return 0
-    await starting
+        return 0 if await application.stop() else NOT_FLUSHED
+    try:
+        await starting
+    except BaseException:
+        _tell_made(settings, application)  # it is in the database, and its keys can be told only now
+        raise
     _spare_the_collector()
     _welcome(settings, application)
     failing = asyncio.create_task(application.wait())
@@ -70,21 +94,11 @@ async def _serve(settings: Settings) -> int:
     failed = failing.done()
     if failed:
         log.error("the service gave up", exc_info=failing.exception())
-    stopped = await _stop(application)
+    stop_begins()
+    flushed = await application.stop()
     for task in (stopping, failing):
         task.cancel()
-    return 1 if failed or not stopped else 0
-
-
-async def _stop(application: "Application") -> bool:
-    """Stop within the limit; what was accepted is in the database either way."""
-    try:
-        async with asyncio.timeout(STOP_LIMIT):
-            await application.stop()
-    except TimeoutError:
-        log.error("the service did not stop in time", seconds=STOP_LIMIT)
-        return False
-    return True
+    return 1 if failed else 0 if flushed else NOT_FLUSHED
 
 
 def _spare_the_collector() -> None:
@@ -97,8 +111,20 @@ def _spare_the_collector() -> None:
 def _welcome(settings: Settings, application: "Application") -> None:
     """Tell where the service is; after a first start also what it made, which is shown only once."""
     address = application.address
-    lines = [f"Recado serves {address}", f"Documentation {address}/docs"]
-    if application.made is not None:
-        lines += first_start_lines(application.made, application.owner_password)
-    print("\n".join(lines), flush=True)
+    if settings.log_format == "json":
+        print_json({"message": "serving", "level": "info", "address": address, "documentation": f"{address}/docs"})
+    else:
+        print(f"Recado serves {address}\nDocumentation {address}/docs")
+    _tell_made(settings, application)
     sys.stdout.flush()
+
+
+def _tell_made(settings: Settings, application: "Application") -> None:
+    made = application.made
+    if made is None:
+        return
+    told = tell_first_start(made, application.owner_password, terminal=sys.stdout, data_dir=settings.data_dir)
+    if settings.log_format == "json":
+        print_json({"message": "first_start", "level": "info", "text": "\n".join(told)})
+    else:
+        print("\n".join(told))

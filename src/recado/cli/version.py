@@ -2,6 +2,7 @@
 
 import platform
 import sys
+from typing import Annotated
 
 import typer
 
@@ -12,6 +13,19 @@ from recado.cli.common import Json, print_json
 def mount(app: typer.Typer) -> None:
     """Add the command."""
     app.command("version", epilog="Example: recado version --json")(version)
+
+
+def option(
+    context: typer.Context,
+    told: Annotated[bool, typer.Option("--version", help="Print the version, and nothing else.")] = False,
+) -> None:
+    """Sends and tracks messages on many channels, over an HTTP API."""
+    if told:
+        version()
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+        raise typer.Exit(2)
 
 
 def version(as_json: Json = False) -> None:

@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-from recado.cli.common import DataDir, Json, chosen_organization, opened, print_json, read_settings, run_async
+from recado.cli.common import DataDir, Json, print_json, read_settings, run_async
 from recado.cli.errors import CommandError
 from recado.cli.keys import Env, Org
+from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
 from recado.domain.top_up import MOST_COINS
 from recado.storage import audit, grants

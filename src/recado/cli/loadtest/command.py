@@ -1,10 +1,13 @@
 """The command: prepare, send, wait until everything has left, check, report."""
 
 import asyncio
+import contextlib
+import math
 import re
 import secrets
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -13,14 +16,16 @@ from recado.cli.common import Json, print_json, run_async
 from recado.cli.errors import CommandError
 from recado.cli.loadtest.api import Api
 from recado.cli.loadtest.generator import Generator, Outcomes
-from recado.cli.loadtest.preparation import prepare
+from recado.cli.loadtest.preparation import Changes, fill_wallet, prepare
 from recado.cli.loadtest.progress import Sending, Settling, shown
 from recado.cli.loadtest.report import as_json, print_report
 from recado.cli.loadtest.verification import Row, Verification, verify
 from recado.cli.loadtest.workload import Sender, Workload
 from recado.domain.timestamps import parse_timestamp
 
+_LIVE = ("svc_live_", "svcs_live_")
 _LOOK = 0.5  # seconds between two looks at what is left to go
+_FLAT_OUT = 10_000  # messages a second, more than are accepted: what coins are there for without a rate
 _EXPLAINED = 3  # messages that did not leave, whose wait is told
 
 
@@ -61,35 +66,48 @@ def loadtest(
         float,
         typer.Option("--settle", min=0, help="Seconds to wait for the last messages, beyond what the rates explain."),
     ] = 60.0,
+    live_really_send: Annotated[
+        bool, typer.Option("--live-really-send", help="Take a live key: real people get the messages, and it costs.")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Send messages and check that everything accepted left once, within its number's rate.
 
-    Exit status 1 when that check fails. Refused requests are counted by code and are no failure.
+    Exit status 1 when that check fails. Refused requests are counted by code and are no failure. Ctrl-C (or SIGTERM)
+    ends the sending, and once more the waiting, and reports what was done until then. With --per-second, the perDay of
+    the numbers is raised too; both are put back. A test wallet is topped up by the coins that it lacks for the run.
     """
     if not token:
         raise CommandError("--token is missing: 'recado keys create --env test --scopes all --unlimited' makes one")
+    if token.startswith(_LIVE) and not live_really_send:
+        raise CommandError(
+            "this is a live key: its messages reach real people and cost coins. Take a test key, or say "
+            "--live-really-send"
+        )
     if not re.match(r"https?://[^/]", target):
         raise CommandError(f"{target!r} is no address of an API: give one such as http://127.0.0.1:8080")
-    report = run_async(
-        _run(
-            target.rstrip("/"),
-            token,
-            number_ids=number or [],
-            count=numbers,
-            template_id=template,
-            per_second=per_second,
-            rate=rate,
-            duration=duration,
-            connections=connections,
-            settle=settle,
+    try:
+        report = run_async(
+            _run(
+                target.rstrip("/"),
+                token,
+                number_ids=number or [],
+                count=numbers,
+                template_id=template,
+                per_second=per_second,
+                rate=rate,
+                duration=duration,
+                connections=connections,
+                settle=settle,
+            )
         )
-    )
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
     if json:
         print_json(report)
     else:
         print_report(report)
-    return 0 if report["ok"] else 1
+    return 130 if report["interrupted"] else 0 if report["ok"] else 1
 
 
 async def _run(
@@ -106,18 +124,64 @@ async def _run(
     settle: float,
 ) -> dict[str, Any]:
     campaign_id = f"loadtest-{secrets.token_hex(6)}"
-    async with Api(target, token) as api:
-        senders = await prepare(api, number_ids=number_ids, count=count, template_id=template_id, per_second=per_second)
+    interrupts = Interrupts()  # first of all: what preparation changes is put back, too
+    async with Api(target, token) as api, _put_back(Changes(api)) as changes:
+        senders = await prepare(
+            api, changes, number_ids=number_ids, count=count, template_id=template_id, per_second=per_second
+        )
+        topped_up = await fill_wallet(api, math.ceil(duration * (rate or _FLAT_OUT)))
         workload = Workload(target, token, campaign_id, senders)
         generator = Generator(target, workload.request, connections=connections, rate=rate)
         started = time.perf_counter()
         async with shown(Sending(generator, duration)):
-            await generator.run(duration)
+            await interrupts.until_next(generator.run(duration))
         seconds = time.perf_counter() - started
         outcomes = generator.outcomes
-        await _all_left(api, campaign_id, _patience(outcomes, senders, settle))
+        await interrupts.until_next(_all_left(api, campaign_id, _patience(outcomes, senders, settle)))
         verification = await _verified(api, campaign_id, outcomes, senders)
-    return as_json(outcomes, verification, campaign_id=campaign_id, seconds=seconds)
+    return as_json(
+        outcomes,
+        verification,
+        campaign_id=campaign_id,
+        seconds=seconds,
+        interrupted=interrupts.count > 0,
+        topped_up_coins=topped_up,
+    )
+
+
+class Interrupts:
+    """Ctrl-C or SIGTERM ends what is under way; between two pieces of work, the command. `count`: how often it came."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._command = asyncio.current_task()
+        self._under_way: asyncio.Task[None] | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._interrupt)
+
+    async def until_next(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work until it is done or interrupted."""
+        self._under_way = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({self._under_way})
+        finally:
+            task, self._under_way = self._under_way, None
+        if not task.cancelled():
+            task.result()
+
+    def _interrupt(self) -> None:
+        self.count += 1
+        ended = self._under_way or self._command
+        if ended is not None:
+            ended.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _put_back(changes: Changes) -> AsyncIterator[Changes]:
+    try:
+        yield changes
+    finally:
+        await changes.put_back()
 
 
 def _patience(outcomes: Outcomes, senders: Sequence[Sender], settle: float) -> float:

@@ -14,12 +14,37 @@ from recado.domain.top_up import MOST_COINS
 
 TEMPLATE_NAME = "load_test"
 _PER_DAY = 10_000_000
-_PLENTY = MOST_COINS // 10  # coins: a hundred million messages
 _VERIFICATION = 15.0  # seconds; the sandbox takes two
 
 
+class Changes:
+    """What a load test changed of numbers that were there before it, to be put back after it."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self._former: list[tuple[str, str, Any]] = []
+
+    async def make(self, method: str, path: str, *, body: Any, former: Any) -> Any:
+        """Make one change; `former`: the body that undoes it."""
+        self._former.append((method, path, former))
+        return await self._api.call(method, path, body=body)
+
+    async def put_back(self) -> None:
+        """Undo them, the last one first; one that is refused keeps none of the others from it."""
+        while self._former:
+            method, path, former = self._former.pop()
+            with contextlib.suppress(CommandError):
+                await self._api.call(method, path, body=former)
+
+
 async def prepare(
-    api: Api, *, number_ids: Sequence[str], count: int, template_id: str | None, per_second: int | None
+    api: Api,
+    changes: Changes,
+    *,
+    number_ids: Sequence[str],
+    count: int,
+    template_id: str | None,
+    per_second: int | None,
 ) -> list[Sender]:
     """Return the senders: the numbers named, else the first `count` that are connected, made where they are missing.
 
@@ -34,35 +59,52 @@ async def prepare(
             numbers.append(await _make_number(api))
         for number in numbers:
             if number["messagingTier"] != "unlimited":
-                await api.call("POST", f"/v2/sandbox/numbers/{number['id']}", body={"messagingTier": "unlimited"})
+                path, former = f"/v2/sandbox/numbers/{number['id']}", {"messagingTier": number["messagingTier"]}
+                await changes.make("POST", path, body={"messagingTier": "unlimited"}, former=former)
     if template_id is not None and len(numbers) != 1:
         raise CommandError("--template belongs to one number: name it with --number, or leave --template out")
     senders = []
     for number in numbers:
         if per_second is not None:
             limits = {"rateLimit": {"perSecond": per_second, "perDay": _PER_DAY}}
-            number = await api.call("PATCH", f"/numbers/{number['id']}", body=limits)
+            path, former = f"/numbers/{number['id']}", {"rateLimit": number["rateLimit"]}
+            number = await changes.make("PATCH", path, body=limits, former=former)
         template = await _template(api, number["id"], template_id)
         variables = variable_count(template["components"])
         senders.append(Sender(number["id"], number["rateLimit"]["perSecond"], template["id"], variables))
-    await _fill_wallet(api)
     return senders
 
 
-async def _fill_wallet(api: Api) -> None:
-    """Top up a test wallet, so that no load ends with 402; nothing without a wallet, or a key that may do so."""
+async def fill_wallet(api: Api, messages: int) -> int:
+    """Top up a test wallet by what it lacks for so many messages at the highest price that can apply; how many coins.
+
+    None are added to a live wallet, without a wallet, or with a key that may not do so: then a load may end with 402.
+    """
     with contextlib.suppress(CommandError):
         wallet = await api.call("GET", "/v2/wallet")
-        if wallet["env"] == "test" and wallet["availableCoins"] < _PLENTY:
-            await api.call("POST", "/v2/wallet/top-ups", body={"coins": MOST_COINS})
+        if wallet["env"] == "test":
+            prices = (await api.call("GET", "/v2/wallet/prices"))["prices"]
+            lacks: int = messages * _highest(prices) - wallet["availableCoins"]
+            if lacks > 0:
+                coins = min(lacks, MOST_COINS)
+                await api.call("POST", "/v2/wallet/top-ups", body={"coins": coins})
+                return coins
+    return 0
+
+
+def _highest(prices: Sequence[Any]) -> int:
+    """The most that a chat-app message can cost, in coins."""
+    of_channel = [each for each in prices if each["channel"] == "chatapp"]
+    amounts: list[int] = [coins for each in of_channel for coins in (*each["coins"], each.get("internationalCoins", 0))]
+    return max(amounts, default=0)
 
 
 async def _make_number(api: Api) -> Any:
     """Make a test number and wait until it can be connected (C14.2)."""
-    digits = f"{secrets.randbelow(10**8):08}"
+    digits, serial = f"{secrets.randbelow(10**8):08}", secrets.token_hex(8)
     body = {
-        "phoneNumberId": f"load-test-{secrets.token_hex(8)}",
-        "businessAccountId": "load-test",
+        "phoneNumberId": f"load-test-{serial}",
+        "businessAccountId": f"load-test-{serial}",  # an account has one organization
         "displayPhone": f"+1555{digits[:7]}",
     }
     number = await api.call("POST", "/numbers", body=body)

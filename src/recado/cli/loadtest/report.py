@@ -7,6 +7,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Column, Table
 
+from recado.cli.common import print_whole
 from recado.cli.loadtest.generator import Outcomes
 from recado.cli.loadtest.verification import Verification
 
@@ -21,7 +22,15 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     return {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in _SHARES}
 
 
-def as_json(outcomes: Outcomes, verification: Verification, *, campaign_id: str, seconds: float) -> dict[str, Any]:
+def as_json(
+    outcomes: Outcomes,
+    verification: Verification,
+    *,
+    campaign_id: str,
+    seconds: float,
+    interrupted: bool = False,
+    topped_up_coins: int = 0,
+) -> dict[str, Any]:
     """Return the whole report; latencies in milliseconds, times to sent in seconds."""
     latencies = {name: round(value * 1_000, 3) for name, value in percentiles(outcomes.latencies).items()}
     to_sent = {name: round(value, 3) for name, value in percentiles(verification.seconds_to_sent).items()}
@@ -40,6 +49,8 @@ def as_json(outcomes: Outcomes, verification: Verification, *, campaign_id: str,
             {"numberId": each.number_id, "perSecond": each.per_second, "left": each.left, "busiestSecond": each.peak}
             for each in verification.numbers
         ],
+        "toppedUpCoins": topped_up_coins,
+        "interrupted": interrupted,
         "ok": not verification.problems,
         "problems": verification.problems,
     }
@@ -58,12 +69,16 @@ def print_report(report: dict[str, Any]) -> None:
     for title, unit, key in (("accepted after", "ms", "acceptLatencyMs"), ("sent after", "s", "secondsToSent")):
         if report[key]:
             table.add_row(title, *(f"{report[key][name]:,.2f} {unit}" for name, _ in _SHARES))
-    console.print(table, highlight=False)
+    print_whole(table)
     for code, count in report["refusals"].items():
         console.print(f"refused {count:,} with {code}", highlight=False)
     for number in report["numbers"]:
         pace = f"at most {number['busiestSecond']} within a second, of {number['perSecond']}"
         console.print(f"{number['numberId']}: {number['left']:,} left, {pace}", highlight=False)
+    if report["toppedUpCoins"]:
+        console.print(f"{report['toppedUpCoins']:,} coins were added to the test wallet for this run", highlight=False)
+    if report["interrupted"]:
+        console.print("[bold yellow]Interrupted:[/] the check covers what was done until then.")
     for problem in report["problems"]:
         console.print(f"[bold red]WRONG[/] {problem}", highlight=False)
     if report["ok"]:

@@ -71,6 +71,13 @@ def simulator(
     retry_after: Annotated[
         int, typer.Option("--retry-after", min=0, max=3600, help="Seconds asked for by a slow-down.")
     ] = 1,
+    idempotent: Annotated[
+        bool,
+        typer.Option(
+            "--idempotent",
+            help="The bridge answers a repeated Idempotency-Key with the id of the first send, and sends nothing.",
+        ),
+    ] = False,
     slow_down_share: Annotated[_Share, _share("Sends answered with 429 or 503.", "--slow-down-share")] = 0.0,
     refuse_share: Annotated[_Share, _share("Sends refused for good.", "--refuse-share")] = 0.0,
     lost_share: Annotated[_Share, _share("Sends processed without an answer.", "--lost-share")] = 0.0,
@@ -90,7 +97,7 @@ def simulator(
     ] = None,
     silent_share: Annotated[_Share, _share("Processed sends without receipts.", "--silent-share")] = 0.0,
 ) -> None:
-    """Play a chat-app provider, behind the bridge protocol and as the hosted API, with what share of trouble is wished.
+    """Play a chat-app provider, behind the bridge protocol and as the hosted API, with as much trouble as you ask for.
 
     On the record of an earlier run it goes on where that one ended, and sends the receipts that were left.
     `POST /control/…` makes it do things: see docs/simulator.md.
@@ -127,6 +134,7 @@ def simulator(
             latency=latency_ms / 1_000,
             receipt_delay=receipt_ms / 1_000,
             retry_after=retry_after,
+            idempotent=idempotent,
         )
         run_simulator(options)
     except ValueError as error:

@@ -13,6 +13,9 @@ REVIEW_SECONDS = 1.0
 # What every account holds already, approved: a number in live has something to send without a person's sign-in.
 OFFERED = (("order_update", "utility"), ("login_code", "authentication"), ("news", "marketing"))
 
+Account = tuple[str, str]
+"""Organization and `phoneNumberId`: what one organization submits, no other is shown."""
+
 ReportLater = Callable[[float, str | None, bytes], None]
 
 
@@ -21,13 +24,13 @@ class Operations:
 
     def __init__(self, report_later: ReportLater) -> None:
         self._report_later = report_later
-        self._disconnected: set[str] = set()
-        self._profiles: dict[str, dict[str, Any]] = {}
-        self._templates: dict[str, dict[str, dict[str, Any]]] = {}
+        self._disconnected: set[Account] = set()
+        self._profiles: dict[Account, dict[str, Any]] = {}
+        self._templates: dict[Account, dict[str, dict[str, Any]]] = {}
 
     def answer(self, operation: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Status and body of the answer; KeyError when the request lacks a field."""
-        account = str(body["account"])
+        account = (str(body["organizationId"]), str(body["account"]))
         match operation:
             case "connect":
                 self._disconnected.discard(account)
@@ -51,7 +54,7 @@ class Operations:
                 return 200, {"templates": list(self._held(account).values())}
         return 404, {"code": "provider_error", "message": "no such operation"}
 
-    def _health(self, account: str) -> dict[str, Any]:
+    def _health(self, account: Account) -> dict[str, Any]:
         return {
             "status": "disconnected" if account in self._disconnected else "connected",
             "quality": "green",
@@ -60,13 +63,13 @@ class Operations:
             "profile": self._profiles.get(account, {}),
         }
 
-    def _held(self, account: str) -> dict[str, dict[str, Any]]:
+    def _held(self, account: Account) -> dict[str, dict[str, Any]]:
         """The account's templates by the provider's id."""
         if account not in self._templates:
             self._templates[account] = {f"sim_{name}": _offered(name, category) for name, category in OFFERED}
         return self._templates[account]
 
-    def _submit(self, account: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _submit(self, account: Account, body: dict[str, Any]) -> dict[str, Any]:
         template_id = f"sim_{body['id']}"
         verdict = "rejected" if "reject" in body["name"] else "approved"
         template = {name: body[name] for name in ("name", "language", "category", "components")}
@@ -79,7 +82,7 @@ class Operations:
             "rejected" if verdict == "rejected" else "approved",
             datetime.now(UTC) + timedelta(seconds=REVIEW_SECONDS),
             template_id,
-            account,
+            account[1],
             reason="its name asks for it" if verdict == "rejected" else None,
         )
         self._report_later(REVIEW_SECONDS, body.get("callbackUrl"), orjson.dumps(event_to_json(event)))

@@ -14,7 +14,7 @@ class SimulatorOptions:
     """`latency`, `receipt_delay`: medians in seconds; `retry_after`: seconds; `port` 0 = any free one.
 
     `codes`: shares of the hosted API's error codes. `token`: the only bearer of the bridge and of the control; the
-    hosted API lets every token in.
+    hosted API lets every token in. `idempotent`: the bridge sends each `Idempotency-Key` once.
     """
 
     record: Path
@@ -32,4 +32,5 @@ class SimulatorOptions:
     latency: float = 0.0
     receipt_delay: float = 0.2
     retry_after: int = 1
+    idempotent: bool = False
     gather_seconds: float = GATHER_SECONDS

@@ -74,6 +74,7 @@ class Simulator:
         self._runner: web.ServerRunner | None = None
         self._life = f"{time.time_ns():x}"  # provider ids are unique over restarts
         self._count = 0
+        self._sent: dict[str, str] = {}  # by idempotency key: the provider's id of what was sent
         self.url = ""
 
     @property
@@ -112,7 +113,10 @@ class Simulator:
             self._record = None
 
     def _resume(self, path: Path) -> None:
-        self._behaviour = self._behaviour_after(len(read_record(path)))
+        requests = read_record(path)
+        self._behaviour = self._behaviour_after(len(requests))
+        for request in requests:
+            self._remember(request)
         self._state.restore(notes(path))
         self._cloud.resume()
         self._reports.resume(unsent(path))
@@ -164,6 +168,10 @@ class Simulator:
             sent = _Send("bridge", str(body["id"]), str(body["account"]), str(body["to"]), address)
         except _NO_REQUEST:
             return json_answer({"code": "provider_error", "message": "not a request of the protocol"}, 400)
+        key = request.headers.get("Idempotency-Key", "")
+        if (first := self._sent.get(key)) is not None and self._record is not None:
+            self._record.note("repeat", {"id": key, "providerMessageId": first})
+            return json_answer({"providerMessageId": first})
         return await self._send(request, sent, self._behaviour.plan())
 
     async def _handle_cloud(self, request: web.BaseRequest, segments: list[str]) -> web.StreamResponse:
@@ -222,6 +230,7 @@ class Simulator:
             protocol=sent.protocol,
         )
         self._record.add(received)
+        self._remember(received)
         if plan.latency:
             await asyncio.sleep(plan.latency)
         if provider_id is not None:
@@ -232,6 +241,11 @@ class Simulator:
                 self._record.answered(received, datetime.now(UTC))
             return self._answer(plan, received, sent)
         return await self._lose(request, plan)
+
+    def _remember(self, sent: Request) -> None:
+        """What an idempotent bridge answers a repeat with, from the moment at which the message is on its record."""
+        if self._options.idempotent and sent.idempotency_key and sent.provider_message_id:
+            self._sent[sent.idempotency_key] = sent.provider_message_id
 
     def _answer(self, plan: Plan, received: Request, sent: "_Send") -> web.Response:
         if sent.protocol == "cloud":

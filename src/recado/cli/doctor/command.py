@@ -1,9 +1,10 @@
-"""`recado doctor`: looks at everything that an installation depends on, and says what to mend."""
+"""The command: runs the checks and prints what they found."""
 
 import typer
 
-from recado.cli.checks import Finding, Verdict, examine
 from recado.cli.common import DataDir, Json, print_json, run_async
+from recado.cli.doctor.checks import examine
+from recado.cli.doctor.finding import Finding, Verdict
 
 _MARKS = {Verdict.OK: "ok  ", Verdict.WARNING: "warn", Verdict.FAILURE: "FAIL"}
 
@@ -14,7 +15,10 @@ def mount(app: typer.Typer) -> None:
 
 
 def doctor(data_dir: DataDir = None, as_json: Json = False) -> int:
-    """Check settings, keys, database, clock and providers. Exit status 1 when something must be mended."""
+    """Check settings, keys, address, disk, database, queue and providers, and change nothing.
+
+    Exit status 1 when something fails.
+    """
     findings = run_async(examine(data_dir))
     healthy = all(finding.verdict is not Verdict.FAILURE for finding in findings)
     if as_json:

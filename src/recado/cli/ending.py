@@ -1,0 +1,45 @@
+"""The orderly end of a command that is told to stop: it closes what it opened, and removes what it began."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, TypeVar
+
+import typer
+
+T = TypeVar("T")
+
+STOPPED: Final = 128 + signal.SIGTERM  # exit status, as of a program that the signal ended
+
+
+async def until_told(work: Coroutine[Any, Any, T]) -> T:
+    """The work, cancelled at SIGTERM: the command then ends with status 143, and says nothing."""
+    loop = asyncio.get_running_loop()
+    told = asyncio.Event()
+    working = asyncio.create_task(work)
+
+    def end() -> None:
+        if not told.is_set():  # a second signal does not break off the end that the first one asked for
+            told.set()
+            working.cancel()
+
+    loop.add_signal_handler(signal.SIGTERM, end)
+    try:
+        return await working
+    except (Exception, asyncio.CancelledError):
+        if told.is_set():
+            raise typer.Exit(STOPPED) from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
+
+
+async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] = lambda: None) -> T:
+    """The work, which is not broken off: whoever is cancelled calls `hurry`, and leaves when it has ended."""
+    working = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(working)
+    except asyncio.CancelledError:
+        hurry()
+        await asyncio.gather(working, return_exceptions=True)
+        raise

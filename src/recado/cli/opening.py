@@ -1,0 +1,61 @@
+"""The installation, opened for the time of one command, and the organization that the command is for."""
+
+import contextlib
+import secrets
+import sys
+from collections.abc import AsyncIterator
+
+from recado.cli.errors import CommandError
+from recado.cli.first_start import first_start_of
+from recado.config.settings import Settings
+from recado.engine.clock import SystemClock
+from recado.installation import Installation
+from recado.storage import organizations
+from recado.storage.backup import unfinished
+from recado.storage.organizations import Organization
+from recado.storage.service_folder import holds_database
+
+
+def require_installation(settings: Settings) -> None:
+    """Raise CommandError when the data folder of the embedded database holds no installation (C35).
+
+    A mistyped `--data-dir` would make another one, and what the command does would be done there. A given database is
+    never made, and a restore that was interrupted has a sentence of its own when it is opened.
+    """
+    data_dir = settings.data_dir
+    if settings.embedded and not holds_database(data_dir) and unfinished(data_dir) is None:
+        raise CommandError(f"{data_dir} holds no installation: name its folder with --data-dir")
+
+
+@contextlib.asynccontextmanager
+async def opened(settings: Settings, *, may_make: bool = False) -> AsyncIterator[Installation]:
+    """Open the installation for one command.
+
+    `may_make`: also in an empty data folder; what a first start made is told on standard error.
+    """
+    if not may_make:
+        require_installation(settings)
+    installation = Installation(settings, clock=SystemClock(), random_bytes=secrets.token_bytes)
+    await installation.start()
+    try:
+        for line in first_start_of(installation, terminal=sys.stderr):
+            print(line, file=sys.stderr)
+        yield installation
+    finally:
+        await installation.stop()
+
+
+async def chosen_organization(installation: Installation, wanted: str | None) -> Organization:
+    """Return the organization of that id or name; without one, the oldest. Raises CommandError when there is none."""
+    known = await organizations.all_organizations(installation.database)
+    if not known:
+        raise CommandError("there is no organization yet: make one with 'recado org create --name NAME'")
+    if wanted is None:
+        return known[0]
+    found = [each for each in known if wanted in (each.id, each.name)]
+    if len(found) != 1:
+        raise CommandError(
+            f"{f'{len(found)} organizations are' if found else 'no organization is'} called {wanted!r}: "
+            "'recado org list' shows their ids"
+        )
+    return found[0]
