@@ -1,28 +1,48 @@
 """The life of the service: its parts are started in order, and stopped in reverse."""
 
+import errno
 import os
-import resource
+import socket
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 
+import structlog
+
+from recado.actors.clock_watch import ClockWatch
 from recado.actors.system import ActorSystem
 from recado.assembly import Assembly
 from recado.channels.provider import ChatAppProvider
+from recado.config.errors import SettingsError
+from recado.config.forms import Listen
 from recado.config.settings import Settings
+from recado.descriptors import Descriptors
+from recado.domain.ids import created_at
 from recado.engine.clock import SystemClock
+from recado.engine.loop_watch import LoopWatch
 from recado.engine.periodic import Periodic
-from recado.http.route import Route
+from recado.engine.service import Service
+from recado.engine.stopping import Stops
+from recado.http.route import MIB, Route
 from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
 from recado.installation import Installation
 from recado.providers import chatapp_providers
 from recado.route_table import route_table
+from recado.storage import server_clock
+from recado.storage.chat_windows import ChatWindows
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.organizations import NewOrganization
+from recado.storage.ownership import KEPT_EVERY, Ownership
 from recado.storage.partitions import ensure_partitions
+from recado.storage.recipients import Recipients
 
-OPEN_FILES = 65_536
 USES_WRITTEN_EVERY = 60.0  # seconds
+# Of the 20 s that a stop may take (C32): so many to finish what is under way; so many, with what is left of those, to
+# close the database.
+FLUSH_SECONDS = 16.0
+CLOSE_SECONDS = 3.5
+_READERS = (LoopWatch, ClockWatch, ChatWindows, Recipients)  # parts that only look: nothing is lost with them
+
+log = structlog.get_logger(__name__)
 
 
 class Application:
@@ -31,11 +51,13 @@ class Application:
     `made`: what the first start put into an empty data folder. `routes`: the table of everything it serves.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, take_over: bool = False) -> None:
+        """`take_over`: another process that serves the same database is to end."""
         self._settings = settings
+        self._take_over = take_over
         self._clock = SystemClock()
         self._installation = Installation(settings, clock=self._clock, random_bytes=os.urandom)
-        self._running = AsyncExitStack()
+        self._stops = Stops()
         self._system: ActorSystem | None = None
         self._server: HttpServer | None = None
         self.made: NewOrganization | None = None
@@ -49,23 +71,47 @@ class Application:
 
     async def start(self) -> None:
         """Start everything, or nothing."""
-        _allow_open_files()
-        async with AsyncExitStack() as running:
-            running.push_async_callback(self._installation.stop)
+        descriptors = Descriptors.allowed()
+        try:
             await self._installation.start()
             self.made = self._installation.made
             self.owner_password = self._installation.owner_password
+            await self._continue_ids()
             await ensure_partitions(self._installation.database, self._clock.now())
-            providers = chatapp_providers(self._settings, self._clock)
+            providers = chatapp_providers(self._settings, self._clock, descriptors.outbound)
             for provider in providers.values():
-                running.push_async_callback(provider.stop)
+                self._stops.add("provider", provider.stop, flushes=False)
                 await provider.start()
-            await self._assemble(running, providers)
-            self._running = running.pop_all()
+            await self._assemble(providers, descriptors)
+        except BaseException:
+            await self.stop()
+            raise
 
-    async def stop(self) -> None:
-        """Take nothing more, finish what is under way, close everything. Safe to call twice."""
-        await self._running.aclose()
+    async def _continue_ids(self) -> None:
+        """A process before may have had a later clock: order by id is order of creation all the same (C2.1)."""
+        newest = await server_clock.newest_id(self._installation.database, self._clock.now())
+        if newest is not None:
+            continued = self._installation.ids.continue_after(newest)
+            log.error("clock_is_behind", newest=created_at(newest).isoformat(), ids_continue=continued)
+
+    async def stop(self) -> bool:
+        """Take nothing more, finish what is under way, close everything, within 20 s. Safe to call twice.
+
+        Answers whether everything is written. What is not is left as after a kill: calls to the rescuer of the next
+        process, requests to their callers, who had no answer.
+        """
+        end = self._clock.monotonic() + FLUSH_SECONDS + CLOSE_SECONDS
+        ended = await self._stops.run(FLUSH_SECONDS)
+        unrecorded = self._system.unrecorded if self._system is not None else 0
+        if ended.cut_off or ended.not_flushed or unrecorded:
+            log.error(
+                "stopped_before_the_end",
+                unrecorded_calls=unrecorded,
+                not_flushed=ended.not_flushed,
+                cut_off=ended.cut_off,
+            )
+        await self._installation.stop(within=end - self._clock.monotonic())
+        return not unrecorded and not ended.not_flushed
 
     async def wait(self) -> None:
         """Wait until the service cannot go on; raises RuntimeError that says why."""
@@ -73,7 +119,7 @@ class Application:
             raise RuntimeError("the service is not started")
         raise RuntimeError(await self._system.wait())
 
-    async def _assemble(self, running: AsyncExitStack, providers: Mapping[str, ChatAppProvider]) -> None:
+    async def _assemble(self, providers: Mapping[str, ChatAppProvider], descriptors: Descriptors) -> None:
         settings, clock, installation = self._settings, self._clock, self._installation
         made = Assembly(settings, installation, providers, clock)
         self._system = made.system
@@ -90,20 +136,42 @@ class Application:
             port=settings.listen.port,
             admin_token=settings.admin_token.get_secret_value() if settings.admin_token else None,
             trusted_proxies=settings.trusted_proxies,
+            expects_large_bodies=True,
+            body_memory=settings.body_memory * MIB,
+            connections=descriptors.inbound,
+            connections_of_address=settings.connections_per_address,
             spool_folder=settings.data_dir if settings.database_url is None else None,
         )
         # Before the numbers are taken over: a service that cannot serve must not end the one that does.
-        running.push_async_callback(server.stop)
-        await server.take_address()
+        self._stops.add("address", server.stop, flushes=False)  # as a part, it flushes
+        await _take_address(server, settings.listen)
+        ownership = Ownership(installation.database.server, clock=clock, host=socket.gethostname(), pid=os.getpid())
+        self._stops.add("ownership of the database", ownership.stop, flushes=False)
+        await ownership.take(take_over=self._take_over)
+        kept = Periodic("ownership of the database", KEPT_EVERY, ownership.keep, clock)
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, made.directories.flush_uses, clock)
-        running.push_async_callback(made.directories.flush_uses)
-        for part in (uses, *made.parts, server):
-            running.push_async_callback(part.stop)
+        self._stops.add("last uses of credentials", made.directories.flush_uses)
+        watch = ClockWatch(installation.database, clock)
+        parts: tuple[Service, ...] = (LoopWatch(clock), kept, uses, watch, *made.parts, server)
+        for part in parts:
+            self._stops.add(type(part).__name__, part.stop, flushes=part is not kept and not isinstance(part, _READERS))
             await part.start()
 
 
-def _allow_open_files() -> None:
-    """Thousands of calls in flight are thousands of sockets (C31)."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = OPEN_FILES if hard == resource.RLIM_INFINITY else min(OPEN_FILES, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+async def _take_address(server: HttpServer, listen: Listen) -> None:
+    """Make the address the server's; SettingsError says what to do when that cannot be."""
+    try:
+        await server.take_address()
+    except OSError as error:
+        match error:
+            case OSError(errno=errno.EADDRINUSE):
+                told = "is in use: stop what listens there, or choose another with --listen"
+            case OSError(errno=errno.EADDRNOTAVAIL):
+                told = "is not an address of this machine: choose one with --listen, such as 127.0.0.1:8080"
+            case OSError(errno=errno.EACCES):
+                told = "is not for this user: choose a port from 1024 on with --listen"
+            case socket.gaierror():
+                told = "has a host name that is not known: choose another with --listen"
+            case _:
+                told = f"cannot be listened on ({error.strerror or type(error).__name__}): choose another with --listen"
+        raise SettingsError([f"{listen.host}:{listen.port} {told}"]) from None

@@ -18,7 +18,7 @@ from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
 from recado.actors.webhooks import Webhooks
 from recado.channels.guarded_http import GuardedHttp
-from recado.channels.outbound_guard import OutboundGuard
+from recado.channels.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
 from recado.channels.provider import ChatAppProvider
 from recado.config.settings import Settings
 from recado.domain.changes import Change
@@ -27,10 +27,14 @@ from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.installation import Installation
 from recado.providers import CHATAPP, payments_bridge
+from recado.storage.begun_calls import BegunCalls, boot_id
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
 from recado.storage.documents import Documents
+from recado.storage.fair_places import FairPlaces
 from recado.storage.recipients import Recipients
+
+LOOKUPS_EACH, MOST_LOOKUPS_WAITING = 4, 50  # names that are resolved for one organization at a time
 
 
 class Assembly:
@@ -65,7 +69,8 @@ class Assembly:
         self.bank = payments_bridge(settings)
         payments = Payments(db, clock=clock, ids=ids, changed=self.changed) if self.bank else None
         runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
-        self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs)
+        lookups = FairPlaces(LOOKUPS_AT_ONCE, each=LOOKUPS_EACH, most_waiting=MOST_LOOKUPS_WAITING)
+        self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs, turn=lookups.place)
         self.webhooks = Webhooks(
             db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(self.guard, clock=clock), runtime=runtime
         )
@@ -80,6 +85,7 @@ class Assembly:
             subscriptions=directories.subscriptions,
             changed=self.changed,
             owing=lambda: replies.hint(),
+            begun=BegunCalls(settings.data_dir, boot=boot_id()),
             payments=payments,
             prices=prices,
         )
@@ -113,7 +119,7 @@ class Assembly:
         )
         self.resends = Resends(
             db, numbers=directories.numbers, organizations=directories.organizations, templates=directories.templates,
-            acceptance=self.batch_acceptance, maker=system.batch_maker, ids=ids, sends_in=providers,
+            acceptance=self.batch_acceptance, maker=system.batch_maker, ids=ids,
         )  # fmt: skip
         self.people = ContactSystem(
             db, ids=ids, documents=Documents(keys, installation.keys.index), subscriptions=directories.subscriptions,
@@ -128,9 +134,10 @@ class Assembly:
             replies,
             self.people,
             sizes,
+            self.sync,
         )
 
     def changed(self, change: Change) -> None:
-        """Tell whoever holds a copy of the record, or acts by it."""
+        """Tell anyone who holds a copy of the record, or acts by it."""
         self.directories.forget(change)
         self.system.changed(change)

@@ -1,6 +1,7 @@
 """An opened installation: its keys, its database (embedded or given) at this program's schema, and its first contents.
 
-What `recado serve` and every other command have in common; each of them may be the first on an empty data folder (C35).
+What `recado serve` and every other command have in common. Commands that only use an installation ask before whether
+there is one (C35).
 """
 
 import random
@@ -14,6 +15,7 @@ from recado.config.settings import Settings
 from recado.domain.clock import Clock
 from recado.domain.ids import IdSource, base62
 from recado.storage import accounts, audit
+from recado.storage.backup import unfinished
 from recado.storage.crypto import KeyRing
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.migrate import migrate, pending
@@ -43,8 +45,12 @@ class Installation:
         random_bytes: Callable[[int], bytes],
         pool_size: int = 16,
         hot_size: int = 8,
+        restoring: bool = False,
     ) -> None:
-        """`random_bytes` must be unpredictable: tokens and nonces are made of it. Sizes: see `Database`."""
+        """`random_bytes` must be unpredictable: tokens and nonces are made of it. Sizes: see `Database`.
+
+        `restoring`: opened by the restore of a backup itself; nobody else may use a folder whose restore has not ended.
+        """
         self.settings = settings
         self.clock = clock
         self.random_bytes = random_bytes
@@ -53,10 +59,11 @@ class Installation:
         self.made: NewOrganization | None = None
         self.owner_password: str | None = None
         self._sizes = (pool_size, hot_size)
+        self._restoring = restoring
         self._keys: Keys | None = None
         self._key_ring: KeyRing | None = None
         self._database: Database | None = None
-        self._opened = AsyncExitStack()
+        self._embedded: EmbeddedPostgres | None = None
 
     @property
     def database(self) -> Database:
@@ -79,33 +86,39 @@ class Installation:
         Raises SettingsError for missing keys or a pending migration, and what the embedded server and the database
         raise when they cannot be used.
         """
+        if self.settings.embedded and not self._restoring and (text := unfinished(self.settings.data_dir)):
+            raise SettingsError([text])
         self._keys = load_keys(self.settings)
         self._key_ring = KeyRing.parse(self._keys.encryption)
         async with AsyncExitStack() as opened:
+            opened.push_async_callback(self.stop)
             url = self.settings.database_url
             server: str | dict[str, Any]
             if url is None:
-                embedded = EmbeddedPostgres(self.settings.data_dir, clock=self.clock)
-                opened.push_async_callback(embedded.stop)
-                server = await embedded.start()
+                self._embedded = EmbeddedPostgres(self.settings.data_dir, clock=self.clock)
+                server = await self._embedded.start()
             else:
                 server = url.get_secret_value()
             pool_size, hot_size = self._sizes
             self._database = Database(server, clock=self.clock, pool_size=pool_size, hot_size=hot_size)
-            opened.push_async_callback(self._database.stop)
             await self._database.start()
             if self.settings.embedded or migrate_given:
                 self.applied = await migrate(self._database)
             elif missing := await pending(self._database):
                 raise SettingsError([f"the database lacks {', '.join(missing)}: apply with 'recado migrate'"])
-            if self.settings.embedded:
+            if self.settings.embedded and not self._restoring:
                 self.made = await self._fill_when_empty()
-            self._opened = opened.pop_all()
+            opened.pop_all()
 
-    async def stop(self) -> None:
-        """Close everything, in reverse. Safe to call twice."""
-        await self._opened.aclose()
-        self._database = None
+    async def stop(self, within: float | None = None) -> None:
+        """Close everything, in reverse, within so many seconds when they are given. Safe to call twice."""
+        end = None if within is None else self.clock.monotonic() + within
+        database, self._database = self._database, None
+        if database is not None:
+            await database.stop()
+        embedded, self._embedded = self._embedded, None
+        if embedded is not None:
+            await (embedded.stop() if end is None else embedded.stop(end - self.clock.monotonic()))
 
     async def _fill_when_empty(self) -> NewOrganization | None:
         if await all_organizations(self.database):

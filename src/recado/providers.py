@@ -11,8 +11,8 @@ from recado.domain.clock import Clock
 CHATAPP = "chatapp"
 
 
-def chatapp_providers(settings: Settings, clock: Clock) -> dict[str, ChatAppProvider]:
-    """The chat-app adapter of each environment; live may have none (C33)."""
+def chatapp_providers(settings: Settings, clock: Clock, connections: int) -> dict[str, ChatAppProvider]:
+    """The chat-app adapter of each environment; live may have none (C33). `connections`: of one adapter."""
     providers: dict[str, ChatAppProvider] = {"test": Sandbox(clock, settings.sandbox_time_scale)}
     if settings.adapter_chatapp == "sandbox":
         providers["live"] = Sandbox(clock, settings.sandbox_time_scale)
@@ -24,6 +24,8 @@ def chatapp_providers(settings: Settings, clock: Clock) -> dict[str, ChatAppProv
             secret=secret.get_secret_value() if secret else "",
             callback_url=f"{settings.address()}/v2/callbacks/{CHATAPP}/bridge",
             clock=clock,
+            idempotent=settings.bridge_chatapp_idempotent,
+            connections=connections,
         )
     elif settings.adapter_chatapp == "cloud":
         app_secret = settings.cloud_app_secret
@@ -31,6 +33,7 @@ def chatapp_providers(settings: Settings, clock: Clock) -> dict[str, ChatAppProv
             url=settings.cloud_url or "",
             app_secret=app_secret.get_secret_value() if app_secret else "",
             clock=clock,
+            connections=connections,
         )
     return providers
 

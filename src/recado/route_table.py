@@ -21,6 +21,7 @@ from recado.http.routes.contact_imports import contact_import_routes
 from recado.http.routes.contacts import contact_routes
 from recado.http.routes.document_reveal import document_reveal_routes
 from recado.http.routes.messages import message_routes
+from recado.http.routes.number_administration import number_administration_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
@@ -74,6 +75,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *segment_routes(database=db, ids=ids, evaluation=system.evaluation, cursors=cursors),
         *sandbox_inbound_routes(database=db, numbers=directories.numbers, receiver=system.receipts),
         *sandbox_record_routes(database=db, ids=ids, changed=made.changed),
+        *number_administration_routes(database=db, ids=ids, changed=made.changed),
         *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=made.changed),
         *api_key_routes(
             database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes, changed=made.changed
@@ -108,7 +110,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             missing = await pending(db)
         except Unavailable:
             return {"database": False, "migrations": False}
-        return {"database": True, "migrations": not missing}
+        return {"database": not db.refuses_writes, "migrations": not missing}
 
     service = service_routes(routes, ready=ready, base_url=settings.address(), version=version("recado"))
     return (*routes, *service)
