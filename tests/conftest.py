@@ -14,6 +14,11 @@ import asyncpg
 import pytest
 from hypothesis import HealthCheck, settings
 from tests import system_postgres as packaged
+from tests.required import (  # noqa: F401 - hooks of this run
+    pytest_collection_modifyitems,
+    pytest_make_collect_report,
+    pytest_runtest_makereport,
+)
 
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres

@@ -45,6 +45,12 @@ class Program:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
+    @property
+    def pid(self) -> int:
+        """The id of the running process."""
+        assert self._process is not None, "the process is not running"
+        return self._process.pid
+
     def spawn(self) -> None:
         with self.output.open("ab") as output, self.log.open("ab") as log:
             self._process = subprocess.Popen(
@@ -78,7 +84,13 @@ class Program:
 
     def command(self, *arguments: str) -> Any:
         """Run another command on the same data folder; what it prints, as JSON."""
-        done = subprocess.run(
+        done = self.attempt(*arguments)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def attempt(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Run another command on the same data folder, which may fail."""
+        return subprocess.run(
             [sys.executable, "-m", "recado", *arguments],
             cwd=self._folder,
             env=_environment(self._settings),
@@ -87,8 +99,6 @@ class Program:
             timeout=COMMAND_LIMIT,
             check=False,
         )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout)
 
 
 class Service(Program):
@@ -227,12 +237,16 @@ class Api:
         per_second: int = 80,
         per_day: int = 100_000,
         access_token: str | None = None,
+        business: str | None = None,
         **simulated: str,
     ) -> Any:
-        """A connected number. `simulated`: what the sandbox is told of it (test only)."""
+        """A connected number, by default of a business account of its own.
+
+        `simulated`: what the sandbox is told of it (test only).
+        """
         new: dict[str, Any] = {
             "phoneNumberId": name,
-            "businessAccountId": "business",
+            "businessAccountId": business or f"business of {name}",
             "displayPhone": f"+1555{abs(hash(name)) % 10_000_000:07}",
             "rateLimit": {"perSecond": per_second, "perDay": per_day},
         }

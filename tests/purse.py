@@ -150,7 +150,7 @@ class Purse:
         """What always holds: the ledger sums up, what is held is what the queue holds, balances run."""
         wallet = await self.wallet()
         entries = await self.database.fetch(
-            "select coins, balance_after from ledger where organization_id = $1 and env = $2 order by id",
+            "select coins, balance_after from ledger where organization_id = $1 and env = $2 order by position",
             self.organization_id,
             ENV,
         )

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 import aiohttp
 import orjson
 from openapi_schema_validator import OAS31Validator
+from tests.refusals import comparable
 
 from recado.domain.errors import CODES
 from recado.http.route import Access, Route
@@ -51,7 +52,7 @@ class Answer:
     @property
     def told(self) -> tuple[int, Any]:
         """The answer without what belongs to the one request: what a caller could tell two refusals apart by."""
-        return self.status, {**self.body, "requestId": "", "instance": ""}
+        return self.status, comparable(self.body)
 
     @property
     def pointers(self) -> list[str]:
@@ -116,9 +117,10 @@ class Caller:
     def _check_document(self, route: Route, answer: Answer, said: str) -> None:
         responses = self._document["paths"][route.path][route.method.lower()]["responses"]
         assert str(answer.status) in responses, f"undocumented: {said}"
-        if answer.status >= 400:
-            return
         response = responses[str(answer.status)]
+        if answer.status >= 400:
+            assert answer.code in self._codes(response), f"undocumented code: {said}"
+            return
         if "content" not in response:
             assert answer.body is None, said
             return
@@ -127,10 +129,27 @@ class Caller:
         if route.versioned:
             assert re.fullmatch(r'"[0-9]+"', answer.headers.get("ETag", "")), f"no ETag: {said}"
 
+    def _codes(self, response: Any) -> list[str]:
+        """The codes of a problem, in the document."""
+        if "$ref" in response:
+            response = self._components["responses"][response["$ref"].rpartition("/")[2]]
+        of_problems = response["content"]["application/problem+json"]["schema"]["allOf"]
+        codes: list[str] = of_problems[1]["properties"]["code"]["enum"]
+        return codes
+
     def misfits(self, schema: Mapping[str, Any], value: Any) -> list[str]:
         """Where `value` is not what the document says; a member that it does not name is a misfit too."""
-        whole = {**schema, "components": self._components}
-        return [f"{error.json_path}: {error.message}" for error in OAS31Validator(whole).iter_errors(value)]
+        return _misfits(self._components, schema, value)
+
+
+def misfits_of(document: Any, schema: Mapping[str, Any], value: Any) -> list[str]:
+    """As `Caller.misfits`, for what no caller was answered."""
+    return _misfits(_strict(document["components"]), schema, value)
+
+
+def _misfits(components: Any, schema: Mapping[str, Any], value: Any) -> list[str]:
+    whole = {**schema, "components": components}
+    return [f"{error.json_path}: {error.message}" for error in OAS31Validator(whole).iter_errors(value)]
 
 
 def _strict(components: Any) -> Any:

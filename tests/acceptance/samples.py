@@ -43,7 +43,7 @@ def new(word: str) -> str:
 
 
 @sample(
-    "getHealth", "getReadiness", "getOpenApiDocument", "getDocs",
+    "getHealth", "getReadiness", "getOpenApiDocument", "getDocs", "getProblemIndex",
     "listMessages", "listNumbers", "listTemplates", "listApiKeys", "listAudit", "listWebhooks", "getOrganization",
     "listCampaigns", "listBatches", "listAccounts",
     "getWallet", "getPrices", "listLedger", "listTopUps",

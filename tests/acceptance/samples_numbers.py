@@ -7,7 +7,7 @@ from tests.acceptance.samples import fresh, new, sample
 from tests.acceptance.tenants import Tenant, template
 from tests.program import Api
 
-from recado.domain.ids import NUMBER, TEMPLATE
+from recado.domain.ids import NUMBER, ORGANIZATION, TEMPLATE
 
 # Numbers ------------------------------------------------------------------------------------------------------------
 
@@ -16,7 +16,7 @@ def number_body() -> dict[str, Any]:
     serial = fresh()
     return {
         "phoneNumberId": f"provider's {serial}",
-        "businessAccountId": "business",
+        "businessAccountId": f"business {serial}",
         "displayPhone": f"+1555{serial:07}",
         "rateLimit": {"perSecond": 10},
         "profile": {"about": "Walks"},
@@ -58,6 +58,12 @@ async def number_change(api: Api, tenant: Tenant) -> Request:
 @sample("simulateNumber")
 async def number_simulation(api: Api, tenant: Tenant) -> Request:
     return Request((await number(api)).path, body={"status": "flagged", "qualityRating": "red"})
+
+
+@sample("administerNumber")
+async def ours_or_theirs(api: Api, tenant: Tenant) -> Request:
+    number_id = (await number(api)).path["id"]
+    return Request({"id": tenant.ids[ORGANIZATION], "numberId": number_id}, body={"byo": True})
 
 
 # Templates ----------------------------------------------------------------------------------------------------------

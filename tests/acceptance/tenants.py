@@ -96,6 +96,8 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
             await api.call("POST", "/contacts", {"phone": f"+551198765100{n}", "debtorGroups": [debt(n)], **of_all})
             for n in range(2)
         ]
+        for consent in ({"status": "denied"}, {"status": "granted", "source": "form"}):
+            await api.call("PATCH", f"/contacts/{contacts[0]['id']}", {"optIn": consent})
         static_lists = [await api.call("POST", "/v2/lists", {"name": f"{n} of {name}"}) for n in range(2)]
         segments = [
             await api.call("POST", "/v2/segments", {"name": f"{n} of {name}", "filters": [SEEN]}) for n in range(2)
@@ -129,6 +131,7 @@ async def settle(url: str, admin_token: str, name: str) -> Tenant:
     others = {
         "listWebhookDeliveries": {"id": hooks[1]["id"]},
         "listSegmentContacts": {"segmentId": segments[1]["id"]},
+        "listContactConsents": {"id": contacts[1]["id"]},
     }
     return Tenant(made["id"], keys["test"]["token"], keys["live"]["token"], sessions, ids, others)
 

@@ -118,6 +118,7 @@ async def line(tmp_path: Path) -> AsyncIterator[Line]:
         simulator.end(signal.SIGKILL)
 
 
+@pytest.mark.long
 async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) -> None:
     token = secrets.token_urlsafe(24)
     await line.register(token)
@@ -179,6 +180,7 @@ async def test_a_live_number_sends_hears_and_is_told_of_its_quality(line: Line) 
     assert found_in_logs([line.service.log], personal) == []
 
 
+@pytest.mark.long
 async def test_a_template_is_edited_at_the_provider_and_sent_as_it_is_then(line: Line) -> None:
     await line.register(secrets.token_urlsafe(24))
     session = await line.person()

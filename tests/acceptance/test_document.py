@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import urllib.request
@@ -13,7 +14,6 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 NODE = Path(__file__).parents[1] / "node"
-REDOCLY = NODE / "node_modules" / ".bin" / "redocly"
 
 
 @pytest.fixture
@@ -38,25 +38,25 @@ def document(data_dir: Path, tmp_path: Path) -> Iterator[Any]:
             service.wait(timeout=60)
 
 
-@pytest.fixture
-def redocly() -> Path:
-    """The linter that `make test` installs; only who may not install Node.js goes without it."""
-    if not REDOCLY.exists():
-        missing = "@redocly/cli is not installed: `make test` installs it where nodejs and npm are"
+def tool(name: str) -> str:
+    """A program that `make test` installs; only who may not install Node.js goes without it."""
+    found = NODE / "node_modules" / ".bin" / name
+    if not found.exists():
+        missing = f"{name} is not installed: `make test` installs it where nodejs and npm are"
         if os.geteuid() == 0:
             pytest.fail(missing)
         pytest.skip(missing)
-    return REDOCLY
+    return str(found)
 
 
 @pytest.mark.node
-def test_the_document_passes_foreign_validators(document: Any, redocly: Path, tmp_path: Path) -> None:
+def test_the_document_passes_foreign_validators(document: Any, tmp_path: Path) -> None:
     OpenAPIV31SpecValidator(document).validate()
 
     file = tmp_path / "openapi.json"
     file.write_text(json.dumps(document), "utf-8")
     done = subprocess.run(
-        [str(redocly), "lint", "--config", str(NODE / "redocly.yaml"), "--format", "json", str(file)],
+        [tool("redocly"), "lint", "--config", str(NODE / "redocly.yaml"), "--format", "json", str(file)],
         capture_output=True,
         text=True,
         timeout=120,
@@ -67,3 +67,15 @@ def test_the_document_passes_foreign_validators(document: Any, redocly: Path, tm
     problems = json.loads(done.stdout)["problems"] if done.stdout.startswith("{") else done.stderr
     assert problems == []
     assert done.returncode == 0
+
+
+@pytest.mark.node
+def test_a_typescript_client_compiles_that_gives_only_what_is_required(served_document: Any, tmp_path: Path) -> None:
+    (tmp_path / "openapi.json").write_text(json.dumps(served_document), "utf-8")
+    shutil.copy(NODE / "client.ts", tmp_path)
+    for command in (
+        [tool("openapi-typescript"), "openapi.json", "--output", "recado.d.ts"],
+        [tool("tsc"), "--strict", "--noEmit", "--target", "es2022", "client.ts"],
+    ):
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr

@@ -21,6 +21,9 @@ SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")
 SEED = 20_260
 
 
+pytestmark = pytest.mark.long  # minutes of both cores
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     """An application of its own: what the fuzzer subscribed to goes on being tried, under the eyes of the walk."""
@@ -75,10 +78,5 @@ async def key_of(served: Served, tenant: Tenant) -> str:
         return str(first["id"])
 
 
-def test_generated_requests_find_no_5xx_and_nothing_undocumented(served: Served, tmp_path: Path) -> None:
-    fuzzed(served, tmp_path, phases="examples,coverage,fuzzing", examples=25, limit=240)
-
-
-@pytest.mark.long
-def test_long_generated_sequences_find_nothing_either(served: Served, tmp_path: Path) -> None:
+def test_generated_requests_and_sequences_find_no_5xx_and_nothing_undocumented(served: Served, tmp_path: Path) -> None:
     fuzzed(served, tmp_path, phases="examples,coverage,fuzzing,stateful", examples=200, limit=1_500)

@@ -65,7 +65,9 @@ class Race:
         self._places = {recipient_hash(phone).encode(): place for place, phone in enumerate(self.people)}
 
     async def prepare(self) -> None:
-        self.number_id = (await self.api.number(ACCOUNT, per_second=PER_SECOND, access_token="access"))["id"]
+        self.number_id = (
+            await self.api.number(ACCOUNT, per_second=PER_SECOND, access_token="access", business="business")
+        )["id"]
         await self.api.call("POST", "/v2/templates/sync", {"numberId": self.number_id})
 
         async def approved() -> Any:
@@ -199,6 +201,7 @@ async def race(tmp_path: Path) -> AsyncIterator[Race]:
         provider.end(signal.SIGKILL)
 
 
+@pytest.mark.long
 async def test_no_call_begins_after_the_answer_to_a_refusal_however_it_came(race: Race) -> None:
     batch = await race.begin()
     await asyncio.gather(*map(race.refuse, WAYS))

@@ -63,6 +63,7 @@ async def test_json_under_another_name_is_refused(walk: Walk, subtests: pytest.S
                     assert (answer.status, answer.code) == (415, "UNSUPPORTED_MEDIA_TYPE")
 
 
+@pytest.mark.long
 async def test_a_body_over_the_limit_is_refused(walk: Walk, subtests: pytest.Subtests) -> None:
     routes = bodied(walk) + walk.routes(lambda route: route.raw_body, Access.CALLBACK)
     for route in routes:
@@ -87,6 +88,7 @@ async def chunks(content: bytes) -> AsyncIterator[bytes]:
         yield content[start : start + 65_536]
 
 
+@pytest.mark.long
 async def test_a_body_of_the_limit_is_read(walk: Walk, subtests: pytest.Subtests) -> None:
     for route in bodied(walk):
         with subtests.test(route.operation_id):
@@ -169,7 +171,7 @@ async def test_what_belongs_to_others_is_referred_to_like_what_never_was(walk: W
                 with subtests.test(route.operation_id, member=name):
                     assert 400 <= missing.status < 500
                     assert foreign.told == missing.told
-                    assert other.told == missing.told
+                    assert (other.status, other.code) == (missing.status, missing.code)
 
 
 JSON = {"Content-Type": "application/json"}

@@ -23,7 +23,7 @@ from recado.storage.templates import Template
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 KEYS = KeyRing.parse("k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")
-PLACES = [("org_a", "ba-1", "+5511900000001"), ("org_b", "ba-1", "+5511900000002"), ("org_a", "ba-2", "+5511900000001")]
+PLACES = [("org_a", "ba-1", "+5511900000001"), ("org_a", "ba-1", "+5511900000002"), ("org_b", "ba-2", "+5511900000001")]
 
 
 def an_id(prefix: str, number: int) -> str:
@@ -151,6 +151,22 @@ async def test_a_verdict_that_is_faster_than_the_answer_finds_the_submission_by_
     await place.review.report("live", TemplateStatus("rejected", NOW, "98", account="pn-2", **named))
     assert await place.column("templates", "status") == ["approved", "approved", "rejected"]
     assert await place.column("templates", "provider_template_id") == ["99", "99", "98"]
+
+
+async def test_news_of_an_account_does_not_reach_another_organization_that_names_it(place: Place) -> None:
+    """As a database may have it from before an account had one owner."""
+    await place.database.execute("update numbers set business_account_id = 'ba-1'")
+    await place.database.execute("update templates set provider_template_id = '77'")
+
+    await place.refresh.report("live", NumberStatus(None, NOW, "disconnected", business_account="ba-1"))
+    await place.review.report("live", TemplateStatus("paused", NOW, "77", business_account="ba-1"))
+
+    assert await place.column("numbers", "status") == ["disconnected", "disconnected", "connected"]
+    assert await place.column("templates", "status") == ["paused", "paused", "approved"]
+    await place.database.execute("update templates set status = 'submitted', provider_template_id = null")
+    named: dict[str, Any] = {"name": "ola", "language": "pt-BR", "business_account": "ba-1"}
+    await place.review.report("live", TemplateStatus("approved", NOW, "99", **named))
+    assert await place.column("templates", "status") == ["approved", "approved", "submitted"]
 
 
 async def test_a_category_alone_moves_no_state(place: Place) -> None:

@@ -1,15 +1,18 @@
-"""What a call tells besides its outcome (C28.4)."""
+"""What a call tells besides its outcome (C28.4), and whom it gives its place."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock
 
+import pytest
 from structlog.testing import capture_logs
 
+from recado.actors import calls as calls_module
 from recado.actors.calls import Calls, Departure
 from recado.actors.row import Row
-from recado.channels.provider import Account, Outcome, Preference, Refused, Retry
+from recado.channels.provider import Accepted, Account, Outcome, Preference, Refused, Retry
 from recado.engine.clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -22,6 +25,7 @@ class Provider:
     """Answers every send with one outcome."""
 
     name = "cloud"
+    always_references = True
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome
@@ -30,11 +34,12 @@ class Provider:
         return self.outcome
 
 
-async def call(outcome: Outcome, stopped: Any) -> Outcome:
-    """Make one call, and answer what became of it when everything that follows is done."""
-    ended: list[Outcome] = []
+def calls_with(stopped: Any) -> Calls:
     settled = SimpleNamespace(settle=AsyncMock())
-    calls = Calls(cast("Any", settled), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped)
+    return Calls(cast("Any", settled), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped)
+
+
+def departure(outcome: Outcome) -> Departure:
     row = SimpleNamespace(
         id="msg_1",
         organization_id="org_1",
@@ -46,9 +51,16 @@ async def call(outcome: Outcome, stopped: Any) -> Outcome:
         payload=None,
         template_vars=None,
         attempts=0,
+        claimed_at=NOW,
     )
-    departure = Departure(cast("Row", row), NOW, cast("Any", Provider(outcome)), ACCOUNT, None)
-    calls.begin(departure, lambda _, what: ended.append(what))
+    return Departure(cast("Row", row), NOW, cast("Any", Provider(outcome)), ACCOUNT, None)
+
+
+async def call(outcome: Outcome, stopped: Any) -> Outcome | None:
+    """Make one call, and answer what became of it when everything that follows is done."""
+    ended: list[Outcome | None] = []
+    calls = calls_with(stopped)
+    calls.begin(departure(outcome), lambda _, what: ended.append(what))
     await calls.stop()
     return ended[0]
 
@@ -77,3 +89,38 @@ async def test_a_refusal_that_cannot_be_noted_harms_no_call() -> None:
     assert logs == [
         {"event": "refusal_not_noted", "log_level": "warning", "message_id": "msg_1", "error": "LookupError"}
     ]
+
+
+async def test_a_number_that_fails_when_it_is_given_room_harms_neither_the_call_that_ended_nor_the_next_in_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(calls_module, "CALLS_OF_AN_ACCOUNT", 1)
+    ended: list[Outcome | None] = []
+    resumed: list[str] = []
+    calls = calls_with(stopped=None)
+    calls.begin(departure(Accepted("wamid-1")), lambda _, outcome: ended.append(outcome))
+
+    def fails() -> None:
+        resumed.append("first")
+        raise LookupError
+
+    assert not calls.has_room(ACCOUNT, fails)
+    assert not calls.has_room(ACCOUNT, lambda: resumed.append("second"))
+    with capture_logs() as logs:
+        await calls.stop()
+    assert ended == [Accepted("wamid-1")]
+    assert resumed == ["first", "second"]
+    assert [(each["event"], each["error"]) for each in logs] == [("departure_failed", "LookupError")]
+
+
+async def test_calls_of_one_environment_take_no_room_of_the_same_account_in_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A business account belongs to one organization in each environment, and not to the same one."""
+    monkeypatch.setattr(calls_module, "CALLS_OF_AN_ACCOUNT", 1)
+    calls = calls_with(stopped=None)
+    calls.begin(departure(Accepted("wamid-1")), lambda _, __: None)
+    assert not calls.has_room(ACCOUNT, lambda: None)
+    assert calls.has_room(replace(ACCOUNT, env="test", organization_id="org_2"), lambda: None)
+    await calls.stop()
+    assert calls.has_room(ACCOUNT, lambda: None)

@@ -47,7 +47,7 @@ def test_a_document_gives_its_rows_wherever_its_pieces_end(rows: Any, other: Any
     blocks = list(file)
     assert parsed(blocks) == rows
     assert sum(block.count for block in blocks) == len(rows)
-    assert file.options == {"tags": ["a"]}
+    assert file.members == {"other": None, "options": {"tags": ["a"]}}
 
 
 @given(ROWS, st.integers(0, 400))
@@ -79,7 +79,8 @@ def test_lines_give_their_rows(rows: Any, end: str, last_one_ends: bool) -> None
 
 def test_a_line_that_is_too_long_leaves_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contact_files, "LONGEST_ROW", 10)
-    (block,) = LineFile(io.BytesIO(b"[1]\n" + b"x" * 35 + b"\n[2]\n" + b"y" * 11))
+    *pauses, block = LineFile(io.BytesIO(b"[1]\n" + b"x" * 35 + b"\n[2]\n" + b"y" * 11))
+    assert [each.count for each in pauses] == [0, 0]
     assert (block.count, lines_of(block.rows)) == (4, [b"[1]", b"", b"[2]", b""])
 
 
@@ -103,7 +104,57 @@ def test_a_block_holds_a_thousand_rows_or_four_mebibytes() -> None:
     long = list(LineFile(io.BytesIO((b'"' + b"x" * 1_000_000 + b'"\n') * 6)))
     assert [block.count for block in long] == [5, 1]
     cells = list(TableFile(io.BytesIO(b"phone\n" + (b"x" * 100_000 + b"\n") * 50)))
-    assert [block.count for block in cells] == [42, 8]
+    assert [block.count for block in cells if block.count] == [42, 8]
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (b"," * 49_000_000, contact_files.TOO_LONG),
+        (b"x" * 3_000_000, contact_files.TOO_LONG),
+        (b"," * 900_000, contact_files.COLUMNS),
+        (b'"a"' + b"," * 900_000, contact_files.COLUMNS),
+    ],
+)
+def test_a_row_of_a_table_that_is_far_too_long_is_one_bad_row(line: bytes, said: str) -> None:
+    file = TableFile(io.BytesIO(b"phone,name\n1,a\n" + line + b"\n2,b\n"))
+    rows = [row for block in file if block.count for row in orjson.loads(block.rows)]
+    assert rows == [["1", "a"], said, ["2", "b"]]
+
+
+def test_a_line_of_too_many_cells_is_never_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[int] = []
+    real = contact_files.csv.reader
+
+    class Watched:
+        def __init__(self, lines: Any, **options: Any) -> None:
+            self._rows = real(lines, **options)
+
+        def __next__(self) -> list[str]:
+            row = next(self._rows)
+            made.append(len(row))
+            return row
+
+    monkeypatch.setattr(contact_files.csv, "reader", Watched)
+    list(TableFile(io.BytesIO(b"phone\n" + b"," * 5_000 + b"\n" + b"," * 2_000_000 + b"\n1\n")))
+    assert made == [1, 1]
+
+
+def test_a_row_that_never_ends_makes_the_table_unreadable() -> None:
+    cells = b'"x\n",' * 1_000_000
+    with pytest.raises(Unreadable, match="more than"):
+        list(TableFile(io.BytesIO(b"phone\n" + cells + b"\n")))
+
+
+def test_others_have_their_turn_while_an_endless_row_is_left_behind() -> None:
+    *pauses, block = TableFile(io.BytesIO(b"phone\n" + b"," * 20_000_000 + b"\n1\n"))
+    assert len(pauses) >= 18
+    assert block.count == 2
+
+
+def test_others_have_their_turn_between_the_long_rows_of_a_table() -> None:
+    file = TableFile(io.BytesIO(b"phone\n" + (b'"a"' + b"," * 500_000 + b"\n") * 8))
+    assert [block.count for block in file] == [0] * 8 + [8]
 
 
 @pytest.mark.parametrize(

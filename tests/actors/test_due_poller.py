@@ -1,14 +1,18 @@
 """The net under the hints: who is told, and how many numbers may start at once."""
 
 import random
+from collections import Counter
 from datetime import timedelta
 from typing import Any
+
+import pytest
 
 from recado.actors.due_poller import EVERY_NUMBER_EVERY, STARTING_AT_MOST, DuePoller
 from recado.actors.number_messages import Look
 from recado.domain.ids import MESSAGE, NUMBER, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import messages
+from recado.storage import dispatch, messages
+from recado.storage.dispatch import BLOCK, OF_EACH
 from recado.storage.messages import NewMessage
 from recado.storage.numbers import NumberKey
 from recado.storage.postgres import Database
@@ -18,11 +22,23 @@ CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
 IDS = IdSource(CLOCK, random.Random(11))
 
 
+COPY = """
+insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms,
+    expires_at, held_base_ms, force)
+select organization_id, 'msg_' || g, env, channel, number_id, class, owner, due_at, not_before - $2::interval,
+    'scheduled', ttl_ms, expires_at, held_base_ms, force
+from dispatch, generate_series(1, $3::int) g
+where number_id = $1
+"""
+
+
 class Numbers:
     """The actors of numbers, as the poller sees them."""
 
     def __init__(self, db: Database) -> None:
         self.told: list[NumberKey] = []
+        self.released: list[int] = []  # blocks before each of them was told
+        self.rows_ready = 0
         self.in_memory: set[NumberKey] = set()
         self.starting = 0
         self.poller = DuePoller(
@@ -36,13 +52,16 @@ class Numbers:
     def tell(self, number: NumberKey, message: object) -> None:
         assert message == Look()
         self.told.append(number)
+        self.released.append(self.rows_ready)
+        if number not in self.in_memory:
+            self.starting += 1
         self.in_memory.add(number)
 
     async def look(self) -> set[NumberKey]:
         """The numbers told by one run."""
         self.told.clear()
+        self.released.clear()
         await self.poller.work()
-        assert len(self.told) == len(set(self.told))
         return set(self.told)
 
 
@@ -99,3 +118,42 @@ async def test_rows_that_become_due_do_not_start_more_numbers_than_may_start(dat
         await stored(database, held_for=timedelta())
     numbers.starting = STARTING_AT_MOST - 1
     assert len(await numbers.look()) == 1
+
+
+async def test_a_number_is_started_after_the_first_block_that_holds_its_rows(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = Numbers(database)
+    first, last = [await stored(database, held_for=timedelta()) for _ in range(2)]
+    await copied(database, first, 3 * BLOCK, before=timedelta(seconds=1))
+    release_due = dispatch.release_due
+
+    async def counted(*arguments: Any) -> list[NumberKey]:
+        numbers.rows_ready += 1
+        return await release_due(*arguments)
+
+    monkeypatch.setattr(dispatch, "release_due", counted)
+    await numbers.look()
+
+    begun = dict(zip(reversed(numbers.told), reversed(numbers.released), strict=True))
+    assert begun == {first: 1, last: 1}  # and not after the four blocks, of which the other's rows fill three
+    assert numbers.rows_ready > 1
+    assert await database.fetchval("select count(*) from dispatch where not_before is not null") == 0
+
+
+async def test_each_number_gets_some_of_its_rows_and_what_is_not_due_stays(database: Database) -> None:
+    one, other = [await stored(database, held_for=timedelta()) for _ in range(2)]
+    later = await stored(database, held_for=timedelta(hours=1))
+    await database.execute("update dispatch set reason = 'scheduled'")
+    await copied(database, one, 2 * OF_EACH)
+
+    released = await dispatch.release_of_each(database, CLOCK.now())
+
+    assert Counter(released) == {one: OF_EACH, other: 1}
+    assert later not in released
+
+
+async def copied(db: Database, number: NumberKey, count: int, *, before: timedelta = timedelta()) -> None:
+    """More rows of a number, due a while before its first one."""
+    await db.execute(COPY, number[2], before, count)
+    await db.execute("update dispatch set reason = 'scheduled' where not_before is not null")

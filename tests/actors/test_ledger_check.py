@@ -37,16 +37,13 @@ async def verified(purse: Purse) -> int:
     )
 
 
-async def test_what_sums_up_and_is_old_is_not_read_again(purse: Purse, check: LedgerCheck) -> None:
+async def test_what_sums_up_is_not_read_again_whatever_the_clock_showed(purse: Purse, check: LedgerCheck) -> None:
     await purse.credit(1_000)
-    await check.work()
-    assert await verified(purse) == 0  # an entry of an older moment may still be on its way
-    await purse.clock.advance(7_200)
-    await purse.credit(500)
     await check.work()
     assert await verified(purse) == 1_000
     await purse.database.execute("update ledger set coins = 1 where coins = 1000")  # unread from now on
-    await purse.clock.advance(7_200)
+    await purse.credit(500)
+    await purse.database.execute("update ledger set id = 'led_0' where coins = 500")  # by a clock that was set back
     await check.work()
     assert await verified(purse) == 1_500
     assert await alarms(purse) == 0

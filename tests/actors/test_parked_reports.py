@@ -9,6 +9,7 @@ from tests.actors.line import Line, live_number
 
 from recado.channels.events import Status, event_to_json
 from recado.domain.errors import Unavailable
+from recado.domain.ids import MESSAGE
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.postgres import Database
 
@@ -17,12 +18,20 @@ insert into parked_reports (organization_id, number_id, event, retry_at, give_up
 """
 
 
+SENT = """
+insert into messages (
+    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    updated_at, sent_at
+) values ($1, 'live', 'chatapp', $2, 'outbound', 'sent', 'text', $3, '+5511987650001', 1, 1, false, $4, $4)
+"""
+
+
 class Parked:
     """Reports on messages of a live number, none of which is known."""
 
-    def __init__(self, line: Line) -> None:
-        self.line = line
-        self.now: datetime = line.clock.now()
+    def __init__(self, line: Line, clock: VirtualClock) -> None:
+        self.line, self.clock = line, clock
+        self.now: datetime = clock.now()
 
     async def park(self, event: dict[str, Any], *, gives_up_in: float = 300) -> None:
         due = self.now - timedelta(seconds=1)
@@ -32,6 +41,10 @@ class Parked:
 
     def report(self, name: str) -> dict[str, Any]:
         return event_to_json(Status("delivered", self.now, name, account=self.line.number.phone_number_id))
+
+    async def arrive(self, *reports: Status) -> None:
+        async with self.line.receipts.transaction() as connection:
+            await self.line.receipts.take_in(connection, "live", reports)
 
     async def retry(self) -> None:
         await self.line.receipts.retry_parked()
@@ -44,7 +57,8 @@ class Parked:
 
 @pytest.fixture
 async def parked(database: Database) -> Parked:
-    return Parked(Line(database, await live_number(database), VirtualClock(SystemClock().now())))
+    clock = VirtualClock(SystemClock().now())
+    return Parked(Line(database, await live_number(database), clock), clock)
 
 
 async def test_a_report_that_fails_alone_is_put_off_and_the_others_are_tried(parked: Parked) -> None:
@@ -79,3 +93,42 @@ async def test_while_the_database_is_away_no_report_is_put_off(parked: Parked, m
         with pytest.raises(Unavailable):
             await parked.retry()
     assert await parked.waiting() == {"a": -1}
+
+
+async def test_a_report_of_an_unknown_number_and_message_keeps_its_ten_minutes(parked: Parked) -> None:
+    reference = parked.line.ids.new(MESSAGE)
+    await parked.arrive(Status("delivered", parked.now, "p-1", reference, account="nobody's"))
+    assert await parked.waiting() == {"p-1": 1}
+    await parked.clock.advance(599)
+    await parked.retry()
+    assert len(await parked.waiting()) == 1
+    await parked.clock.advance(599)
+    with capture_logs() as logs:
+        await parked.retry()
+    assert await parked.waiting() == {}
+    assert [entry["event"] for entry in logs] == ["reports_dropped"]
+
+
+async def test_a_report_that_waits_finds_the_number_that_comes_to_be_known(parked: Parked) -> None:
+    line = parked.line
+    await parked.arrive(Status("delivered", parked.now, "p-1", account="later"))
+    await line.db.execute("update number_owners set phone_number_id = 'later'")
+    await parked.clock.advance(2)
+    await parked.retry()
+    assert await line.db.fetchval("select number_id from parked_reports") == line.number.id
+
+
+async def test_a_report_finds_its_message_by_our_reference_when_its_number_is_gone(parked: Parked) -> None:
+    line, message_id = parked.line, parked.line.ids.new(MESSAGE)
+    await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, parked.now)
+    await line.db.execute("delete from number_owners")
+    account = line.number.phone_number_id
+    await parked.arrive(Status("delivered", parked.now, "p-1", message_id, account=account))
+    assert await line.db.fetchval("select status from messages where id = $1", message_id) == "delivered"
+
+
+async def test_a_report_that_names_nothing_is_dropped(parked: Parked) -> None:
+    with capture_logs() as logs:
+        await parked.arrive(Status("delivered", parked.now, "p-1"))
+    assert await parked.waiting() == {}
+    assert [entry["event"] for entry in logs] == ["report_without_number"]

@@ -11,6 +11,7 @@ from tests.people import insert_people, phone
 from recado.actors.reachability import Reachability
 from recado.domain.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
+from recado.storage import reachability
 from recado.storage.moves import Moved
 from recado.storage.postgres import Database
 
@@ -68,6 +69,36 @@ async def test_a_final_word_of_the_provider_marks_the_contact_and_a_delivery_cle
     assert await told.moves(await told.message("delivered", 2), await told.message("read")) == {1: [], 2: []}
 
 
+async def test_the_mark_is_in_the_commit_of_the_move(told: Told) -> None:
+    async def marks() -> list[list[str]]:
+        return [row[0] for row in await told.db.fetch("select unreachable from contacts order by phone")]
+
+    async with told.db.transaction() as connection:
+        after = await told.reachability.write(connection, [await told.message("failed", error=GONE)])
+        assert after is None
+        assert await marks() == [[], []]
+    assert await marks() == [["chatapp"], []]
+    async with told.db.transaction() as connection:
+        assert await told.reachability.write(connection, [await told.message("delivered")]) is None
+    assert await marks() == [[], []]
+
+
+@pytest.mark.parametrize(("to_status", "error", "marked"), [("failed", GONE, ["chatapp"]), ("delivered", None, [])])
+async def test_a_contact_that_is_being_changed_holds_no_move_up_and_is_marked_after_it(
+    told: Told, to_status: str, error: str | None, marked: list[str]
+) -> None:
+    await told.db.execute("update contacts set unreachable = $1", [] if marked else ["chatapp"])
+    move = await told.message(to_status, error=error)
+    async with told.db.transaction() as changing:
+        await changing.execute("select from contacts where phone = $1 for update", phone(1))
+        async with told.db.transaction() as connection:
+            after = await told.reachability.write(connection, [move])
+        assert after is not None
+    after()
+    await told.reachability.stop()
+    assert await told.db.fetchval("select unreachable from contacts where phone = $1", phone(1)) == marked
+
+
 @pytest.mark.parametrize("error", ["policy_blocked: no", "outcome_unknown: no report", "expired: too late", None])
 async def test_other_failures_say_nothing_of_the_recipient(told: Told, error: str | None) -> None:
     assert await told.moves(await told.message("failed", error=error)) == {1: [], 2: []}
@@ -85,6 +116,22 @@ async def test_who_was_reached_in_the_same_moment_is_not_marked(told: Told) -> N
 
 async def test_whoever_is_no_contact_is_nobody_to_mark(told: Told) -> None:
     assert await told.moves(await told.message("failed", 77, error=GONE)) == {1: [], 2: []}
+
+
+async def test_a_mark_written_during_the_first_look_is_cleared_by_the_next_delivery(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look = reachability.any_marked
+
+    async def looks_too_early(executor: Any, environment: Any) -> bool:
+        found = await look(executor, environment)
+        assert await told.moves(await told.message("failed", error=GONE)) == {1: ["chatapp"], 2: []}
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(reachability, "any_marked", looks_too_early)
+        await told.moves(await told.message("delivered", 2))
+    assert await told.moves(await told.message("delivered")) == {1: [], 2: []}
 
 
 async def test_deliveries_where_nobody_is_marked_cost_nothing(told: Told) -> None:

@@ -1,22 +1,28 @@
 """What a dead process had in hand: sent again only where a repeat does no harm, uncertain everywhere else (C29.2)."""
 
+import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.waiting import until
 
+from recado.actors import rescuer as rescuer_module
 from recado.actors.rescuer import Rescuer
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages
+from recado.storage import dispatch, messages, rescue
+from recado.storage.begun_calls import BegunCalls
 from recado.storage.dispatch import CLAIMED, Claim
 from recado.storage.messages import NewMessage
 from recado.storage.postgres import Database
+from recado.storage.rows import pack
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21
@@ -57,18 +63,22 @@ async def state(db: Database, message_id: str) -> tuple[str, str | None, float |
 
 
 @pytest.fixture
-def rescued(database: Database) -> Rescued:
+def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
+    monkeypatch.setattr(rescuer_module, "FENCED_AFTER", 0.0)  # nobody moves the clock
+
     @asynccontextmanager
-    async def take_over(*, idempotent_in: str) -> AsyncIterator[None]:
+    async def take_over(*, idempotent_in: str = "", notes: Path | None = None) -> AsyncIterator[None]:
         """A new process, with an adapter that declares itself idempotent in one environment only."""
+        before = await dispatch.opened(database)
         epoch = await dispatch.take_epoch(database, NOW)
         records: Any = SimpleNamespace(
             db=database,
             clock=CLOCK,
             provider_for=lambda env: SimpleNamespace(name="scripted", idempotent=env == idempotent_in),
         )
-        sending: Any = SimpleNamespace(epoch=epoch)
-        rescuer = Rescuer(records, sending=sending, lost=lambda error: None)
+        sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={})
+        begun = BegunCalls(notes, boot="this boot")
+        rescuer = Rescuer(records, sending=sending, begun=begun, lost=lambda error: None)
         await rescuer.start()
         yield
         await rescuer.stop()
@@ -90,7 +100,7 @@ async def test_an_idempotent_adapter_is_given_it_again_after_the_delay_of_its_at
 ) -> None:
     message_id = await claimed_by_a_dead_process(database, attempts=attempts)
     async with rescued(idempotent_in="test"):
-        assert await state(database, message_id) == ("queued", "retry", RETRY_DELAYS[attempts - 1], attempts)
+        assert await state(database, message_id) == ("sending", "retry", RETRY_DELAYS[attempts - 1], attempts)
     assert await dispatch.release_due(database, NOW + timedelta(seconds=600)) == [(ORGANIZATION, "test", NUMBER)]
 
 
@@ -110,3 +120,137 @@ async def test_what_is_uncertain_already_stays_so_whatever_adapter_comes_next(
         pass
     async with rescued(idempotent_in="test"):
         assert await state(database, message_id) == ("sending", "uncertain", None, 1)
+
+
+async def test_a_claim_of_a_version_that_noted_none_is_found_by_reading_the_whole_queue(
+    database: Database, rescued: Rescued
+) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    await database.execute("delete from claims")
+    async with rescued(idempotent_in="live"):
+        assert await state(database, message_id) == ("sending", "uncertain", None, 1)
+
+
+async def test_the_queue_is_not_read_once_every_claim_in_it_was_noted(database: Database, rescued: Rescued) -> None:
+    await rescue.all_noted(database)
+    message_id, unnoted = [await claimed_by_a_dead_process(database) for _ in range(2)]
+    await database.execute("delete from claims where ids = $1", unnoted)
+    async with rescued(idempotent_in="live"):
+        assert (await state(database, message_id))[1] == "uncertain"
+        assert (await state(database, unnoted))[1] is None
+    assert await database.fetchval("select count(*) from claims") == 0
+
+
+async def test_a_note_stays_as_long_as_anything_that_it_names_is_under_way(database: Database) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    epoch = await dispatch.current_epoch(database)
+    later = NOW + timedelta(seconds=1)
+    assert await rescue.forget_settled(database, epoch, NOW) == 0  # too young
+    assert await rescue.forget_settled(database, epoch, later) == 0
+    await database.execute("update dispatch set reason = 'uncertain' where id = $1", message_id)
+    assert await rescue.forget_settled(database, epoch, later) == 1
+
+
+async def test_a_note_stays_while_a_row_that_it_names_could_not_be_marked(database: Database) -> None:
+    marked, changed = [await claimed_by_a_dead_process(database) for _ in range(2)]
+    await database.execute("delete from claims")
+    both = (pack([ORGANIZATION] * 2), pack([marked, changed]))
+    await database.execute("insert into claims values (1, $1, $2, $3)", NOW, *both)
+    epoch = await dispatch.take_epoch(database, NOW)
+
+    async def it_waits() -> bool:
+        waiting = "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        return bool(await database.fetch(waiting))
+
+    async with database.transaction() as another:
+        await another.execute("update dispatch set expires_at = expires_at + interval '1 s' where id = $1", changed)
+        rescuing = asyncio.create_task(rescue.rescue(database, epoch, NOW))
+        await until(it_waits, 10, "the rescue waits for the row")
+    assert await rescuing == 1
+    assert [(await state(database, each))[1] for each in (marked, changed)] == ["uncertain", None]
+    assert await rescue.rescue(database, epoch, NOW) == 1
+    assert (await state(database, changed))[1] == "uncertain"
+    assert await database.fetchval("select count(*) from claims") == 0
+
+
+# What the process before had noted (C32) ----------------------------------------------------------------------------
+
+
+async def noted(db: Database, folder: Path, *departures: tuple[str, float]) -> BegunCalls:
+    """The notes of the process that claimed last: of calls for messages, so many seconds after their claim."""
+    calls = BegunCalls(folder, boot="this boot", notes=16)
+    row = await db.fetchrow("select epoch, taken_at from dispatchers")
+    await dispatch.note_opened(db, row["epoch"])
+    calls.open(*row)
+    for message_id, seconds in departures:
+        assert calls.began(ORGANIZATION, message_id, NOW + timedelta(seconds=seconds))
+    return calls
+
+
+async def test_a_claim_whose_call_had_not_begun_goes_back_with_its_attempt_uncounted(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    message_id = await claimed_by_a_dead_process(database, attempts=2)
+    await noted(database, tmp_path)
+    async with rescued(notes=tmp_path):
+        assert await state(database, message_id) == ("queued", None, None, 1)
+
+
+async def test_a_call_that_had_begun_is_uncertain_from_the_moment_at_which_it_began(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    await noted(database, tmp_path, (message_id, 0.04))
+    async with rescued(notes=tmp_path):
+        assert await state(database, message_id) == ("sending", "uncertain", None, 1)
+        moment = await database.fetchval("select claimed_at from dispatch where id = $1", message_id)
+        assert moment == NOW + timedelta(seconds=0.04)
+
+
+async def test_an_idempotent_adapter_is_given_only_the_calls_that_had_begun_after_a_delay(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    await noted(database, tmp_path, (message_id, 0.04))
+    async with rescued(notes=tmp_path, idempotent_in="test"):
+        assert await state(database, message_id) == ("sending", "retry", RETRY_DELAYS[0], 1)
+
+
+async def test_a_call_that_had_ended_though_the_table_knows_nothing_of_it_is_uncertain(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    """As after a failover that lost the last commits."""
+    message_id = await claimed_by_a_dead_process(database)
+    (await noted(database, tmp_path, (message_id, 0.0))).ended(message_id)
+    async with rescued(notes=tmp_path):
+        assert await state(database, message_id) == ("sending", "uncertain", None, 1)
+
+
+async def test_an_owner_that_ended_while_it_started_hides_no_notes(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    await noted(database, tmp_path)
+    await dispatch.take_epoch(database, NOW + timedelta(seconds=5))  # and then it was killed
+    async with rescued(notes=tmp_path):
+        assert await state(database, message_id) == ("queued", None, None, 0)
+
+
+async def test_notes_of_another_ownership_of_the_numbers_prove_nothing(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    await dispatch.take_epoch(database, NOW)
+    await noted(database, tmp_path)
+    message_id = await claimed_by_a_dead_process(database)
+    async with rescued(notes=tmp_path):
+        assert await state(database, message_id) == ("sending", "uncertain", None, 1)
+
+
+async def test_the_owner_before_begins_no_more_calls_though_it_is_alive(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    alive = await noted(database, tmp_path)
+    async with rescued(notes=tmp_path):
+        assert await state(database, message_id) == ("queued", None, None, 0)
+        assert not alive.began(ORGANIZATION, message_id, NOW)

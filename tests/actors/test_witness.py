@@ -118,3 +118,13 @@ async def test_a_clock_that_is_kept_right_in_small_steps_is_believed(database: D
         await clock.advance(3_600)
         await witness.moment()
     assert await witness.moment() == clock.now()
+
+
+async def test_a_clock_that_was_set_and_is_not_followed_is_not_believed(database: Database, clock: SetClock) -> None:
+    witness = Witness(database, clock=clock)
+    await clock.advance(A_DAY)
+    assert await witness.moment() == clock.now()
+    clock.set_by = -timedelta(days=700)  # as it should be: the present is years ahead
+    assert await witness.moment() is None
+    await clock.advance(2 * A_DAY)
+    assert await witness.moment() is None

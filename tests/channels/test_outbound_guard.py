@@ -1,5 +1,6 @@
 """The guard (C30.6): which URLs may be subscribed, and that a name is asked again before each call."""
 
+import asyncio
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -7,8 +8,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from recado.channels.outbound_guard import OutboundGuard, UrlRefused, same_origin, target_of
-from recado.engine.clock import VirtualClock
+from recado.channels import outbound_guard
+from recado.channels.outbound_guard import REFUSED_AFTER, OutboundGuard, UrlRefused, same_origin, target_of
+from recado.engine.clock import SystemClock, VirtualClock
+from recado.storage.fair_places import FairPlaces
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PUBLIC = "93.184.216.34"
@@ -28,9 +31,16 @@ class Names:
         return self.answers[host]
 
 
+class Passing(VirtualClock):
+    """Time that passes while somebody sleeps."""
+
+    async def sleep(self, seconds: float) -> None:
+        await self.advance(seconds)
+
+
 def guard(names: Names, *allowed: str, clock: VirtualClock | None = None) -> OutboundGuard:
     networks = tuple(ip_network(text) for text in allowed)
-    return OutboundGuard(clock=clock or VirtualClock(START), allowed=networks, lookup=names)
+    return OutboundGuard(clock=clock or Passing(START), allowed=networks, lookup=names)
 
 
 REFUSED = [
@@ -93,9 +103,22 @@ async def test_a_name_is_refused_unless_every_address_of_it_is_public(addresses:
     assert not any(address in str(refused.value) for address in addresses)
 
 
-async def test_a_name_that_nobody_knows_is_refused() -> None:
-    with pytest.raises(UrlRefused, match="resolved"):
-        await guard(Names()).check("https://example.com/", live=True)
+@pytest.mark.parametrize("allowed", [(), ("127.0.0.0/8",)])
+@pytest.mark.parametrize("host", ["secret.example.com", "intranet"])
+async def test_a_name_that_exists_inside_is_refused_as_one_that_nobody_knows(
+    host: str, allowed: tuple[str, ...]
+) -> None:
+    answers, moments = [], []
+    for inside in ({}, {host: ["10.0.0.1"]}, {host: []}, {host: ["10.0.0.1", PUBLIC]}):
+        names, clock = Names(), Passing(START)
+        names.answers |= inside
+        with pytest.raises(UrlRefused) as refused:
+            await guard(names, *allowed, clock=clock).check(f"https://{host}/", live=True)
+        answers.append(str(refused.value))
+        moments.append(clock.monotonic())
+    assert len(set(answers)) == 1
+    asked = "." in host or bool(allowed)
+    assert moments == [REFUSED_AFTER if asked else 0.0] * 4
 
 
 async def test_a_name_is_asked_again_before_the_next_second_of_calls() -> None:
@@ -167,3 +190,44 @@ def test_no_text_breaks_the_reading() -> None:
             continue
         assert target.path.startswith("/")
         assert target.path.isascii()
+
+
+class SilentNames:
+    """A name server that does not answer for names of `silent.example` before it is told to."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.answer = asyncio.Event()
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        self.asked.append(host)
+        if host.endswith("silent.example"):
+            await self.answer.wait()
+            raise OSError("no answer")
+        return [PUBLIC]
+
+
+async def test_a_silent_name_server_keeps_only_its_own_organization_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbound_guard, "LOOKUP_LIMIT", 0.3)  # real time: a busy machine takes a part of it
+    monkeypatch.setattr(outbound_guard, "REFUSED_AFTER", 0.0)
+    names, places = SilentNames(), FairPlaces(6, each=2, most_waiting=3)
+    shared = OutboundGuard(clock=SystemClock(), lookup=names, turn=places.place)
+
+    async def ask(host: str, owner: str) -> bool:
+        try:
+            await shared.check(f"https://{host}/", live=True, owner=owner)
+        except UrlRefused:
+            return False
+        return True
+
+    silent = [f"h{number}.silent.example" for number in range(8)]
+    assert not any(await asyncio.gather(*(ask(host, "org_a") for host in silent)))
+    assert names.asked == silent[:2]  # no more than its share; more than three do not even wait
+    assert await ask("hooks.example.com", "org_b")
+    # What was silent is known by now: it has a share of its own, and the organization's other names are resolved.
+    names.answer.set()
+    assert not any(await asyncio.gather(*(ask(host, "org_a") for host in silent[:2])))
+    names.answer.clear()
+    assert not any(await asyncio.gather(*(ask(host, "org_a") for host in silent[:2])))
+    assert await ask("hooks.example.org", "org_a")
+    names.answer.set()

@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from recado.channels.outbound_http import MAX_RETRY_AFTER, NotSent, OutboundHttp, retry_after
+from recado.channels.outbound_http import MAX_RETRY_AFTER, MIN_RETRY_AFTER, NotSent, OutboundHttp, retry_after
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -17,7 +19,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
     [
         (None, None),
         ("", None),
-        ("0", 0.0),
+        ("0", MIN_RETRY_AFTER),
         (" 120 ", 120.0),
         ("-1", None),
         ("1.5", None),
@@ -27,7 +29,7 @@ NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
         ("Fri, 20 Nov 2026 12:01:00 GMT", 60.0),
         ("Fri, 20 Nov 2026 09:01:00 -0300", 60.0),
         ("Fri, 20 Nov 2026 12:01:00 -0000", 60.0),
-        ("Thu, 19 Nov 2026 12:01:00 GMT", 0.0),
+        ("Thu, 19 Nov 2026 12:01:00 GMT", MIN_RETRY_AFTER),
         ("Fri, 20 Nov 2099 12:01:00 GMT", MAX_RETRY_AFTER),
         ("Fri, 32 Nov 2026 12:01:00 GMT", None),
         ("tomorrow", None),
@@ -41,7 +43,7 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(value: str | None, seconds:
 def test_no_retry_after_breaks_the_reading(value: str) -> None:
     seconds = retry_after(value, NOW)
 
-    assert seconds is None or 0 <= seconds <= MAX_RETRY_AFTER
+    assert seconds is None or MIN_RETRY_AFTER <= seconds <= MAX_RETRY_AFTER
 
 
 async def test_a_client_that_was_not_started_sends_nothing() -> None:
@@ -55,3 +57,22 @@ async def test_starting_and_stopping_twice_is_safe() -> None:
     for _ in range(2):
         await http.stop()
     assert await http.post(URL("http://127.0.0.1:9"), b"", {}) == NotSent()
+
+
+async def test_a_call_that_never_got_a_connection_of_the_pool_was_not_sent() -> None:
+    called: list[str] = []
+
+    async def answers(request: web.Request) -> web.Response:
+        called.append(request.method)
+        return web.Response(body=bytes(4 * 1024 * 1024))  # more than is read ahead: its connection stays taken
+
+    application = web.Application()
+    application.router.add_route("*", "/", answers)
+    http = OutboundHttp(connections=1, timeout=0.3)
+    async with TestServer(application) as server:
+        await http.start()
+        async with http.download(server.make_url("/"), {}, timeout=60) as (status, _, _):
+            assert status == 200
+            assert await http.post(server.make_url("/"), b"", {}) == NotSent()
+        await http.stop()
+    assert called == ["GET"]

@@ -21,7 +21,7 @@ Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 @pytest.fixture(scope="module")
 def server(recado: Recado, folder: str) -> Iterator[dict[str, Any]]:
     """The connect arguments of an installation's database, which is in use, as while the service runs."""
-    made = recado("org", "list", "--data-dir", folder, "--json")
+    made = recado("keys", "create", "--data-dir", folder, "--json")
     assert made.returncode == 0, made.stderr
     postgres = EmbeddedPostgres(Path(folder), clock=SystemClock())
     with asyncio.Runner() as runner:
@@ -60,7 +60,7 @@ def test_a_person_is_invited_and_the_audit_knows_the_command(
     assert entries == [("account.create", "system"), ("pii_full.grant", "system")]
     again = recado("account", "create", "--email", "ana@EXAMPLE.com", "--data-dir", folder)
     assert (again.returncode, again.stdout) == (1, "")
-    assert again.stderr == "recado: An account of this installation has this e-mail address.\n"
+    assert again.stderr == "recado: Another account of this installation has this e-mail address.\n"
 
 
 def test_people_read_how_they_go_on(recado: Recado, folder: str, server: dict[str, Any]) -> None:

@@ -1,20 +1,26 @@
-"""`recado doctor` names the databases on this machine that nobody uses any more, with what removes them."""
+"""`recado doctor` looks, changes nothing, and names what is wrong: also databases of this machine that nobody uses."""
 
+import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
+from tests.acceptance.sandbox.customer import Customer, phone
+from tests.program import Api, Service, free_port, running
+from tests.required import as_root
 
+from recado.storage.backup import UNFINISHED
 from recado.storage.cluster_lock import FileLock
 from recado.storage.service_folder import DATA_FOLDER, SERVICE_ROOT, USERS_LOCK
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps databases outside their data folders")
 
 
 @pytest.fixture
@@ -42,6 +48,7 @@ def run(command: str) -> int:
     return subprocess.run(["/bin/sh", "-c", command], check=False).returncode
 
 
+@pytest.mark.long
 @as_root
 def test_a_database_that_nobody_points_to_is_named_with_a_command_that_removes_it_unless_it_is_used(
     recado: Recado, left: Path, tmp_path: Path
@@ -65,3 +72,84 @@ def test_a_database_whose_data_folder_points_to_it_is_not_named(recado: Recado, 
     (tmp_path / "gone").mkdir()
     (tmp_path / "gone" / "postgres.location").write_text(f"{left}\n")
     assert warnings_of(recado, left) == []
+
+
+def findings(recado: Recado, *arguments: str, **settings: str) -> dict[str, list[tuple[str, str]]]:
+    """Verdict and text of each finding, by subject."""
+    report = json.loads(recado("doctor", "--json", *arguments, **settings).stdout)
+    found: dict[str, list[tuple[str, str]]] = {}
+    for check in report["checks"]:
+        found.setdefault(check["subject"], []).append((check["verdict"], check["text"]))
+    return found
+
+
+def test_nothing_is_made_where_nothing_is(recado: Recado, tmp_path: Path) -> None:
+    data_dir = tmp_path / "data"
+    found = findings(recado, "--data-dir", str(data_dir), LISTEN=f"127.0.0.1:{free_port()}")
+    assert ("ok", f"none yet: 'recado serve' makes it in {data_dir}") in found["database"]
+    assert found["address"][0][0] == "ok"
+    assert {verdict for verdict, _ in found["disk"] + found["limits"]} <= {"ok", "warning"}
+    assert not data_dir.exists()
+
+
+def test_an_interrupted_restore_is_a_failure_in_the_words_of_serve(recado: Recado, tmp_path: Path) -> None:
+    (tmp_path / UNFINISHED).touch()
+    listen = f"127.0.0.1:{free_port()}"
+    found = findings(recado, "--data-dir", str(tmp_path), LISTEN=listen)
+    serve = recado("serve", "--data-dir", str(tmp_path), LISTEN=listen)
+    assert [verdict for verdict, _ in found["database"]][:1] == ["failure"]
+    assert serve.stderr.splitlines()[-1] == f"recado: {found['database'][0][1]}"
+
+
+def test_another_program_at_the_address_is_named(recado: Recado, tmp_path: Path) -> None:
+    class Other(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Other) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        listen = f"127.0.0.1:{server.server_port}"
+        found = findings(recado, "--data-dir", str(tmp_path / "data"), LISTEN=listen)
+        server.shutdown()
+    text = f"another program listens on {listen}: stop it, or choose another address"
+    assert found["address"] == [("failure", text)]
+
+
+async def test_a_running_service_is_looked_at_and_a_stopped_one_is_not_started(tmp_path: Path) -> None:
+    async with running(Service(tmp_path)) as service:
+        async with Api(service.url, await asyncio.to_thread(service.key, "test")) as api:
+            customer = await Customer.arrive(api, per_second=1)
+            for _ in range(20):
+                await customer.send(phone("1234"))
+            report = await asyncio.to_thread(doctor, service)
+        found = {check["subject"]: (check["verdict"], check["text"]) for check in report}
+        assert found["service"] == ("ok", f"runs on 127.0.0.1:{service.port}, and takes work")
+        assert found["durability"] == (
+            "failure", "fsync is off: what was accepted can be lost with the power; switch it on",
+        )  # fmt: skip
+        assert found["queue"][1].endswith(f" s, at {customer.number_id}") or found["queue"][0] == "ok"
+        assert "messages are ready; the oldest has waited for" in found["queue"][1]
+        assert found["webhooks"] == ("ok", "none is failing; 0 deliveries are due")
+        assert found["owner"][1].startswith(f"process {service.pid} on ")
+        assert found["owner"][1].endswith(" serves this database")
+
+        elsewhere = Service(tmp_path)  # the same data folder, and another port
+        report = await asyncio.to_thread(doctor, elsewhere)
+        found = {check["subject"]: (check["verdict"], check["text"]) for check in report}
+        assert found["address"][1].endswith(f"127.0.0.1:{elsewhere.port}, which is free")
+        assert found["owner"][1].startswith(f"process {service.pid} on ")
+        assert found["owner"][1].endswith(f" serves this database, and not on 127.0.0.1:{elsewhere.port}")
+
+        service.end(signal.SIGTERM)
+        stopped = [check["text"] for check in await asyncio.to_thread(doctor, service)]
+        assert any(text.endswith("does not run: start the service, and ask again") for text in stopped)
+        assert service.cluster().pid() is None
+
+
+def doctor(service: Service) -> list[dict[str, str]]:
+    done = service.attempt("doctor", "--json")
+    return list(json.loads(done.stdout)["checks"])

@@ -1,18 +1,23 @@
 """The commands as such: help with an example, one line for each error, and an exit status that tells."""
 
 import json
+import os
 import re
+import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import pytest
 import typer.main
 
 from recado import __version__
+from recado.cli.common import print_table
 from recado.cli.errors import explain
-from recado.cli.main import app, main
+from recado.cli.program import app, main
 from recado.domain.errors import Unavailable
 
 ROOT = Path(__file__).parents[2]
@@ -59,8 +64,19 @@ def test_the_readme_names_every_command() -> None:
 
 
 def test_the_version_is_told(recado: Recado) -> None:
+    assert recado("--version").stdout == recado("version").stdout
     assert recado("version").stdout.startswith(f"recado {__version__} (Python 3.")
     assert json.loads(recado("version", "--json").stdout)["version"] == __version__
+
+
+def test_an_interruption_while_a_command_is_imported_ends_quietly(tmp_path: Path) -> None:
+    (tmp_path / "typer").mkdir()
+    (tmp_path / "typer" / "__init__.py").write_text("raise KeyboardInterrupt")  # Ctrl-C, at its earliest
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-m", "recado", "version"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
 def test_an_unknown_command_is_one_line_with_the_way_to_the_help(recado: Recado) -> None:
@@ -94,7 +110,7 @@ def test_an_external_database_without_keys_is_refused_before_it_is_asked(recado:
 def test_a_folder_that_cannot_be_made_is_named(recado: Recado, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
 
-    done = recado("org", "list", "--data-dir", str(tmp_path / "file" / "data"))
+    done = recado("keys", "create", "--data-dir", str(tmp_path / "file" / "data"))
 
     assert done.returncode == 1
     assert done.stderr.startswith(f"recado: {tmp_path / 'file' / 'data' / 'keys.json'} cannot be used")
@@ -119,8 +135,8 @@ def test_the_doctor_names_what_to_mend_and_fails(recado: Recado) -> None:
     # Of the settings: what other runs left on this machine is told, too.
     told = [check for check in report["checks"] if check["subject"] == "settings"]
     warnings = [check["text"] for check in told if check["verdict"] == "warning"]
-    assert failures == {"keys", "providers"}
-    assert warnings == ["RECADO_LISTN is no setting: correct its name or remove it"]
+    assert failures == {"keys", "database", "providers"}
+    assert warnings == ["RECADO_LISTN is not a setting: did you mean RECADO_LISTEN?"]
 
 
 def test_a_load_test_needs_a_token_and_an_address(recado: Recado) -> None:
@@ -133,8 +149,42 @@ def test_a_load_test_needs_a_token_and_an_address(recado: Recado) -> None:
     assert "http://127.0.0.1:1 does not answer" in unreachable.stderr
 
 
-def test_a_database_that_does_not_answer_is_told_without_its_address() -> None:
-    assert explain(Unavailable()) == ["the database does not answer: start it, or correct RECADO_DATABASE_URL"]
+def test_a_load_test_takes_no_live_key_by_accident(recado: Recado) -> None:
+    done = recado("loadtest", "http://127.0.0.1:1", "--token", "svc_live_x")
+    assert done.returncode == 1
+    assert done.stderr.startswith("recado: this is a live key: its messages reach real people")
+    told = recado("loadtest", "http://127.0.0.1:1", "--token", "svc_live_x", "--live-really-send").stderr
+    assert "http://127.0.0.1:1 does not answer" in told
+
+
+@pytest.mark.parametrize(
+    ("cause", "told"),
+    [
+        (None, ""),
+        (ConnectionRefusedError(111, "Connect call failed ('10.1.2.3', 5432)"),
+         " (connection refused: nothing listens at its address)"),
+        (socket.gaierror(-2, "Name or service not known"), " (its host name is not known)"),
+        (TimeoutError(), " (no answer in time)"),
+        (OSError(113, "No route to host"), " (no route to host)"),
+        (asyncpg.CannotConnectNowError("the database system is starting up"), " (CannotConnectNowError, 57P03)"),
+    ],
+)  # fmt: skip
+def test_a_database_that_does_not_answer_is_told_with_its_cause(cause: Exception | None, told: str) -> None:
+    error = Unavailable()
+    error.__cause__ = cause
+    assert explain(error) == [f"the database does not answer{told}: start it, or correct RECADO_DATABASE_URL"]
+
+
+def test_a_full_disk_is_no_defect() -> None:
+    assert explain(OSError(28, "No space left on device")) == ["the disk is full: make room, and try again"]
+
+
+def test_a_table_shows_whole_values_however_narrow_the_place(capsys: pytest.CaptureFixture[str]) -> None:
+    long = ["key_" + "0" * 21, "a name of " + "many words " * 20, "x" * 300]
+    print_table(("id", "name", "much"), [long], empty="")
+    assert capsys.readouterr().out.splitlines()[1].split("  ")[0] == long[0]
+    print_table(("id", "name", "much"), [long], empty="")
+    assert long[2] in capsys.readouterr().out
 
 
 def test_a_defect_is_told_apart_from_a_mistake() -> None:

@@ -63,7 +63,7 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def installed(recado: Recado, folder: str) -> Iterator[Installed]:
-    made = recado("org", "list", "--data-dir", folder, ENCRYPTION_KEYS=OLD)
+    made = recado("keys", "create", "--data-dir", folder, ENCRYPTION_KEYS=OLD)
     assert made.returncode == 0, made.stderr
     postgres = EmbeddedPostgres(Path(folder), clock=SystemClock())
     with asyncio.Runner() as runner:
@@ -79,7 +79,7 @@ def test_values_move_to_the_new_key_and_then_nothing_is_left(installed: Installe
     second = installed.reencrypt(f"{NEW},{OLD}")
 
     assert (first.returncode, json.loads(first.stdout)) == (0, {"written": 1, "left": 0, "damaged": 0}), first.stderr
-    assert (second.returncode, second.stdout) == (0, "0 written anew, 0 left\n")
+    assert (second.returncode, second.stdout) == (0, "0 written again, 0 left\n")
     assert installed.read(NEW) == "the number's token"
 
 

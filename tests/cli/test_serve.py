@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
@@ -28,19 +29,21 @@ Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 class Service:
     """A running `recado serve`; `lines` is what it printed when it was ready."""
 
-    def __init__(self, folder: str, log: Path) -> None:
+    def __init__(self, folder: str, log: Path, *options: str, **settings: str) -> None:
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("RECADO_")}
+        self.log = log
         self._log = log.open("wb")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "recado", "serve", "--data-dir", folder, "--listen", "127.0.0.1:0"],
+            [sys.executable, "-m", "recado", "serve", "--data-dir", folder, "--listen", "127.0.0.1:0", *options],
             cwd=log.parent,
-            env={**inherited, "PYTHONUNBUFFERED": "1", "RECADO_LOG_FORMAT": "json"},
+            env={**inherited, "PYTHONUNBUFFERED": "1", **settings},
             stdout=subprocess.PIPE,
             stderr=self._log,
             text=True,
         )
         assert self.process.stdout is not None
-        self.lines = [self.process.stdout.readline().rstrip() for _ in range(2)]
+        lines = 1 if settings.get("RECADO_LOG_FORMAT") == "json" else 2
+        self.lines = [self.process.stdout.readline().rstrip() for _ in range(lines)]
         self.address = self.lines[0].rpartition(" ")[2]
 
     def get(self, path: str, token: str | None = None, body: Any = None) -> Any:
@@ -63,11 +66,11 @@ class Service:
 
 
 @pytest.fixture
-def start(folder: str, tmp_path: Path) -> Iterator[Callable[[], Service]]:
+def start(folder: str, tmp_path: Path) -> Iterator[Callable[..., Service]]:
     running: list[Service] = []
 
-    def begin() -> Service:
-        running.append(Service(folder, tmp_path / f"service-{len(running)}.log"))
+    def begin(*options: str, **settings: str) -> Service:
+        running.append(Service(folder, tmp_path / f"service-{len(running)}.log", *options, **settings))
         return running[-1]
 
     yield begin
@@ -90,8 +93,13 @@ def test_a_first_start_tells_its_addresses_and_keys_once_and_stops_when_told(
 
     status, printed = first.stop()
     assert status == 0
-    [token] = re.findall(r"test key +(svc_test_\w{43})$", printed, re.MULTILINE)
-    [(email, password)] = re.findall(r"sign-in +(\S+) with the password (\w{20})$", printed, re.MULTILINE)
+    secrets = Path(folder) / "first-start.txt"  # a pipe is no terminal
+    assert printed.endswith(f"Its keys and its sign-in are in {secrets}: read it, then remove it.\n")
+    assert "svc_" not in printed
+    assert secrets.stat().st_mode & 0o777 == 0o600
+    told = secrets.read_text()
+    [token] = re.findall(r"test key +(svc_test_\w{43})$", told, re.MULTILINE)
+    [(email, password)] = re.findall(r"sign-in +(\S+) with the password (\w{20})$", told, re.MULTILINE)
 
     second = start()
     assert second.get("/numbers", token)["total"] == 1
@@ -110,9 +118,69 @@ def test_an_address_in_use_is_one_line(recado: Recado, folder: str, start: Calla
     assert done.returncode == 1
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if line.startswith("recado: ")]
-    assert lines == ["recado: the address is in use: stop what listens there, or choose another with --listen"]
+    address = running.address.removeprefix("http://")
+    assert lines == [f"recado: {address} is in use: stop what listens there, or choose another with --listen"]
     assert running.get("/readyz")["status"] == "ready"
     assert owner_epoch(folder) == owner  # the numbers are still its own
+
+
+def test_a_second_service_on_one_folder_says_who_runs_and_ends_unless_it_is_to_take_over(
+    recado: Recado, folder: str, start: Callable[..., Service]
+) -> None:
+    running = start()
+    owner = owner_epoch(folder)
+
+    done = recado("serve", "--data-dir", folder, "--listen", "127.0.0.1:0")
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    [line] = [line for line in done.stderr.splitlines() if line.startswith("recado: ")]
+    told = re.escape(f"recado: process {running.process.pid} on {socket.gethostname()} (since ")
+    assert re.match(told + r"\S+Z\) serves this database: stop it first, or take its place with .* --take-over'$", line)
+    assert running.get("/readyz")["status"] == "ready"
+    assert owner_epoch(folder) == owner
+
+    next_one = start("--take-over")
+
+    assert running.process.wait(timeout=30) == 1
+    running.stop()  # closes what it printed to
+    assert f"process {next_one.process.pid} on {socket.gethostname()}" in running.log.read_text()
+    assert "has taken the numbers over" in running.log.read_text()
+    next_one.stop(signal.SIGKILL)
+    after_a_kill = start()
+    assert after_a_kill.get("/readyz")["status"] == "ready"
+
+
+def test_every_line_is_json_where_the_log_is(
+    recado: Recado, folder: str, start: Callable[..., Service], tmp_path: Path
+) -> None:
+    settings = {"LOG_FORMAT": "json", "LISTN": "misspelled"}
+    running = Service(folder, tmp_path / "json.log", **{f"RECADO_{name}": value for name, value in settings.items()})
+    try:
+        address = json.loads(running.lines[0])["address"]
+        done = recado("serve", "--data-dir", folder, "--listen", address.removeprefix("http://"), **settings)
+    finally:
+        running.stop()
+
+    assert done.returncode == 1
+    entries = [json.loads(line) for line in (*running.lines[:1], *(done.stdout + done.stderr).splitlines())]
+    entries += [json.loads(line) for line in (tmp_path / "json.log").read_text().splitlines()]
+    reasons = [entry["reason"] for entry in entries if entry["message"] == "not_started"]
+    assert reasons == [
+        f"{address.removeprefix('http://')} is in use: stop what listens there, or choose another with --listen"
+    ]
+    unknown = [(entry["name"], entry["meant"]) for entry in entries if entry["message"] == "setting_unknown"]
+    assert ("RECADO_LISTN", "RECADO_LISTEN") in unknown
+
+
+def test_an_address_of_another_machine_is_one_line(recado: Recado, folder: str) -> None:
+    done = recado("serve", "--data-dir", folder, "--listen", "192.0.2.1:8080")
+
+    assert done.returncode == 1
+    lines = [line for line in done.stderr.splitlines() if line.startswith("recado: ")]
+    assert lines == [
+        "recado: 192.0.2.1:8080 is not an address of this machine: choose one with --listen, such as 127.0.0.1:8080"
+    ]
 
 
 def owner_epoch(folder: str) -> int:
@@ -131,13 +199,13 @@ def owner_epoch(folder: str) -> int:
 
 
 class Doomed:
-    """An application that gives up as soon as it has started, and takes its time to stop when told to."""
+    """An application that gives up as soon as it has started. `flushes`: whether everything is written at its end."""
 
     made = None
     address = "http://127.0.0.1:0"
-    stops = True
+    flushes = True
 
-    def __init__(self, _settings: object) -> None:
+    def __init__(self, _settings: object, *, take_over: bool) -> None:
         self.stopped = False
 
     async def start(self) -> None:
@@ -146,20 +214,35 @@ class Doomed:
     async def wait(self) -> None:
         raise RuntimeError("the root gave up")
 
-    async def stop(self) -> None:
-        if not self.stops:
-            await asyncio.get_running_loop().create_future()
+    async def stop(self) -> bool:
+        self.stopped = True
+        return self.flushes
 
 
-@pytest.mark.parametrize("stops", [True, False])
-def test_a_service_that_gives_up_or_does_not_stop_exits_with_an_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, stops: bool
+class Told(Doomed):
+    """An application that runs until a signal comes, which it sends itself."""
+
+    async def wait(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.get_running_loop().create_future()
+
+
+@pytest.mark.parametrize(
+    ("application", "flushes", "status"), [(Doomed, True, 1), (Doomed, False, 1), (Told, True, 0), (Told, False, 3)]
+)
+def test_the_exit_status_tells_how_the_service_ended(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    application: type[Doomed],
+    flushes: bool,
+    status: int,
 ) -> None:
-    monkeypatch.setattr(recado.app, "Application", Doomed)
-    monkeypatch.setattr(Doomed, "stops", stops)
-    monkeypatch.setattr(serve, "STOP_LIMIT", 0.01)
+    monkeypatch.setattr(recado.app, "Application", application)
+    monkeypatch.setattr(application, "flushes", flushes)
+    begun: list[None] = []
 
-    status = asyncio.run(serve._serve(load_settings(data_dir=tmp_path)))
+    assert asyncio.run(serve._serve(load_settings(data_dir=tmp_path), lambda: begun.append(None), False)) == status
 
-    assert status == 1
+    assert begun == [None]
     assert "Recado serves http://127.0.0.1:0" in capsys.readouterr().out

@@ -19,7 +19,7 @@ SANDBOX = 1_000_000_000
 @pytest.fixture(scope="module")
 def installed(recado: Recado, folder: str) -> Iterator[str]:
     """A folder with the demonstration, its database in use, as while the service runs."""
-    made = recado("org", "list", "--data-dir", folder, "--json")
+    made = recado("keys", "create", "--data-dir", folder, "--json")
     assert made.returncode == 0, made.stderr
     server = EmbeddedPostgres(Path(folder), clock=SystemClock())
     with asyncio.Runner() as runner:
@@ -73,12 +73,16 @@ def test_people_read_a_sentence(credit: Recado) -> None:
         (("--coins", "1", "--reference", "r"), 2, "recado: Missing option '--env'"),
         (("--env", "prod", "--coins", "1", "--reference", "r"), 2, "recado: Invalid value for '--env'"),
         (("--env", "test", "--reference", "r"), 2, "recado: Missing option '--coins'"),
-        (("--env", "test", "--coins", "1.5", "--reference", "r"), 2, "recado: Invalid value for '--coins'"),
+        (
+            ("--env", "test", "--coins", "1.5", "--reference", "r"),
+            2,
+            "recado: Invalid value for '--coins': must be a whole number.",
+        ),
         (("--env", "test", "--coins", "0", "--reference", "r"), 1, "recado: --coins must be a number from -1"),
         (("--env", "test", "--coins", str(10**12 + 1), "--reference", "r"), 1, "recado: --coins must be a number"),
         (("--env", "test", "--coins", "1"), 2, "recado: Missing option '--reference'"),
         (("--env", "test", "--coins", "1", "--reference", " "), 1, "recado: --reference must have 1 to 128 characters"),
-        (("--env", "test", "--coins", "1", "--reference", "r", "--org", "Nobody"), 1, "recado: no organizations are"),
+        (("--env", "test", "--coins", "1", "--reference", "r", "--org", "Nobody"), 1, "recado: no organization is"),
         (("--env", "test", "--coins", "-2000000000", "--reference", "much"), 1, "recado: Only "),
     ],
 )
@@ -97,7 +101,7 @@ def test_a_reference_stands_for_one_number_of_coins(credit: Recado) -> None:
 
     other = credit("--env", "test", "--coins", "6", "--reference", "five")
 
-    assert (other.returncode, other.stderr) == (1, "recado: This reference was used for 5 coins.\n")
+    assert (other.returncode, other.stderr) == (1, "recado: This reference was used for 5 coins: use another one.\n")
 
 
 def test_where_nothing_is_billed_there_is_no_wallet(credit: Recado) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from recado.config.errors import SettingsError
-from recado.config.settings import database_host, load_settings, unknown_variables
+from recado.config.settings import database_host, load_settings, misspelled
 
 KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="  # 32 bytes
 
@@ -38,6 +38,28 @@ def test_the_environment_wins_over_the_file_and_an_option_over_both(
     assert settings.data_dir == Path("option")
 
 
+def test_a_wrong_option_is_named_as_it_was_given() -> None:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(listen="nowhere")
+    assert raised.value.lines[0].startswith("--listen must be HOST:PORT")
+
+
+def test_a_broken_line_of_the_file_is_refused_by_its_number(tmp_path: Path) -> None:
+    (tmp_path / ".env").write_text(
+        "# ours\n\nRECADO_LISTEN 0.0.0.0:1\nRECADO_LOG_LEVEL=debug\nRECADO_DATA_DIR\nexport OTHER='1'\nNAMED\n"
+    )
+    with pytest.raises(SettingsError) as refused:
+        load_settings()
+    assert list(refused.value.lines) == [".env line 3: write NAME=VALUE", ".env line 5: write NAME=VALUE"]
+
+
+def test_a_data_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "README.md").touch()
+    with pytest.raises(SettingsError) as refused:
+        load_settings(data_dir=Path("README.md"))
+    assert list(refused.value.lines) == ["--data-dir must be a folder (README.md is a file)"]
+
+
 def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RECADO_ADMIN_TOKEN", "")
     monkeypatch.setenv("RECADO_LISTEN", "")
@@ -55,7 +77,7 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("LISTEN", "localhost:http", "HOST:PORT, such as 127.0.0.1:8080 (the port is missing or out of range)"),
         ("LISTEN", "localhost:65536", "HOST:PORT, such as 127.0.0.1:8080 (the port is missing or out of range)"),
         ("LISTEN", ":80", "HOST:PORT, such as 127.0.0.1:8080 (the host is missing)"),
-        ("LISTEN", "::1:80", "HOST:PORT, such as 127.0.0.1:8080 (an IPv6 host stands in brackets)"),
+        ("LISTEN", "::1:80", "HOST:PORT, such as 127.0.0.1:8080 (an IPv6 host needs brackets, as in [::1]:8080)"),
         ("SANDBOX_TIME_SCALE", "-1", "a number of 0 or more"),
         ("SANDBOX_TIME_SCALE", "nan", "a number of 0 or more"),
         ("LOG_LEVEL", "loud", "debug, info, warning or error"),
@@ -168,9 +190,17 @@ def test_the_address_names_the_port_that_was_bound_or_the_one_given_to_callers(m
     assert load_settings().address(4711) == "https://api.example.com"
 
 
-def test_names_that_no_setting_has_are_told() -> None:
-    assert unknown_variables({"RECADO_LISTN": "", "RECADO_LISTEN": "", "recado_data_dir": "", "HOME": ""}) == [
-        "RECADO_LISTN"
+def test_names_that_no_setting_has_are_told_with_what_was_probably_meant(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / ".env").write_text("RECADO_LOG_LEVLE=debug\nRECADO_LOG_FORMAT=json\nOTHER=1\n")
+    environment = {"RECADO_LISTN": "", "RECADO_LISTEN": "", "recado_data_dir": "", "HOME": "", "RECADO_TEA": "",
+                   "RECADO_API_KEY": ""}  # fmt: skip
+    assert misspelled(environment) == [
+        ("RECADO_LISTN", "RECADO_LISTEN"),
+        ("RECADO_LOG_LEVLE", "RECADO_LOG_LEVEL"),
+        ("RECADO_TEA", None),
     ]
 
 

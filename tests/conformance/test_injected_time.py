@@ -40,6 +40,7 @@ def test_only_the_clock_and_the_commands_ask_the_machine() -> None:
 
 
 def test_no_query_decides_by_the_servers_clock() -> None:
-    files = sorted((SOURCE / "storage" / "queries").glob("*.sql"))
+    """`clock.sql` asks it, to compare the two clocks."""
+    files = [file for file in sorted((SOURCE / "storage" / "queries").glob("*.sql")) if file.name != "clock.sql"]
     assert files
     assert [file.name for file in files if SQL_NOW.search(file.read_text("utf-8"))] == []

@@ -22,7 +22,9 @@ CLAIMED_BEFORE = timedelta(seconds=1)
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """The death of the service at `at`. `claimed`: the messages that were claimed and not settled then, since when."""
+    """The death of the service at `at`. `claimed`: messages that were claimed, whose call had begun, and that were not
+    settled then, since when.
+    """
 
     at: datetime
     claimed: Mapping[str, datetime]

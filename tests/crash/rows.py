@@ -1,13 +1,16 @@
 """What the database says of a round: read past the service, so that nothing of it is taken on trust."""
 
+import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import asyncpg
 from tests.waiting import until
 
+from recado.storage.begun_calls import NAME, Fenced
 from recado.storage.rows import Executor
 
 CHARGE = "charge"
@@ -140,7 +143,7 @@ async def _wallet(connection: asyncpg.Connection) -> Wallet | None:
     if wallet is None:
         return None
     ledger = await connection.fetch(
-        "select id, kind, coins, balance_after, message_id from ledger where env = 'live' order by id"
+        "select id, kind, coins, balance_after, message_id from ledger where env = 'live' order by position"
     )
     prices = await connection.fetch("select id, price_coins from messages where env = 'live'")
     held = await connection.fetch("select id, coins from dispatch where env = 'live'")
@@ -171,3 +174,11 @@ async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> dict[str, datetim
         return {row["id"]: row["claimed_at"] for row in rows}
     finally:
         await connection.close()
+
+
+def calls_of_the_dead(data_dir: Path) -> set[str]:
+    """The messages whose call the dead service had noted as begun."""
+    with (data_dir / NAME).open("rb") as file:
+        notes = Fenced(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), 0).read()
+    assert notes is not None
+    return set(notes.departed)

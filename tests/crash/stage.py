@@ -12,7 +12,7 @@ from tests.crash.traffic import Sender
 from tests.program import Api, Program, Service, free_port
 from tests.waiting import until
 
-from recado.cli.simulator.record import Request, read_record
+from recado.cli.simulator.record import Request, notes, read_record
 
 Protocol = Literal["bridge", "cloud"]
 
@@ -42,50 +42,20 @@ class EndpointProgram(Program):
 
 
 class Stage:
-    """`folder`: where everything is kept. `shares`: of the provider's requests, what befalls them."""
+    """The service, its provider at the port `provider`, and the endpoint. `folder`: where everything is kept.
 
-    def __init__(self, folder: Path, *, seed: int, protocol: Protocol, shares: Mapping[str, float]) -> None:
-        self.protocol = protocol
-        self.secrets = [secrets.token_urlsafe(24) for _ in range(3)]  # what must not stand in any log
-        token, secret, app_secret = self.secrets
-        self._record, self._arrived = folder / "record.jsonl", folder / "arrived.jsonl"
-        provider, endpoint = free_port(), free_port()
+    `settings`: of the service, beside those that every round needs.
+    """
+
+    def __init__(self, folder: Path, *, seed: int, **settings: str) -> None:
+        self.secrets: list[str] = []  # what must not stand in any log
+        self._arrived = folder / "arrived.jsonl"
+        endpoint = free_port()
         self._endpoint_url = f"http://127.0.0.1:{endpoint}/hook"
         self._webhook_secret = ""
-        adapter = {
-            "bridge": {
-                "BRIDGE_CHATAPP_URL": f"http://127.0.0.1:{provider}",
-                "BRIDGE_CHATAPP_TOKEN": token,
-                "BRIDGE_CHATAPP_SECRET": secret,
-            },
-            "cloud": {
-                "CLOUD_URL": f"http://127.0.0.1:{provider}/v24.0",
-                "CLOUD_APP_SECRET": app_secret,
-                "CLOUD_VERIFY_TOKEN": token,
-            },
-        }
-        self.service = Service(
-            folder,
-            durable=True,
-            ADAPTER_CHATAPP=protocol,
-            LOG_LEVEL="debug",
-            SSRF_ALLOW_CIDRS="127.0.0.0/8",
-            **adapter[protocol],
-        )
-        self.provider = Program(
-            folder,
-            "simulator",
-            *("simulator", "--listen", f"127.0.0.1:{provider}", "--record", str(self._record), "--seed", str(seed)),
-            *("--protocol", protocol, "--latency-ms", "20"),
-            *("--cloud-callback-url", f"{self.service.url}/v2/callbacks/chatapp/cloud"),
-            *(part for name, share in shares.items() for part in (f"--{name}-share", str(share))),
-            *(part for code, share in CODES.items() for part in ("--code-share", f"{code}={share}")),
-            SIMULATOR_SECRET=secret,
-            SIMULATOR_APP_SECRET=app_secret,
-            SIMULATOR_TOKEN=token,
-        )
+        self.service = Service(folder, durable=True, LOG_LEVEL="debug", SSRF_ALLOW_CIDRS="127.0.0.0/8", **settings)
         self.endpoint = EndpointProgram(folder, "endpoint", str(endpoint), str(self._arrived), str(seed))
-        self._counted, self._read_to = 0, 0
+        self.others: list[Program] = [self.endpoint]
 
     # Lives ----------------------------------------------------------------------------------------------------------
 
@@ -94,8 +64,8 @@ class Stage:
         await self.service.start()
 
     async def start_others(self) -> None:
-        """Begin a life of the provider and of the endpoint, those of them that have none."""
-        begun = [each for each in (self.provider, self.endpoint) if not each.running]
+        """Begin a life of the others, those of them that have none."""
+        begun = [each for each in self.others if not each.running]
         heard = [_lines(each) for each in begun]
         for each in begun:
             each.spawn()
@@ -107,7 +77,7 @@ class Stage:
         return _lines(program) > before
 
     async def wipe(self) -> None:
-        for program in (self.provider, self.endpoint):
+        for program in self.others:
             program.end(signal.SIGKILL)
         await self.service.wipe()
 
@@ -117,7 +87,7 @@ class Stage:
         """A number in live, and the template that the provider holds for it."""
         token = secrets.token_urlsafe(24)
         name = f"10654035224292{index}"
-        number = await api.number(name, per_second=pace, per_day=1_000_000, access_token=token)
+        number = await api.number(name, per_second=pace, per_day=1_000_000, access_token=token, business="business")
         self.secrets += [token, number["displayPhone"][1:]]
         await api.call("POST", "/v2/templates/sync", {"numberId": number["id"]})
 
@@ -143,8 +113,77 @@ class Stage:
 
     # Records --------------------------------------------------------------------------------------------------------
 
+    @property
+    def database(self) -> Mapping[str, Any]:
+        """How to connect to the database, past whatever is between it and the service."""
+        return self.service.cluster().connect_arguments
+
+    def postgres_log(self) -> Path | None:
+        """The log of a PostgreSQL that is the round's own."""
+        return self.service.cluster().log
+
     def received(self) -> int:
         """How many requests the provider has on record."""
+        raise NotImplementedError
+
+    def requests(self) -> list[Request]:
+        raise NotImplementedError
+
+    def arrivals(self) -> list[Arrival]:
+        return read_arrivals(self._arrived, self._webhook_secret)
+
+
+class SimulatedStage(Stage):
+    """A stage whose provider is the simulator. `shares`: of its requests, what befalls them.
+
+    `idempotent`: a bridge that sends each key once, and a service that is told so.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        seed: int,
+        protocol: Protocol,
+        shares: Mapping[str, float],
+        latency_ms: int = 20,
+        idempotent: bool = False,
+    ) -> None:
+        token, secret, app_secret = given = [secrets.token_urlsafe(24) for _ in range(3)]
+        provider = free_port()
+        adapter = {
+            "bridge": {
+                "BRIDGE_CHATAPP_URL": f"http://127.0.0.1:{provider}",
+                "BRIDGE_CHATAPP_TOKEN": token,
+                "BRIDGE_CHATAPP_SECRET": secret,
+                "BRIDGE_CHATAPP_IDEMPOTENT": str(idempotent).lower(),
+            },
+            "cloud": {
+                "CLOUD_URL": f"http://127.0.0.1:{provider}/v24.0",
+                "CLOUD_APP_SECRET": app_secret,
+                "CLOUD_VERIFY_TOKEN": token,
+            },
+        }
+        super().__init__(folder, seed=seed, ADAPTER_CHATAPP=protocol, **adapter[protocol])
+        self.secrets += given
+        self._record = folder / "record.jsonl"
+        self._counted, self._read_to = 0, 0
+        self.provider = Program(
+            folder,
+            "simulator",
+            *("simulator", "--listen", f"127.0.0.1:{provider}", "--record", str(self._record), "--seed", str(seed)),
+            *("--protocol", protocol, "--latency-ms", str(latency_ms)),
+            *(("--idempotent",) if idempotent else ()),
+            *("--cloud-callback-url", f"{self.service.url}/v2/callbacks/chatapp/cloud"),
+            *(part for name, share in shares.items() for part in (f"--{name}-share", str(share))),
+            *(part for code, share in CODES.items() for part in ("--code-share", f"{code}={share}")),
+            SIMULATOR_SECRET=secret,
+            SIMULATOR_APP_SECRET=app_secret,
+            SIMULATOR_TOKEN=token,
+        )
+        self.others.insert(0, self.provider)
+
+    def received(self) -> int:
         if self._record.exists():
             with self._record.open("rb") as file:
                 file.seek(self._read_to)
@@ -156,8 +195,9 @@ class Stage:
     def requests(self) -> list[Request]:
         return read_record(self._record)
 
-    def arrivals(self) -> list[Arrival]:
-        return read_arrivals(self._arrived, self._webhook_secret)
+    def repeats(self) -> list[Mapping[str, Any]]:
+        """The repeats that an idempotent bridge answered: `id` and `providerMessageId`."""
+        return [value for kind, value in notes(self._record) if kind == "repeat"]
 
 
 def _lines(program: Program) -> int:

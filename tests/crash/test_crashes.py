@@ -8,7 +8,8 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.crash.round import Crash, Outcome, Round, drawn, report
+from tests.crash.crashes import Crash, CrashRound, drawn
+from tests.crash.round import Outcome, report
 from tests.privacy import found_in_logs
 
 pytestmark = pytest.mark.alone
@@ -17,8 +18,9 @@ ROUNDS = int(os.environ.get("CRASH_ROUNDS", "4"))
 FIRST_SEED = int(os.environ.get("CRASH_SEED", "10"))
 
 
+@pytest.mark.long
 async def test_a_short_round_loses_nothing_doubles_nothing_and_tells_no_secret(tmp_path: Path) -> None:
-    outcome = await Round(tmp_path, seed=1, short=True).run([Crash.SERVICE, Crash.POSTGRES, Crash.PROVIDER])
+    outcome = await CrashRound(tmp_path, seed=1, short=True).run([Crash.SERVICE, Crash.POSTGRES, Crash.PROVIDER])
 
     check(outcome)
 
@@ -28,7 +30,7 @@ async def test_a_short_round_loses_nothing_doubles_nothing_and_tells_no_secret(t
 async def test_whatever_dies_in_whatever_order_nothing_is_lost_or_doubled(seed: int, tmp_path: Path) -> None:
     protocol = "bridge" if seed % 3 else "cloud"
 
-    outcome = await Round(tmp_path, seed=seed, protocol=protocol).run(drawn(seed))
+    outcome = await CrashRound(tmp_path, seed=seed, protocol=protocol).run(drawn(seed))
 
     check(outcome)
 

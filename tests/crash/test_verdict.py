@@ -56,7 +56,7 @@ FAULTS: dict[str, tuple[Change, ...]] = {
     ),
     "without readAt": (with_message(3, readAt=None),),
     "before the kill, and not settled": (killed("msg_3", seconds=9.0),),
-    "claimed at a kill and not sent": (killed(*(f"msg_{index}" for index in range(100, 103))),),
+    "had begun at a kill and did not arrive": (killed(*(f"msg_{index}" for index in range(100, 103))),),
     "11 departures within 0:00:00.9": (with_message(13, sentAt=at(1.25).isoformat()),),
     "11 departures within 0:00:00.5": (
         # After a restart, at the old pace at once: nobody recorded these departures but the provider.

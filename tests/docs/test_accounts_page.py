@@ -6,7 +6,7 @@ from pathlib import Path
 import orjson
 import typer.main
 
-from recado.cli.main import app
+from recado.cli.program import app
 from recado.domain.account import Role
 from recado.http.routes.account_models import InviteAcceptance, SessionOut, SignIn
 from recado.http.routes.document_reveal import RevealRequest

@@ -45,7 +45,7 @@ async def test_a_send_looks_as_on_the_page() -> None:
     template = wanted["content"]["template"]
     message = OutboundMessage(
         id=wanted["id"],
-        organization_id="org_1",
+        organization_id=wanted["organizationId"],
         env=wanted["env"],
         channel=wanted["channel"],
         number_id="num_1",
@@ -58,7 +58,7 @@ async def test_a_send_looks_as_on_the_page() -> None:
     )
     account = Account(
         number_id="num_1",
-        organization_id="org_1",
+        organization_id=wanted["organizationId"],
         env=wanted["env"],
         phone_number_id=wanted["account"],
         business_account_id="business",

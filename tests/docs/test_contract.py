@@ -7,11 +7,14 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+import typer.main
 
+from recado.cli.program import app
 from recado.config.limits import DEFAULT_LIMITS
 from recado.domain.errors import CODES
 from recado.domain.message import FailureCode, WaitReason
 from recado.domain.scopes import ALL_SCOPES
+from recado.http.document_texts import GROUPS
 from recado.http.route import Access, Idempotency, Route
 from recado.http.routes.account_models import AccountOut, SessionOut
 from recado.http.routes.api_key_models import ApiKeyOut
@@ -31,6 +34,7 @@ from recado.http.routes.contacts import contact_routes
 from recado.http.routes.document_reveal import RevealedDocuments, document_reveal_routes
 from recado.http.routes.message_models import MessageModel
 from recado.http.routes.messages import message_routes
+from recado.http.routes.number_administration import number_administration_routes
 from recado.http.routes.number_health import HealthOut, number_health_routes
 from recado.http.routes.number_models import NumberOut
 from recado.http.routes.number_usage import number_usage_routes
@@ -86,6 +90,16 @@ def named(number: str) -> set[str]:
     return set(re.findall(r"`([^`]+)`", section(number)))
 
 
+def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Every command of the program, by the words that name it."""
+    inner = getattr(command or typer.main.get_command(app), "commands", None)
+    if inner is None:
+        yield path
+        return
+    for name, each in inner.items():
+        yield from commands(each, (*path, name))
+
+
 def routes() -> tuple[Route, ...]:
     """Every operation, with nothing behind it."""
     nothing: Any = Mock()
@@ -108,6 +122,7 @@ def routes() -> tuple[Route, ...]:
         *contact_import_routes(database=nothing, ids=nothing, imports=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),
         *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),
+        *number_administration_routes(database=nothing, ids=nothing, changed=nothing),
         *number_health_routes(health=nothing),
         *number_usage_routes(database=nothing, organizations=nothing),
         *template_routes(
@@ -138,6 +153,10 @@ def routes() -> tuple[Route, ...]:
     return (*resources, *service_routes(resources, ready=nothing, base_url="http://here", version="0"))
 
 
+def test_every_group_of_operations_is_described_in_the_document() -> None:
+    assert {route.tag for route in routes() if route.documented} == set(GROUPS)
+
+
 def test_every_rule_that_is_cited_is_stated() -> None:
     missing = sorted(
         f"{file}: {number}" for file, text in texts() for number in CITATION.findall(text) if number not in STATED
@@ -155,6 +174,11 @@ def test_a_rule_is_stated_once_and_under_its_own_number() -> None:
     assert len(STATED) == len(set(STATED))
     for number in STATED:
         assert re.search(rf'<a id="{re.escape(number)}"></a>(?:\*\*)?{re.escape(number)}(?![.\d])', PAGE), number
+
+
+def test_the_contents_name_every_section() -> None:
+    contents = re.findall(r"\[(C\d+)\]\(#\1\)", PAGE.partition("Contents:")[2].partition("\n\n")[0])
+    assert contents == [number for number in STATED if "." not in number]
 
 
 def test_nothing_cites_a_document_that_is_not_here() -> None:
@@ -202,9 +226,17 @@ def test_every_reason_and_failure_is_named() -> None:
     assert {code.value for code in FailureCode} <= named("C15.4")
 
 
+def test_every_command_is_named() -> None:
+    told = set()
+    for text in re.findall(r"`recado ([a-z |]+?)(?: FILE)?`", section("C35")):
+        *group, names = text.split()
+        told |= {(*group, name) for name in names.split("|")}
+    assert told == set(commands())
+
+
 def test_the_request_limits_are_those_in_force() -> None:
     listed = re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", section("C6.1"), re.MULTILINE)
-    assert len(listed) == 4
+    assert len(listed) == 5
     for name, refill, capacity in listed:
         assert DEFAULT_LIMITS[name] == (int(refill.replace(",", "")), int(capacity.replace(",", "")))
     assert set(DEFAULT_LIMITS) <= named("C6.1")

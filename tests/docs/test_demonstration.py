@@ -65,6 +65,7 @@ def _end(shell: "subprocess.Popen[bytes]") -> None:
     shell.wait(30)
 
 
+@pytest.mark.long
 async def test_the_three_terminals_show_what_the_page_says(
     terminal: Callable[[str, str], Path], settings: dict[str, str], tmp_path: Path
 ) -> None:

@@ -51,15 +51,7 @@ def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: st
     assert script.count("9000") == 2
     script = script.replace("9000", receiver)
 
-    done = subprocess.run(
-        ["bash", "-eu", "-c", script],
-        cwd=tmp_path,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=180,
-        check=False,
-    )
+    done = pasted(script, environment, tmp_path)
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert '"status": "read"' in done.stdout
@@ -68,3 +60,39 @@ def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: st
     delivered = done.stdout.strip().splitlines()[-1]
     assert delivered.startswith('message.delivered {"id":"evt_')
     assert '"metadata":{"order":"A-1"}' in delivered
+
+    # A second time on the same service, without the minutes of load.
+    load = next(step for step in STEPS if "loadtest" in step)
+    again = script.replace(load.replace("127.0.0.1:8080", address).replace(".venv/bin", str(PROGRAMS)), "")
+    assert "loadtest" not in again
+    done = pasted(again, environment, tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert '"status": "read"' in done.stdout
+
+
+def test_a_wrong_key_or_no_service_ends_the_tour_with_one_sentence(
+    environment: dict[str, str], address: str, tmp_path: Path
+) -> None:
+    helpers = STEPS[0].partition("\n")[2].replace(".venv/bin", str(PROGRAMS))
+    for at, key, told in (
+        (address, "svc_test_wrong", "Unknown API key: "),
+        (f"127.0.0.1:{free_port()}", "svc_test_wrong", "no answer: does the service run?"),
+    ):
+        script = f"KEY={key}\n{helpers.replace('127.0.0.1:8080', at)}\nbecomes /messages/msg_1 read"
+        done = pasted(script, environment, tmp_path)
+        assert (done.returncode, done.stdout) == (1, "")
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def pasted(script: str, environment: dict[str, str], folder: Path) -> "subprocess.CompletedProcess[str]":
+    """The outcome of the commands in a shell."""
+    return subprocess.run(
+        ["bash", "-eu", "-c", script],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )

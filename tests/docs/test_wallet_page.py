@@ -2,11 +2,12 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import orjson
 
 from recado.channels.payments import payments_of
-from recado.http.routes.wallet_models import WalletOut
+from recado.http.routes.wallet_models import Kind, WalletOut
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wallet.md").read_text("utf-8")
 
@@ -22,3 +23,8 @@ def test_the_wallet_of_the_page_is_one() -> None:
     shown = orjson.loads(re.findall(r"```json\n(\{\n  \"id\": \"wal_.*?)```", PAGE, re.DOTALL)[0])
     assert set(shown) == {info.alias for info in WalletOut.model_fields.values()}
     assert shown["availableCoins"] == shown["balanceCoins"] - shown["heldCoins"]
+
+
+def test_every_kind_of_entry_is_in_the_table() -> None:
+    table = PAGE.partition("| `kind` | `coins` | |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)`", table, re.MULTILINE)) == set(get_args(Kind))

@@ -1,5 +1,6 @@
 """docs/webhooks.md: the code that it shows verifies what the service signs."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -8,10 +9,17 @@ import pytest
 
 from recado.channels.signing import signing_key
 from recado.channels.webhook_signing import new_secret, signed_lines
+from recado.http.routes.webhook_models import WebhookCreate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text("utf-8")
 AT = 1_795_220_025
 BODY = b'{"id":"evt_1"}'
+
+
+def test_the_headers_of_the_page_are_of_the_form_that_is_taken() -> None:
+    (example,) = re.findall(r"^`headers`, such as `(.*?)`", PAGE, re.MULTILINE)
+    body = {"url": "https://example.com/", "events": ["*"], "headers": json.loads(example)}
+    assert WebhookCreate.model_validate(body).headers is not None
 
 
 def shown() -> Any:

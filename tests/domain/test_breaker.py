@@ -1,11 +1,22 @@
 """Slow-downs and the circuit of a number (C14.5.4, C29.2)."""
 
-from recado.domain.breaker import DOWNS_TO_OPEN, FIRST_PAUSE, LONGEST_PAUSE, Breaker, BreakerState
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recado.domain.breaker import (
+    FIRST_PAUSE,
+    IN_A_ROW,
+    LAST_CALLS,
+    LONGEST_PAUSE,
+    UNKNOWN_OF_THEM,
+    Breaker,
+    BreakerState,
+)
 
 
 def opened(at: float = 0.0) -> Breaker:
     breaker = Breaker()
-    for _ in range(DOWNS_TO_OPEN):
+    for _ in range(IN_A_ROW):
         breaker.down(at)
     return breaker
 
@@ -43,7 +54,7 @@ def test_slow_downs_of_calls_that_were_under_way_already_do_not_lengthen_the_pau
 
 def test_five_failures_to_connect_in_a_row_open_the_circuit() -> None:
     breaker = Breaker()
-    for _ in range(DOWNS_TO_OPEN - 1):
+    for _ in range(IN_A_ROW - 1):
         breaker.down(0.0)
     assert breaker.state is BreakerState.CLOSED
     breaker.answered()
@@ -77,3 +88,81 @@ def test_failures_of_calls_that_began_before_the_circuit_opened_do_not_prolong_i
     for _ in range(100):
         breaker.down(1.0)
     assert breaker.ready_at() == FIRST_PAUSE
+
+
+def test_five_unknown_outcomes_in_a_row_open_the_circuit_as_failures_to_connect_do() -> None:
+    breaker = Breaker()
+    for _ in range(IN_A_ROW - 1):
+        breaker.unknown(0.0)
+    assert breaker.state is BreakerState.CLOSED
+    breaker.unknown(1.0)
+    assert breaker.state is BreakerState.OPEN
+    assert breaker.ready_at() == 1.0 + FIRST_PAUSE
+
+
+def test_a_probe_of_unknown_outcome_opens_the_circuit_for_twice_as_long() -> None:
+    breaker = opened(at=0.0)
+    breaker.began()
+    breaker.unknown(5.0)
+    assert breaker.state is BreakerState.OPEN
+    assert breaker.ready_at() == 5.0 + 2 * FIRST_PAUSE
+
+
+def test_an_answer_of_a_call_that_began_before_does_not_close_the_circuit() -> None:
+    breaker = opened(at=0.0)
+    breaker.answered()
+    breaker.slow_down(0.0, 1.0)
+    assert breaker.state is BreakerState.OPEN
+    assert breaker.calls_allowed(4.9, 0) == 0
+
+
+OUTCOMES = st.lists(st.sampled_from(["answered", "slow", "down", "unknown"]), max_size=80)
+
+
+def told(breaker: Breaker, outcome: str) -> None:
+    match outcome:
+        case "answered":
+            breaker.answered()
+        case "slow":
+            breaker.slow_down(0.0, 0.0)
+        case "down":
+            breaker.down(0.0)
+        case "unknown":
+            breaker.unknown(0.0)
+
+
+@given(OUTCOMES)
+def test_a_circuit_opens_at_five_failures_in_a_row_or_ten_unknown_of_twenty_and_at_nothing_else(
+    outcomes: list[str],
+) -> None:
+    breaker = Breaker()
+    for count, outcome in enumerate(outcomes, start=1):
+        told(breaker, outcome)
+        in_a_row = outcomes[max(0, count - IN_A_ROW) : count]
+        row_fails = len(in_a_row) == IN_A_ROW and set(in_a_row) <= {"down", "unknown"}
+        unknown = outcomes[max(0, count - LAST_CALLS) : count].count("unknown")
+        opens = row_fails or unknown >= UNKNOWN_OF_THEM
+        assert (breaker.state is BreakerState.OPEN) == opens
+        if opens:
+            return
+
+
+@given(OUTCOMES, OUTCOMES)
+def test_whatever_comes_back_late_an_open_circuit_begins_no_call_before_its_time_and_then_one(
+    before: list[str], late: list[str]
+) -> None:
+    breaker = Breaker()
+    for outcome in [*before, *["unknown"] * IN_A_ROW]:
+        told(breaker, outcome)
+    assert breaker.calls_allowed(FIRST_PAUSE - 0.1, 0) == 0
+    for outcome in late:
+        told(breaker, outcome)
+    assert breaker.calls_allowed(FIRST_PAUSE - 0.1, 0) == 0
+    assert breaker.calls_allowed(FIRST_PAUSE, 0) == 1
+    breaker.began()
+    assert breaker.calls_allowed(FIRST_PAUSE, 1) == 0
+    breaker.answered()
+    assert breaker.calls_allowed(FIRST_PAUSE, 1_999) is None
+    for _ in range(IN_A_ROW - 1):  # what came before the circuit closed counts no more
+        breaker.unknown(FIRST_PAUSE)
+    assert breaker.state is BreakerState.CLOSED

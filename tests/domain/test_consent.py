@@ -15,11 +15,13 @@ from recado.domain.consent import (
     OptOut,
     Refused,
     decide,
+    readdressed,
     refusal_to_send,
     with_request,
 )
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
 UNKNOWN, GRANTED, DENIED = ConsentStatus
 
 moments = st.datetimes(datetime(2020, 1, 1), datetime(2026, 3, 2), timezones=st.just(UTC))
@@ -170,3 +172,26 @@ def test_consent_says_who_may_be_sent_to(
 ) -> None:
     assert refusal_to_send(status, registered=False, granted_only=False) == usually
     assert refusal_to_send(status, registered=False, granted_only=True) == granted_only
+
+
+@pytest.mark.parametrize(
+    ("current", "expected"),
+    [
+        (Consent(), DENIED),
+        (Consent(GRANTED, at=NOW - 2 * DAY), DENIED),
+        (Consent(GRANTED), DENIED),
+        (Consent(GRANTED, at=NOW), None),
+        (Consent(DENIED, revoked_at=NOW - 2 * DAY), None),
+    ],
+)
+def test_an_address_that_refused_is_a_refusal_unless_the_contact_consented_since(
+    current: Consent, expected: ConsentStatus | None
+) -> None:
+    decided = readdressed(current, OptOut(NOW - DAY, "site"))
+    assert readdressed(current, None) is None
+    if expected is None:
+        assert decided is None
+    else:
+        assert isinstance(decided, Changed)
+        assert (decided.after.status, decided.after.revoked_at, decided.after.source) == (DENIED, NOW - DAY, "site")
+        assert (decided.at, decided.after.at, decided.date_given) == (NOW - DAY, current.at, False)

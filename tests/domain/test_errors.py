@@ -11,7 +11,6 @@ from recado.domain.errors import (
     conflict,
     not_found,
     problem_slug,
-    reference_not_found,
     validation_error,
 )
 
@@ -77,7 +76,7 @@ def test_an_unknown_code_is_a_defect() -> None:
 def test_at_most_fifty_fields_are_reported() -> None:
     problem = validation_error([FieldError(f"/{index}", "REQUIRED", "x") for index in range(60)])
     assert len(problem.errors) == 50
-    assert problem.detail == "60 fields are not valid."
+    assert problem.detail == "60 invalid fields: /0 x; /1 x; /2 x; 57 more."
 
 
 def test_one_bad_field_is_told_in_the_detail() -> None:
@@ -88,7 +87,6 @@ def test_one_bad_field_is_told_in_the_detail() -> None:
 
 def test_small_constructors_carry_their_meta() -> None:
     assert not_found().status == 404
-    assert reference_not_found("templateId").meta == {"field": "templateId"}
     assert conflict("LIMIT_REACHED", "x", limit=250).meta == {"limit": 250}
 
 

@@ -22,12 +22,15 @@ class SetClock:
 
     def __init__(self, at: datetime = NOW) -> None:
         self.at = at
+        self.asked = 0
 
     def now(self) -> datetime:
         return self.at
 
     def monotonic(self) -> float:
-        return 0.0
+        """Far enough from the last time that any millisecond is over."""
+        self.asked += 1
+        return float(self.asked)
 
     async def sleep(self, seconds: float) -> None:
         raise NotImplementedError
@@ -76,12 +79,51 @@ def test_ids_increase_although_the_clock_steps_back_a_little() -> None:
     assert created_at(second) == created_at(first)
 
 
-def test_a_clock_that_is_set_back_far_is_followed() -> None:
+def test_ids_increase_while_the_clock_is_less_than_a_day_behind_them_and_follow_it_beyond() -> None:
     clock = SetClock()
     ids = source(clock)
-    ids.new(MESSAGE)
-    clock.at -= timedelta(hours=1)
+    first = ids.new(MESSAGE)
+    clock.at -= timedelta(hours=23)
+    assert first < ids.new(MESSAGE)
+    clock.at -= timedelta(hours=2)
     assert created_at(ids.new(MESSAGE)) == clock.at.replace(microsecond=789_000)
+
+
+def test_ids_continue_after_those_of_a_process_whose_clock_was_ahead() -> None:
+    clock = SetClock()
+    before = source(clock, 1)
+    newest = [before.new(MESSAGE) for _ in range(1000)][-1]
+    clock.at -= timedelta(hours=1)
+    ids = source(clock, 2)
+    assert ids.continue_after(newest)
+    made = [ids.new(MESSAGE) for _ in range(1000)]
+    assert newest < made[0]
+    assert made == sorted(made)
+    clock.at += timedelta(hours=1, seconds=1)
+    assert created_at(ids.new(MESSAGE)) == clock.at.replace(microsecond=789_000)
+
+
+def test_the_moment_of_what_is_made_is_the_present_while_ids_run_ahead_of_the_clock() -> None:
+    clock = SetClock()
+    newest = source(clock).new(MESSAGE)
+    clock.at -= timedelta(hours=2)
+    ids = source(clock, 2)
+    assert ids.continue_after(newest)
+    made = ids.new(MESSAGE)
+    assert created_at(made) > clock.at
+    assert ids.moment_of(made) == clock.at
+    clock.at += timedelta(hours=2, seconds=1)
+    made = ids.new(MESSAGE)
+    assert ids.moment_of(made) == created_at(made) == clock.at.replace(microsecond=789_000)
+
+
+def test_ids_do_not_stand_still_for_a_day_or_more() -> None:
+    clock = SetClock()
+    newest = source(clock).new(MESSAGE)
+    clock.at -= timedelta(days=1)
+    ids = source(clock)
+    assert not ids.continue_after(newest)
+    assert ids.new(MESSAGE) < newest
 
 
 def test_two_processes_do_not_mint_the_same_id() -> None:

@@ -114,9 +114,15 @@ def test_what_is_no_node_is_refused(given: object) -> None:
     assert refused(read_tree, given)[0].startswith("/filterTree")
 
 
-@pytest.mark.parametrize("given", [None, [], {}, "x", [TAG] * 21])
-def test_filters_are_one_to_twenty(given: object) -> None:
+@pytest.mark.parametrize("given", [None, [], {}, "x", [TAG] * 51])
+def test_filters_are_one_to_fifty(given: object) -> None:
     assert refused(read_filters, given) == ["/filters"]
+
+
+def test_many_filters_make_a_tree_that_can_be_given_back() -> None:
+    tree = read_filters([TAG] * 50)
+    assert read_tree(document(tree)) == tree
+    assert [len(part.children) for part in tree.children if isinstance(part, And)] == [20, 20, 10]
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -127,6 +133,12 @@ def test_a_tree_has_at_most_five_levels() -> None:
     read_tree(nested(5))
     assert refused(read_tree, nested(6)) == ["/filterTree" + "/child" * 5]
     assert refused(read_tree, nested(900)) == ["/filterTree" + "/child" * 5]
+
+
+def test_conditions_beyond_the_most_are_not_looked_at() -> None:
+    full = {"kind": "or", "children": [LEAF] * 20}
+    tree = {"kind": "and", "children": [full, full, full, {"kind": "leaf", "filter": {"field": "unknown"}}]}
+    assert refused(read_tree, tree) == ["/filterTree/children/2/children/10/filter"]
 
 
 def test_a_tree_has_at_most_fifty_leaves_and_twenty_children() -> None:

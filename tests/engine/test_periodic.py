@@ -1,9 +1,11 @@
 """Periodic work: its rhythm, hints, failures and end."""
 
 import asyncio
+import logging
 
 import pytest
 
+from recado.domain.errors import Unavailable
 from recado.engine.periodic import Periodic
 
 
@@ -193,3 +195,17 @@ async def test_work_that_comes_round_every_minute_keeps_its_rhythm_while_it_fail
     await clock.advance(240)
     assert work.runs == [60, 120, 180, 240]
     await periodic.stop()
+
+
+@pytest.mark.parametrize(
+    ("error", "told"), [(Unavailable(), []), (ValueError("secret"), ["periodic sweep failed (ValueError in "])]
+)
+async def test_a_server_that_is_away_is_told_by_whoever_calls_it_and_not_by_each_work(clock, work, caplog, error, told):
+    caplog.set_level(logging.INFO)
+    periodic = Periodic("sweep", 10, work, clock)
+    work.error = error
+    await periodic.start()
+    await clock.advance(10)
+    await periodic.stop()
+    assert periodic.last_failure.type == type(error).__name__
+    assert [record.getMessage()[: len(told[0])] for record in caplog.records] == told

@@ -40,6 +40,7 @@ from recado.http.routes.companies import company_routes
 from recado.http.routes.contact_imports import contact_import_routes
 from recado.http.routes.contacts import contact_routes
 from recado.http.routes.document_reveal import document_reveal_routes
+from recado.http.routes.number_administration import number_administration_routes
 from recado.http.routes.number_health import HealthReader, number_health_routes
 from recado.http.routes.number_usage import number_usage_routes
 from recado.http.routes.numbers import number_routes
@@ -98,6 +99,7 @@ class Api:
     providers: dict[str, ScriptedProvider | None]
     refresh: NumberRefresh
     review: TemplateReview
+    sync: TemplateSync
     key_ring: KeyRing
     routes: tuple[Route, ...]
     contract: Contract
@@ -256,6 +258,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         *people_routes(database=database, ids=ids, sessions=directories.sessions, random_bytes=os.urandom),
         *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
         *number_routes(**providing),
+        *number_administration_routes(database=database, ids=ids, changed=changed),
         *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),
         *contact_import_routes(database=database, ids=ids, imports=people.imports),
         *document_reveal_routes(database=database, ids=ids, documents=people.documents),
@@ -299,10 +302,11 @@ async def api(database: Database) -> AsyncIterator[Api]:
         async with aiohttp.ClientSession() as session:
             yield Api(
                 f"http://127.0.0.1:{server.port}", session, database, clock, ids, organizations, directories,
-                providers, refresh, review, key_ring, routes, Contract(routes), changes, webhooks,
+                providers, refresh, review, sync, key_ring, routes, Contract(routes), changes, webhooks,
             )  # fmt: skip
     finally:
         await server.stop()
+        await sync.stop()
         await root.stop()
         await people.stop()
 

@@ -15,16 +15,16 @@ class ShiftedClock(SystemClock):
     __slots__ = ("_ahead",)
 
     def __init__(self) -> None:
+        super().__init__()
         self._ahead = 0.0
+        machine = self.now
+        self.now = lambda: machine() + timedelta(seconds=self._ahead)
 
     def shift(self, seconds: float) -> None:
         self._ahead += seconds
 
-    def now(self) -> Any:
-        return super().now() + timedelta(seconds=self._ahead)
-
     def monotonic(self) -> float:
-        return super().monotonic() + self._ahead
+        return SystemClock.monotonic() + self._ahead
 
     def call_at(self, when: float, callback: Any) -> Any:
         return super().call_at(when - self._ahead, callback)

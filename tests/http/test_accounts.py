@@ -9,6 +9,7 @@ from tests.http.people import person, session
 NEW = {"name": "Ana", "email": "ana@example.com", "role": "operator"}
 PASSWORD = "correct horse battery"
 HOURS = 3_600.0
+ADMIN = "the administrator of the tests"
 
 
 async def invite(api: Any, token: str, **fields: Any) -> Any:
@@ -76,6 +77,16 @@ async def test_an_invitation_works_once(api: Any) -> None:
 
     assert sorted(answer.status for answer in answers) == [200, 401, 401]
     assert (await accept(api, token)).code == "UNAUTHORIZED"
+
+
+async def test_a_suspended_organization_takes_no_invitation(api: Any) -> None:
+    token = (await invite(api, await session(api)))["inviteToken"]
+    path = f"/v2/admin/organizations/{api.organizations[0].organization.id}"
+    await api.patch(path, {"status": "suspended"}, token=ADMIN)
+    refused = await accept(api, token)
+    assert (refused.status, refused.code) == (403, "ORGANIZATION_SUSPENDED")
+    await api.patch(path, {"status": "active"}, token=ADMIN)
+    assert (await accept(api, token)).status == 200
 
 
 async def test_an_invitation_accepted_while_it_is_taken_back_or_replaced_has_one_outcome(api: Any) -> None:
@@ -198,6 +209,30 @@ async def test_nobody_grants_what_he_does_not_hold(api: Any) -> None:
     assert [(answer.status, answer.code) for answer in refusals] == [(403, "SCOPE_ESCALATION")] * 5
     assert refusals[1].body["meta"] == {"scopes": ["contacts:pii"]}
     assert (await api.post("/v2/accounts", NEW | {"extraScopes": ["accounts:write"]}, token=helper)).status == 201
+
+
+async def test_nobody_changes_an_account_that_holds_more(api: Any) -> None:
+    helper = await session(api, await person(api, "operator", extra_scopes=["accounts:write"]))
+    owner, other = await person(api, "owner"), await person(api, "owner")
+    superior = await person(api, "operator", extra_scopes=["wallet:write"])
+    refusals = [
+        await api.patch(f"/v2/accounts/{owner.id}", {"role": "analyst"}, token=helper),
+        await api.patch(f"/v2/accounts/{owner.id}", {"name": "Somebody"}, token=helper),
+        await api.patch(f"/v2/accounts/{superior.id}", {"extraScopes": []}, token=helper),
+        await api.delete(f"/v2/accounts/{owner.id}", token=helper),
+        await api.delete(f"/v2/accounts/{superior.id}", token=helper),
+    ]
+    assert [(answer.status, answer.code) for answer in refusals] == [(403, "SCOPE_ESCALATION")] * 5
+    assert refusals[4].body["meta"] == {"scopes": ["wallet:write"]}
+    assert await actions(api, owner.id) == []
+    rows = await api.database.fetch(
+        "select role, status from accounts where id = any($1)", [owner.id, other.id, superior.id]
+    )
+    assert {tuple(row) for row in rows} == {("owner", "active"), ("operator", "active")}
+
+    equal = await person(api, "operator")
+    assert (await api.patch(f"/v2/accounts/{equal.id}", {"name": "Renamed"}, token=helper)).status == 200
+    assert (await api.delete(f"/v2/accounts/{equal.id}", token=helper)).status == 204
 
 
 async def test_a_disabled_account_is_out_at_once_and_everywhere(api: Any) -> None:

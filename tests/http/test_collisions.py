@@ -24,7 +24,7 @@ async def stopped(api: Api, locked: str, wanted: str, request: Any) -> Any:
             await until(lambda: waits(api), 10, "the request waits for the row")
             await connection.execute(f"select from {wanted} for update")
             answer = await running
-    assert [entry["event"] for entry in logs] == ["transaction_collided"]
+    assert [entry["event"] for entry in logs] == ["transaction_collided", "request_refused"]
     return answer
 
 

@@ -129,6 +129,30 @@ async def test_the_same_status_again_changes_nothing(api: Api) -> None:
     assert len(await told(api)) == before
 
 
+async def test_the_history_is_read_in_pages(api: Api) -> None:
+    contact, other = await made(api), await made(api, "+5511987650002")
+    for n in range(5):
+        given = {"status": "denied"} if n % 2 else {"status": "granted", "source": "loja"}
+        api.clock.shift(1)
+        assert (await changed(api, contact, **given)).status == 200
+    path = f"/contacts/{contact['id']}/consents"
+    whole = (await api.get(path)).body
+    assert [entry["to"] for entry in whole["items"]] == ["granted", "denied", "granted", "denied", "granted"]
+    assert "nextCursor" not in whole
+
+    pages, cursor = [], ""
+    while True:
+        page = (await api.get(f"{path}?limit=2{cursor}")).body
+        pages.append(page["items"])
+        if "nextCursor" not in page:
+            break
+        cursor = f"&cursor={page['nextCursor']}"
+    assert [len(page) for page in pages] == [2, 2, 1]
+    assert [entry for page in pages for entry in page] == whole["items"]
+    foreign = await api.get(f"/contacts/{other['id']}/consents?limit=2{cursor}")
+    assert (foreign.status, foreign.code) == (400, "INVALID_CURSOR")
+
+
 async def test_whoever_opted_out_before_being_a_contact_is_born_denied(api: Api) -> None:
     answer = await api.post("/contacts/opt-out", {"phone": "+55 11 8765-4321", "source": "site"})
     assert answer.body == {
@@ -140,6 +164,50 @@ async def test_whoever_opted_out_before_being_a_contact_is_born_denied(api: Api)
     assert (contact["optIn"]["status"], contact["optIn"]["source"]) == ("denied", "site")
     late = await api.post("/contacts", {"phone": "+5511987654399", "optIn": {"status": "granted"}})
     assert late.status == 201
+
+
+async def test_an_address_that_opted_out_makes_the_contact_that_receives_it_denied(api: Api) -> None:
+    await subscribe(api)
+    contact, granted = await made(api), await made(api, "+5511987650002", optIn={"status": "granted"})
+    await api.post("/contacts/opt-out", {"email": "Eva@example.com", "source": "site"})
+    answers = [
+        await api.patch(f"/contacts/{contact['id']}", {"email": "eva@example.com"}),
+        await api.patch(f"/contacts/{granted['id']}", {"email": "eva@example.com"}),
+    ]
+    assert [(answer.status, answer.body["optIn"]["status"]) for answer in answers] == [(200, "denied")] * 2
+    assert answers[0].body["optIn"]["source"] == "site"
+    events = [event["type"] for event in await told(api)]
+    assert Counter(events)["contact.consent_changed"] == 3  # one of them the consent that the second was born with
+
+    younger = {"status": "granted", "source": "loja", "at": at(api, days=-0.001)}
+    again = await api.patch(f"/contacts/{contact['id']}", {"optIn": younger})
+    assert (again.status, again.body["optIn"]["status"]) == (200, "granted")
+
+
+async def test_a_consent_with_an_address_that_opted_out_is_younger_than_that_refusal(api: Api) -> None:
+    contact = await made(api)
+    await api.post("/contacts/opt-out", {"email": "eva@example.com"})
+    older = {"email": "eva@example.com", "optIn": {"status": "granted", "source": "loja", "at": at(api, days=1)}}
+    refused = await api.patch(f"/contacts/{contact['id']}", older)
+    assert (refused.status, refused.code) == (409, OLDER)
+    assert "email" not in (await api.get(f"/contacts/{contact['id']}")).body
+
+
+@pytest.mark.parametrize(
+    ("refused", "spelled"),
+    [
+        ("+52 1 55 1234 5678", "+52 55 1234 5678"),
+        ("+54 11 2345-6789", "+54 9 11 2345-6789"),
+        ("+54 9 11 2345-6789", "+54 11 15 2345-6789"),
+        ("+55 (011) 98765-4321", "+55 11 98765-4321"),
+    ],
+)
+async def test_a_refusal_holds_for_every_spelling_of_the_phone(api: Api, refused: str, spelled: str) -> None:
+    await api.post("/contacts/opt-out", {"phone": refused})
+    contact = await made(api, spelled)
+    assert contact["optIn"]["status"] == "denied"
+    taken = await api.post("/contacts", {"phone": refused})
+    assert (taken.status, taken.code) == (409, "PHONE_TAKEN")
 
 
 async def test_a_registered_phone_is_born_granted_only_by_a_younger_consent(api: Api) -> None:

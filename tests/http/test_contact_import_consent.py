@@ -7,6 +7,8 @@ import pytest
 from tests.http.importing import NDJSON, contact, contacts, counts, hand_in, imported, phone
 from tests.http.people import session
 
+from recado.domain.phones import phone_hash
+
 REFUSED = "2026-06-01T00:00:00Z"
 
 
@@ -45,6 +47,38 @@ async def test_whoever_opted_out_before_is_born_denied(api: Any) -> None:
     assert counts(await imported(api, [*rows, {"phone": phone(4)}])) == {"created": 4, "consentIgnored": 1}
     found = await contacts(api)
     assert [found[phone(n)]["optIn"]["status"] for n in (1, 2, 3, 4)] == ["denied", "denied", "denied", "unknown"]
+
+
+async def test_whoever_opted_out_under_a_former_spelling_is_born_denied(api: Any) -> None:
+    """Of an entry from before the spelling was the same phone, whichever way its row is written."""
+    organization_id = api.organizations[0].organization.id
+    spelled = {
+        "+525512345678": "+5215512345678",
+        "+525512345679": "+5215512345679",
+        "+5491123456789": "+54111523456789",
+        "+447911123456": "+4407911123456",
+    }
+    mexican, *others = spelled
+    rows = [{"phone": each} for each in [*others, "+525500000000"]]
+    rows.append({"phone": mexican, "optIn": {"status": "granted", "source": "site", "at": "2025-12-01T00:00:00Z"}})
+    for former in spelled.values():
+        await api.database.execute(
+            "insert into opt_outs values ($1, 'test', 'phone', $2, '2026-01-01', 'site')",
+            organization_id,
+            phone_hash(organization_id, former),
+        )
+    assert counts(await imported(api, rows)) == {"created": 5, "consentIgnored": 1}
+    found = {number: each["optIn"]["status"] for number, each in (await contacts(api)).items()}
+    assert found == dict.fromkeys(spelled, "denied") | {"+525500000000": "unknown"}
+
+
+async def test_a_row_that_brings_an_address_that_opted_out_makes_the_contact_denied(api: Any) -> None:
+    await imported(api, [{"phone": phone(1)}, {"phone": phone(2), "email": "ana@example.com"}])
+    await api.post("/contacts/opt-out", {"email": "eva@example.com"})
+    rows = [{"phone": phone(1), "email": "Eva@example.com"}, {"phone": phone(2), "email": "ANA@example.com"}]
+    assert counts(await imported(api, rows)) == {"updated": 2}
+    found = await contacts(api)
+    assert [found[phone(n)]["optIn"]["status"] for n in (1, 2)] == ["denied", "unknown"]
 
 
 async def test_every_change_of_a_consent_in_a_file_has_its_place_in_the_history(api: Any) -> None:

@@ -51,6 +51,7 @@ async def test_a_contact_keeps_what_it_was_given_in_its_normal_form(api: Api) ->
     assert contact["optIn"] == {"status": "unknown"}
     assert contact["debtorGroups"][0]["id"].startswith("grp_")
     assert "documentos" not in contact
+    assert [each["path"] for each in contact.pop("warnings")] == ["/externalIds/another"]
     read = await api.get(f"/contacts/{contact['id']}")
     assert read.body == contact | {
         "documentos": {"cpf": "***.***.***-25", "cnpj": "**.***.***/****-35", "nascimento": "1990-**-**"}
@@ -269,3 +270,41 @@ async def test_a_change_of_nothing_needs_no_body(api: Any) -> None:
     made = (await api.post("/contacts", {"phone": "+5511987650001"})).body
     answer = await api.patch(f"/contacts/{made['id']}")
     assert (answer.status, answer.body, answer.etag) == (200, made, '"1"')
+
+
+async def test_an_organization_hides_the_hash_of_phones_from_those_who_see_no_phones(api: Any) -> None:
+    read = ("contacts:read", "contacts:write", "crm:read", "crm:write")
+    limited, full = await api.key(*read), await api.key(*read, "pii:full")
+    contact = (await api.post("/contacts", {"phone": "+5511987650001"}, token=full)).body
+    company = (await api.post("/v2/companies", {"nome": "Padaria"}, token=full)).body
+    await api.patch(f"/contacts/{contact['id']}", {"companyId": company["id"]}, token=full)
+    segment = (
+        await api.post(
+            "/v2/segments",
+            {"name": "all", "filters": [{"field": "optIn", "operator": "is", "value": "unknown"}]},
+            token=full,
+        )
+    ).body
+    keyed = {"Idempotency-Key": "hashes"}
+    await api.post("/contacts", {"phone": "+5511987650002"}, token=full, headers=keyed)
+
+    async def shown(token: str) -> list[bool]:
+        one = await api.get(f"/contacts/{contact['id']}", token=token)
+        changed = await api.patch(f"/contacts/{contact['id']}", {"name": token[-6:]}, token=token)
+        repeated = await api.post("/contacts", {"phone": "+5511987650002"}, token=token, headers=keyed)
+        lists = [
+            await api.get("/contacts", token=token),
+            await api.get(f"/v2/companies/{company['id']}/contacts", token=token),
+            await api.get(f"/v2/segments/{segment['id']}/contacts", token=token),
+        ]
+        answers = [one.body, changed.body, repeated.body, *(answer.body["items"][-1] for answer in lists)]
+        return ["phoneHash" in answer for answer in answers]
+
+    assert await shown(limited) == [True] * 6
+    assert (await api.get("/v2/organization")).body["hidePhoneHash"] is False
+    hidden = await api.patch("/v2/organization", {"hidePhoneHash": True})
+    assert (hidden.status, hidden.body["hidePhoneHash"]) == (200, True)
+    assert await shown(limited) == [False] * 6
+    assert await shown(full) == [True] * 6
+    await api.patch("/v2/organization", {"hidePhoneHash": False})
+    assert await shown(limited) == [True] * 6

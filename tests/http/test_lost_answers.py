@@ -122,7 +122,8 @@ async def test_templates_that_are_brought_over_are_told_when_the_answer_is_lost(
     api.providers["live"].templates = [theirs]
     api.changes.clear()
     async with answers_are_lost(monkeypatch):
-        assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).status == 503
+        await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")
+        await api.sync.settled()
     (template,) = (await api.get("/v2/templates", env="live")).body["items"]
     assert api.changes == [changed(template, "live")]
 
@@ -196,3 +197,28 @@ async def test_a_change_that_is_refused_is_not_told(api: Any) -> None:
     api.changes.clear()
     assert (await api.post(f"/numbers/{number['id']}/disconnect")).status == 409
     assert api.changes == []
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v2/wallet/top-ups", {"coins": 1_000}),
+        ("/v2/companies", {"nome": "Padaria Central"}),
+        ("/v2/segments", {"name": "All", "filters": [{"field": "tag", "operator": "is", "value": "VIP"}]}),
+        ("/v2/lists", {"name": "Spring"}),
+        ("/webhooks", {"url": "https://hooks.example.com/", "events": ["*"]}),
+    ],
+)
+async def test_what_was_made_is_not_made_once_more_though_the_answer_is_lost(
+    api: Any, monkeypatch: pytest.MonkeyPatch, path: str, body: Any
+) -> None:
+    how: dict[str, Any] = {"headers": {"Idempotency-Key": "once"}}
+    before = (await api.get(path)).body["total"]
+    async with answers_are_lost(monkeypatch):
+        assert (await api.post(path, body, **how)).status == 503
+    assert (await api.post(path, body, **how)).code == "IDEMPOTENCY_IN_PROGRESS"
+    api.clock.shift(61)
+    repeated = await api.post(path, body, **how)
+    assert (repeated.status, repeated.code) == (409, "CONFLICT")
+    assert "look for what it made" in repeated.body["detail"]
+    assert (await api.get(path)).body["total"] == before + 1

@@ -5,11 +5,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.http.conftest import ADMIN_TOKEN
 from tests.http.registering import NEW, REFUSED, connected, register
 
 from recado.actors.accounts import account_of
 from recado.domain.changes import NumberChanged
 from recado.storage import numbers
+from recado.storage.batch_rows import Recipients
 
 
 async def test_a_number_is_registered_pending_with_its_defaults(api: Any) -> None:
@@ -40,9 +42,9 @@ async def test_a_number_is_registered_pending_with_its_defaults(api: Any) -> Non
 
 async def test_a_number_takes_what_was_given_about_it(api: Any) -> None:
     number = await register(
-        api, byo=True, rateLimit={"perSecond": 1000}, profile={"about": "Hello", "website": "https://example.com"}
+        api, byo=False, rateLimit={"perSecond": 1000}, profile={"about": "Hello", "website": "https://example.com"}
     )
-    assert number["meta"]["byo"] is True
+    assert number["meta"]["byo"] is False
     assert number["rateLimit"] == {"perSecond": 1000, "perDay": 100_000}
     assert number["profile"] == {"about": "Hello", "website": "https://example.com"}
 
@@ -80,6 +82,60 @@ async def test_a_provider_number_belongs_to_one_organization_of_the_installation
     assert (await api.post("/numbers", NEW, env="test", organization=1)).status == 201
     assert (await api.delete(f"/numbers/{number['id']}", env="live")).status == 204
     assert (await api.post("/numbers", NEW, env="live", organization=1)).status == 201
+
+
+async def test_only_the_administrator_says_that_a_number_is_the_customers_own(api: Any) -> None:
+    refused = await api.post("/numbers", NEW | {"byo": True}, env="live")
+    assert (refused.status, refused.code, refused.body["meta"]) == (403, "FORBIDDEN", {"field": "byo"})
+    assert (await api.get("/numbers", env="live")).body["total"] == 0
+
+    number = await register(api)
+    await api.patch(f"/numbers/{number['id']}", {"byo": True}, env="live")
+    assert (await api.get(f"/numbers/{number['id']}", env="live")).body["meta"]["byo"] is False
+    path = f"/v2/admin/organizations/{number['organizationId']}/numbers/{number['id']}"
+    assert (await api.patch(path, {"byo": True})).status == 401
+    elsewhere = path.replace(number["organizationId"], api.organizations[1].organization.id)
+    assert (await api.patch(elsewhere, {"byo": True}, token=ADMIN_TOKEN)).status == 404
+
+    api.changes.clear()
+    for _ in range(2):
+        decided = await api.patch(path, {"byo": True}, token=ADMIN_TOKEN)
+        assert (decided.status, decided.body["meta"]["byo"], decided.etag) == (200, True, '"2"')
+        assert decided.body["displayPhone"] == "+55*******1234"
+    assert api.changes == [NumberChanged(number["organizationId"], "live", number["id"])]
+    assert (await api.get(f"/numbers/{number['id']}", env="live")).body["meta"]["byo"] is True
+    entries = await api.database.fetch(
+        "select actor_type, details from audit where target_id = $1 and action = 'number.update'", number["id"]
+    )
+    assert [tuple(entry) for entry in entries] == [("admin", {"byo": True})]
+
+
+async def test_a_business_account_belongs_to_one_organization_until_its_last_number_goes(api: Any) -> None:
+    first = await register(api)
+    second = await register(api, phoneNumberId="pn-2")
+    foreign = {**NEW, "phoneNumberId": "pn-3"}
+
+    async def of_another() -> Any:
+        return await api.post("/numbers", foreign, env="live", organization=1)
+
+    taken = await of_another()
+    assert (taken.status, taken.code, taken.body["meta"]) == (409, "NUMBER_TAKEN", {"field": "businessAccountId"})
+    assert (await api.get("/numbers", env="live", organization=1)).body["total"] == 0
+    assert (await api.post("/numbers", foreign, env="test", organization=1)).status == 201
+    await api.delete(f"/numbers/{first['id']}", env="live")
+    assert (await of_another()).status == 409
+    await api.delete(f"/numbers/{second['id']}", env="live")
+    assert (await of_another()).status == 201
+    assert (await api.post("/numbers", NEW, env="live")).status == 409
+
+
+async def test_two_organizations_that_want_a_business_account_at_once_are_one(api: Any) -> None:
+    answers = await asyncio.gather(
+        *(api.post("/numbers", {**NEW, "phoneNumberId": f"pn-{n}"}, env="live", organization=n % 2) for n in range(8))
+    )
+    assert sorted(answer.status for answer in answers) == [201] * 4 + [409] * 4
+    owners = await api.database.fetch("select distinct organization_id from numbers where business_account_id = 'ba-1'")
+    assert len(owners) == 1
 
 
 async def test_two_that_register_a_number_at_once_get_one(api: Any) -> None:
@@ -225,4 +281,30 @@ async def test_a_number_of_a_batch_that_is_not_made_yet_is_not_deleted(api: Any)
     refused = await api.delete(f"/numbers/{number.id}")
     assert (refused.status, refused.code) == (409, "RESOURCE_IN_USE")
     await api.database.execute("update batches set blocks_left = 0 where status = 'paused'")
+    assert (await api.delete(f"/numbers/{number.id}")).status == 204
+
+
+async def test_a_number_that_a_resend_of_several_has_still_to_use_is_not_deleted(api: Any) -> None:
+    number = api.organizations[0].number
+    batch_id = api.ids.new("btc_")
+    await api.database.execute(
+        "insert into batches (organization_id, env, id, channel, type, class, status, requested, skipped, "
+        "skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at) "
+        "values ($1, 'test', $2, 'chatapp', 'text', 2, 'building', 2, 0, '{}', '[]', 1, 0, 1, true, $3)",
+        number.organization_id, batch_id, api.clock.now(),
+    )  # fmt: skip
+    block = Recipients(
+        ["+5511987650001", "+5511987650002"],
+        [1, 2],
+        [None, None],
+        [None, None],
+        number_ids=[api.ids.new("num_"), number.id],
+    )
+    await api.database.execute(
+        "insert into batch_blocks (organization_id, batch_id, number, recipients) values ($1, $2, 1, $3::json)",
+        number.organization_id, batch_id, block.dump(),
+    )  # fmt: skip
+    refused = await api.delete(f"/numbers/{number.id}")
+    assert (refused.status, refused.code) == (409, "RESOURCE_IN_USE")
+    await api.database.execute("delete from batch_blocks")
     assert (await api.delete(f"/numbers/{number.id}")).status == 204

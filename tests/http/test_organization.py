@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 import pytest
+from tests.http.people import session
 
 from recado.domain.changes import OrganizationChanged
 
@@ -22,6 +23,7 @@ async def test_the_organization_is_read_with_its_defaults(api: Any) -> None:
         "country": "BR",
         "quietHours": None,
         "requireGrantedForMarketing": False,
+        "hidePhoneHash": False,
         "optOutKeywords": [],
         "optInKeywords": [],
         "optOutReply": None,
@@ -40,6 +42,7 @@ async def test_settings_change_for_both_environments_and_are_told(api: Any) -> N
         "country": "PT",
         "quietHours": {"start": "21:00", "end": "08:30"},
         "requireGrantedForMarketing": True,
+        "hidePhoneHash": True,
         "optOutKeywords": ["basta"],
         "optInKeywords": ["quero"],
         "optOutReply": "Ok.",
@@ -49,7 +52,8 @@ async def test_settings_change_for_both_environments_and_are_told(api: Any) -> N
     answer = await api.patch("/v2/organization", settings)
     assert answer.status == 200
     live = (await api.get("/v2/organization", env="live")).body
-    assert live == answer.body
+    assert live == {name: value for name, value in answer.body.items() if name != "warnings"}
+    assert [each["path"] for each in answer.body["warnings"]] == ["/dedicatedSender", "/status"]
     assert live["name"] == "Loja"
     assert live["quietHours"] == {"start": "21:00", "end": "08:30"}
     assert (live["dedicatedSender"], live["status"]) == (None, "active")
@@ -78,6 +82,7 @@ async def test_an_absent_field_stays_and_null_clears(api: Any) -> None:
         ({"quietHours": {"start": "07:00", "end": "07:00"}}, "/quietHours"),
         ({"quietHours": {"start": "07:00"}}, "/quietHours/end"),
         ({"requireGrantedForMarketing": "true"}, "/requireGrantedForMarketing"),
+        ({"hidePhoneHash": None}, "/hidePhoneHash"),
         ({"optOutKeywords": ["x"] * 31}, "/optOutKeywords"),
         ({"optOutKeywords": [""]}, "/optOutKeywords/0"),
         ({"optInKeywords": None}, "/optInKeywords"),
@@ -168,6 +173,10 @@ async def test_a_suspended_organization_reads_and_does_nothing_else_until_releas
     refused = await api.patch("/v2/organization", {"name": "X"})
     assert (refused.status, refused.code) == (403, "ORGANIZATION_SUSPENDED")
     assert (await api.patch("/v2/organization", {"name": "X"}, organization=1)).status == 200
+    token = await session(api)
+    assert (await api.get("/v2/organization", token=token)).status == 200
+    assert (await api.delete("/v2/sessions/current", token=token)).status == 204
+    assert (await api.get("/v2/organization", token=token)).status == 401
 
     api.clock.shift(90)
     await api.patch(f"/v2/admin/organizations/{organization_id}", {"status": "active"}, token=ADMIN)

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from tests.http.people import person, session
+from tests.refusals import comparable
 
 from recado.http.route import Access, Route
 
@@ -202,14 +203,20 @@ async def test_foreign_ids_answer_like_missing_ones_and_change_nothing(api: Any,
     answers = [
         await api.call(method, under(path, foreign), body_for(method), token=here),
         await api.call(method, under(path, prefix + "0" * 21), body_for(method), token=here),
-        await api.call(method, under(path, "no-id"), body_for(method), token=here),
-        await api.call(method, under(path, "msg_" + "0" * 21), body_for(method), token=here),
     ]
+    malformed = [
+        await api.call(method, under(path, value), body_for(method), token=here)
+        for value in ("no-id", "msg_" + "0" * 21)
+    ]
+    pairs = [answers]
     if prefix not in BOTH_ENVIRONMENTS:
-        answers.append(await api.call(method, under(path, mine), body_for(method), token=live))
-    for answer in answers:
-        assert (answer.status, answer.code) == (404, "NOT_FOUND")
-        assert answer.body | {"requestId": "", "instance": ""} == answers[0].body | {"requestId": "", "instance": ""}
+        others = (mine, prefix + "0" * 21)
+        pairs.append([await api.call(method, under(path, each), body_for(method), token=live) for each in others])
+    for foreign_answer, missing_answer in pairs:
+        for answer in (foreign_answer, missing_answer):
+            assert (answer.status, answer.code) == (404, "NOT_FOUND")
+        assert comparable(foreign_answer.body) == comparable(missing_answer.body)
+    assert {(answer.status, answer.code) for answer in malformed} == {(404, "NOT_FOUND")}
     assert await rows(api) == before
 
 

@@ -1,11 +1,14 @@
 """Submission of templates, what the provider makes of them, and the sandbox's simulation (C11)."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 from tests.http.people import person, session
 from tests.http.template_drafts import BODY, create, live_number, new, set_status, status_of, submitted_live
+from tests.waiting import until
 
 from recado.channels.provider import ProviderError, ProviderTemplate, Submission, TemplateStatus
 from recado.domain.changes import TemplateChanged
@@ -179,6 +182,26 @@ async def test_reports_of_the_provider_move_a_template(api: Any) -> None:
     assert (await report("approved"))["status"] == "disabled"
 
 
+async def test_a_report_that_is_older_than_the_latest_changes_nothing(api: Any) -> None:
+    template = await submitted_live(api, category="utility")
+    api.provider.submission = Submission("pt-9")
+    await api.review.run("live")
+    paused_at, now = api.clock.now(), api.clock.now() + timedelta(seconds=3_600)
+    api.clock.shift(7_200)
+
+    async def report(status: Any, at: Any, **fields: Any) -> Any:
+        await api.review.report("live", TemplateStatus(status, at, "pt-9", **fields))
+        return (await api.get(f"/v2/templates/{template['id']}", env="live")).body
+
+    assert (await report("approved", now))["status"] == "approved"
+    assert (await report("paused", paused_at))["status"] == "approved"  # its end, which came first, is known
+    assert (await report(None, paused_at, category="marketing"))["category"] == "marketing"
+    assert (await report("paused", now))["status"] == "paused"
+    assert (await report("approved", now + timedelta(days=400)))["status"] == "approved"  # a clock far ahead
+    api.clock.shift(60)
+    assert (await report("disabled", api.clock.now()))["status"] == "disabled"
+
+
 async def test_a_report_that_comes_before_the_answer_to_the_submission_counts(api: Any) -> None:
     template = await submitted_live(api)
     await api.database.execute("update templates set provider_template_id = 'pt-1' where id = $1", template["id"])
@@ -206,6 +229,7 @@ async def test_a_sync_imports_and_refreshes_what_the_provider_has(api: Any) -> N
     ]
     answer = await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")
     assert (answer.status, answer.body) == (202, {"started": True})
+    await api.sync.settled()
     found = {template["name"]: template for template in (await api.get("/v2/templates", env="live")).body["items"]}
     assert {name: (t["status"], t["category"], t["providerTemplateId"]) for name, t in found.items()} == {
         "known": ("approved", "marketing", "p1"),
@@ -216,20 +240,54 @@ async def test_a_sync_imports_and_refreshes_what_the_provider_has(api: Any) -> N
     assert found["mine"]["id"] == draft.body["id"]
     api.changes.clear()
     await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")
+    await api.sync.settled()
     assert api.changes == []
 
 
-async def test_a_sync_that_cannot_be_done_says_so(api: Any) -> None:
+async def test_a_sync_answers_before_the_provider_does_and_runs_once_at_a_time(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     number_id = await live_number(api)
+    common: dict[str, Any] = {"language": "pt-BR", "category": "marketing", "status": "approved", "components": [BODY]}
+    held, asked = asyncio.Event(), 0
+
+    async def slow(_: Any) -> list[ProviderTemplate]:
+        nonlocal asked
+        asked += 1
+        await held.wait()
+        return [ProviderTemplate(provider_template_id=f"p{asked}", name=f"t{asked}", **common)]
+
+    monkeypatch.setattr(api.provider, "list_templates", slow)
+    for _ in range(3):
+        assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).status == 202
+    await until(lambda: asked, 10, "the provider is asked")
+    assert asked == 1
+    held.set()
+    await api.sync.settled()
+    assert asked == 2  # those who came while it ran get one run after it
+    names = {template["name"] for template in (await api.get("/v2/templates", env="live")).body["items"]}
+    assert names == {"t1", "t2"}
+
+
+async def test_a_sync_of_no_number_of_ours_is_refused(api: Any) -> None:
     for unknown in ("num_" + "0" * 21, api.organizations[0].number.id, "x"):
         answer = await api.post("/v2/templates/sync", {"numberId": unknown}, env="live")
         assert (answer.status, answer.code, answer.body["meta"]) == (
             422, "REFERENCE_NOT_FOUND", {"field": "numberId"},
         )  # fmt: skip
+
+
+async def test_a_provider_that_fails_a_sync_is_logged_and_no_error_of_the_request(api: Any) -> None:
+    number_id = await live_number(api)
     api.provider.failures["list_templates"] = ProviderError("unreachable", "timeout", "no answer in time")
-    assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).status == 502
-    api.providers["live"] = None
-    assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).code == "DEPENDENCY_FAILED"
+    with capture_logs() as logs:
+        assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).status == 202
+        await api.sync.settled()
+        api.providers["live"] = None
+        assert (await api.post("/v2/templates/sync", {"numberId": number_id}, env="live")).status == 202
+        await api.sync.settled()
+    failed = [entry["error"] for entry in logs if entry["event"] == "template_sync_failed"]
+    assert failed == ["timeout", "DEPENDENCY_FAILED"]
 
 
 async def test_simulation_sets_any_state_and_ends_a_review(api: Any) -> None:

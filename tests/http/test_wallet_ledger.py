@@ -20,15 +20,38 @@ async def test_the_ledger_comes_newest_first_page_by_page(api: Any) -> None:
     assert seen == [4, 3, 2, 1, SANDBOX]
 
 
+async def test_what_came_later_comes_first_although_a_clock_was_set_back(api: Any) -> None:
+    for coins in (1, 2, 3):
+        await top_up(api, coins)
+    early, late = "led_" + "0" * 21, "led_" + "1" * 21  # 1970 and 2083
+    await api.database.execute("update ledger set id = $1 where coins = 2", late)
+    await api.database.execute("update ledger set id = $1 where coins = 3", early)
+
+    async def pages(query: str) -> list[int]:
+        first = (await api.get(f"/v2/wallet/ledger?limit=1{query}")).body
+        seen, cursor = first["items"], first.get("nextCursor")
+        while cursor:
+            page = (await api.get(f"/v2/wallet/ledger?limit=1{query}&cursor={cursor}")).body
+            seen, cursor = seen + page["items"], page.get("nextCursor")
+        return [entry["coins"] for entry in seen]
+
+    assert await pages("") == [3, 2, 1, SANDBOX]
+    assert await pages("&kind=topup") == [3, 2, 1, SANDBOX]
+    # A period is of the moments that the entries were stamped with.
+    assert await pages("&from=2020-01-01T00:00:00Z") == [2, 1, SANDBOX]
+    assert await pages("&to=2020-01-01T00:00:00Z") == [3]
+    assert await pages("&from=2020-01-01T00:00:00Z&to=2020-01-02T00:00:00Z") == []
+
+
 async def test_filters_narrow_the_ledger(api: Any) -> None:
     await top_up(api, 1)
     message = "msg_" + "1" * 21
     organization_id = api.organizations[0].organization.id
-    for kind, coins in (("charge", -600), ("refund", 600)):
+    for place, kind, coins in ((3, "charge", -600), (4, "refund", 600)):
         await api.database.execute(
-            "insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, batch_id) "
-            "values ($1, 'test', $2, $3, $4, 0, 'chatapp', $5, $6)",
-            *(organization_id, api.ids.new("led_"), kind, coins, message, "btc_" + "1" * 21),
+            "insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, batch_id, "
+            "position) values ($1, 'test', $2, $3, $4, 0, 'chatapp', $5, $6, $7)",
+            *(organization_id, api.ids.new("led_"), kind, coins, message, "btc_" + "1" * 21, place),
         )
 
     async def found(query: str) -> list[int]:

@@ -1,11 +1,11 @@
 """Clusters that no data folder points to are found, and none that anybody uses, or whose data folder is only away."""
 
-import os
 import shutil
 from pathlib import Path
 
 import asyncpg
 import pytest
+from tests.required import as_root
 from tests.storage.test_embedded import OtherProcess, make_server
 from tests.waiting import until
 
@@ -15,7 +15,6 @@ from recado.storage.cluster_lock import FileLock
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.service_folder import CHANGE_LOCK, DATA_FOLDER, LOCATION, USERS_LOCK, locate
 
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps the cluster outside the data folder")
 KIB = 1024
 
 

@@ -77,7 +77,7 @@ def whole_tables(found: list[Any]) -> list[str]:
 async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database) -> None:
     ids = [f"cnt_{n:021}" for n in range(10, 5_000, 10)]
     phones = [f"+{4_900_000_000 + n}" for n in range(10, 5_000, 10)]
-    named = (*ONE, pack(ids), pack(phones), ["x10"], "lst_7", NOW, 100)
+    named = (*ONE, pack(ids), pack(phones), '["x10"]', "lst_7", NOW, 100)
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (lists.SQL.by_id, (*ONE, "lst_7")),
         (lists.SQL.page, (*ONE, None, 50, 0)),
@@ -86,7 +86,7 @@ async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database
         (lists.SQL.leave, (*ONE, ["lst_7"], ids)),
         (lists.SQL.lock_all, ONE),
         (segments.SQL.by_id, (*ONE, "seg_7")),
-        (segments.SQL.page, (*ONE, None, 50, 0)),
+        (segments.PAGE, (*ONE, None, None, 50, 0)),
         (segments.SQL.note_size, (*ONE, "seg_7", 1, 1, NOW, NOW)),
         (audiences.SQL.of_batch, (*ONE, "btc_7")),
         (audiences.SQL.rolled, (*ONE, "btc_7", NOW, 1, True, "running", "failed", 7)),

@@ -9,10 +9,11 @@ import pytest
 from recado.domain.ids import CONTACT, MESSAGE, IdSource
 from recado.domain.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages
+from recado.storage import dispatch, messages, settlements
 from recado.storage.dispatch import CLAIMED, LOST, OPTED_OUT, WINDOW_CLOSED, Claim
 from recado.storage.messages import NewMessage
 from recado.storage.postgres import Database
+from recado.storage.settlements import Returned
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21
@@ -82,6 +83,20 @@ async def test_a_free_form_message_outside_the_window_is_told_apart_from_one_tha
     assert await dispatch.claim(database, batch, epoch, LATER) == [WINDOW_CLOSED, LOST]
 
 
+async def test_a_return_that_runs_again_leaves_the_next_claim_of_its_message_alone(database: Database) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    message_id = await stored(database)
+    assert await dispatch.claim(database, [of(message_id)], epoch, NOW) == [CLAIMED]
+    back = Returned(ORGANIZATION, "test", "chatapp", message_id, NOW, None, None, None, True, NOW)
+    await settlements.returned(database, [back], epoch)
+    assert await dispatch.claim(database, [of(message_id, LATER)], epoch, LATER) == [CLAIMED]
+
+    await settlements.returned(database, [back], epoch)
+
+    assert await database.fetchval("select status from messages where id = $1", message_id) == "sending"
+    assert await attempts(database, message_id) == 1
+
+
 PEOPLE = (
     "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at) "
     "values ($1, $2, $3, $4, $5, 'api', 'denied', '', $6)"
@@ -115,6 +130,16 @@ async def test_whoever_opted_out_is_not_claimed_when_consent_is_asked_for(databa
     assert await dispatch.claim(database, batch, epoch, NOW) == [OPTED_OUT, CLAIMED, CLAIMED]
     assert await attempts(database, refused) == 0
     assert await database.fetchval("select status from messages where id = $1", refused) == "queued"
+
+
+async def test_a_refusal_under_a_former_spelling_keeps_a_message_from_being_claimed(database: Database) -> None:
+    epoch = await dispatch.take_epoch(database, NOW)
+    await refuse(database, "+5215512345678", by="registry")
+    refused, other, exempt = [await stored(database) for _ in range(3)]
+
+    batch = [asking(refused, "+525512345678"), asking(other, "+525512345679"), of(exempt)]
+
+    assert await dispatch.claim(database, batch, epoch, NOW) == [OPTED_OUT, CLAIMED, CLAIMED]
 
 
 async def test_a_refusal_is_that_of_its_own_row_whatever_the_order_of_the_batch(database: Database) -> None:

@@ -42,7 +42,7 @@ async def test_changed_contacts_are_found_one_by_one_without_statistics(database
 
 
 async def test_companies_are_listed_along_their_names(database: Database) -> None:
-    assert "companies_name" in await indexes(database, companies.SQL.page)
+    assert "companies_name" in await indexes(database, companies.PAGE)
 
 
 async def test_open_imports_are_found_among_many_that_are_through(database: Database) -> None:

@@ -48,6 +48,30 @@ def test_parts_of_the_place_cannot_be_shifted_into_each_other() -> None:
         RING.decrypt(stored, organization_id="org_1num_1", record_id="", field="a")
 
 
+@given(plain=st.binary(), bit=st.integers(min_value=0))
+def test_bytes_read_back_at_their_place_and_with_any_bit_turned_nowhere(plain: bytes, bit: int) -> None:
+    stored = RING.seal(plain, **PLACE)
+    assert RING.unseal(stored, **PLACE) == plain
+    assert stored.startswith(RING.prefix.encode())
+    altered = bytearray(stored)
+    bit %= len(altered) * 8
+    altered[bit // 8] ^= 1 << bit % 8
+    with pytest.raises(Tampered):
+        RING.unseal(bytes(altered), **PLACE)
+
+
+@pytest.mark.parametrize("part", PLACE)
+def test_bytes_moved_to_another_place_are_refused(part: str) -> None:
+    with pytest.raises(Tampered):
+        RING.unseal(RING.seal(b"rows", **PLACE), **PLACE | {part: "other"})
+
+
+@pytest.mark.parametrize("stored", [b"", b"v1.k1.", b"v1.k9." + bytes(40), b"v2.k1." + bytes(40), b"plain"])
+def test_bytes_that_no_key_sealed_are_refused(stored: bytes) -> None:
+    with pytest.raises(Tampered):
+        RING.unseal(stored, **PLACE)
+
+
 def test_the_stored_form_names_version_and_key_and_hides_the_value() -> None:
     nonce = b"n" * 12
     ring = KeyRing({"k1": OLD}, random_bytes=lambda size: nonce[:size])

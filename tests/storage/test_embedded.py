@@ -1,11 +1,14 @@
 """The embedded server: shared by the processes of a data folder, closed to everybody else, and back after any crash."""
 
 import asyncio
+import errno
 import os
+import select
 import signal
 import stat
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import asyncpg
@@ -207,6 +210,77 @@ async def test_a_pid_file_whose_pid_is_another_program_by_now_does_not_hold_the_
     assert await query(server, "select a from t") == 1
     stranger.communicate()
     await server.stop()
+
+
+@pytest.mark.parametrize("left", ["", "\0" * 40])
+async def test_lock_files_without_a_pid_do_not_hold_the_start_up(data_dir: Path, left: str) -> None:
+    server = make_server(data_dir)
+    await server.start()
+    await query(server, "create table t as select 1 as a")
+    await server.stop()
+    home = locate(data_dir)
+    for lock in (home.folder / "cluster" / "postmaster.pid", home.folder / "run" / ".s.PGSQL.5432.lock"):
+        lock.write_text(left)
+        os.chown(lock, home.uid, home.gid)
+    assert await query(server, "select a from t") == 1
+    await server.stop()
+
+
+async def test_a_lock_file_without_a_pid_stays_while_its_server_is_there(
+    own_server: EmbeddedPostgres, data_dir: Path
+) -> None:
+    cluster = Cluster(locate(data_dir))
+    lock = cluster.folder / "postmaster.pid"
+    told = lock.read_text()
+    lock.write_text("")
+    with suppress(ProcessLookupError):  # the second one has ended already
+        second = os.pidfd_open(cluster.spawn())
+        try:
+            await asyncio.to_thread(select.select, [second], [], [], 30)
+        finally:
+            os.close(second)
+    assert lock.read_text() == ""
+    assert 'lock file "postmaster.pid" is empty' in cluster.log_end()
+    lock.write_text(told)
+    assert await query(own_server, "select 1") == 1
+
+
+async def test_a_full_disk_leaves_a_lock_file_as_it_was(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = make_server(data_dir)
+    await server.start()
+    lock = locate(data_dir).folder / "cluster" / "postmaster.pid"
+    of_another_program = lock.read_text().replace(str(server.pid), str(os.getpid()), 1)
+    await server.stop()
+    lock.write_text(of_another_program)
+    with monkeypatch.context() as full:
+        full.setattr(os, "fsync", no_room)
+        with pytest.raises(OSError, match="No space left"):
+            await server.start()
+    assert lock.read_text() == of_another_program
+    assert await query(server, "select 1") == 1
+    await server.stop()
+
+
+async def test_a_start_writes_no_settings_that_are_there_already(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_server(data_dir)
+    await server.start()
+    await server.stop()
+    settings = locate(data_dir).folder / "postgresql.conf"
+    monkeypatch.setattr(os, "fsync", no_room)
+    assert await query(server, "show max_wal_size") == "4GB"
+    await server.stop()
+    settings.write_text("")
+    with pytest.raises(OSError, match="No space left"):
+        await server.start()
+    monkeypatch.undo()
+    assert await query(server, "show max_wal_size") == "4GB"
+    await server.stop()
+
+
+def no_room(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 async def test_a_first_start_that_was_killed_halfway_leaves_no_wreck(data_dir: Path) -> None:

@@ -1,19 +1,22 @@
 """Where the embedded cluster lives, and whose it is: short sockets, root, moved and copied folders."""
 
 import os
+import pwd
 import shutil
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.required import as_root, only_where
 from tests.storage.test_embedded import OtherProcess, make_server, query
 
+from recado.storage import service_folder as service_folder_module
 from recado.storage.cluster import Cluster
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.postgres_binaries import bundled_binaries
 from recado.storage.service_folder import LOCATION, Home, NoHome, locate, service_folder
-
-as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root keeps the cluster outside the data folder")
 
 
 def test_a_long_path_moves_the_socket_to_a_short_folder_that_every_process_finds(tmp_path: Path) -> None:
@@ -46,6 +49,44 @@ async def test_root_changes_no_permission_of_the_data_folder_and_its_server_is_n
     assert own_server.pid is not None
     assert Path(f"/proc/{own_server.pid}").stat().st_uid == locate(data_dir).uid != 0
     assert service_folder(data_dir) == locate(data_dir).folder
+
+
+@as_root
+def test_two_first_starts_at_once_run_their_servers_as_the_same_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`useradd` refuses while another one holds the file of users."""
+    found, adding, second = pwd.getpwnam, threading.Event(), threading.Event()
+    known = {"nobody": found("nobody"), "recado-pg": found(pwd.getpwuid(0).pw_name)}
+    there = {"nobody"}
+
+    def getpwnam(name: str) -> pwd.struct_passwd:
+        if name not in there:
+            raise KeyError(name)
+        return known[name]
+
+    def add() -> bool:
+        if adding.is_set():
+            second.set()
+            return False
+        adding.set()
+        second.wait(0.5)
+        there.add("recado-pg")
+        return True
+
+    monkeypatch.setattr(service_folder_module.pwd, "getpwnam", getpwnam)
+    monkeypatch.setattr(service_folder_module, "_add_service_user", add)
+    with ThreadPoolExecutor(2) as both:
+        homes = list(both.map(lambda name: locate(tmp_path / name, tmp_path / "root"), ("one", "two")))
+    assert [home.user for home in homes] == [known["recado-pg"].pw_name] * 2
+
+
+@as_root
+def test_a_folder_without_a_cluster_is_given_to_the_user_that_its_server_runs_as(data_dir: Path) -> None:
+    home = locate(data_dir)
+    os.chown(home.folder, 0, 65534)  # it was made for another user, and then the start broke off
+    assert locate(data_dir) == home
+    assert home.folder.stat().st_gid == home.gid
 
 
 @as_root
@@ -82,9 +123,9 @@ async def test_root_leaves_the_database_of_a_plain_user_alone(data_dir: Path) ->
 
 
 @as_root
-@pytest.mark.skipif(
-    not all(folder.stat().st_mode & 0o001 for folder in bundled_binaries().parents),
-    reason="a plain user cannot reach the binaries of this environment",
+@only_where(
+    all(folder.stat().st_mode & 0o001 for folder in bundled_binaries().parents),
+    "a plain user cannot reach the binaries of this environment",
 )
 async def test_a_plain_user_keeps_the_cluster_in_the_data_folder() -> None:
     nobody = 65534

@@ -9,7 +9,7 @@ import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.domain.events import EVENT_NAMES
-from recado.domain.ids import CONTACT, MESSAGE, WEBHOOK, IdSource, created_at
+from recado.domain.ids import CONTACT, EVENT, MESSAGE, WEBHOOK, IdSource, created_at, lowest_id
 from recado.engine.clock import SystemClock
 from recado.storage import deliveries, events
 from recado.storage.postgres import Database
@@ -88,11 +88,32 @@ async def test_a_batch_writes_each_event_once_with_its_deliveries(
     assert [(row["event_id"], row["subscription_id"]) for row in queued] == [
         (row["id"], subscription) for row in stored for subscription in (first, second)
     ]
-    assert {row["due_at"] for row in queued} == {created_at(row["id"]) for row in queued}
+    assert {row["due_at"] for row in queued} == {created_at(row["event_id"]) for row in queued}
     mine = [row["id"] for row in queued if row["subscription_id"] == first]
     assert told[ORGANIZATION, first] == mine
     assert set(told) == {(ORGANIZATION, first), (ORGANIZATION, second)}
     assert await events.emit_batch(database, []) == {}
+
+
+async def test_a_delivery_is_due_now_while_ids_run_ahead_of_the_clock(
+    database: Database, directory: SubscriptionDirectory
+) -> None:
+    await subscribe(database, "*")
+    takers = await directory.get((ORGANIZATION, "test"))
+    assert takers is not None
+    clock = SystemClock()
+    ids = IdSource(clock, random.Random(2))
+    assert ids.continue_after(lowest_id(EVENT, clock.now() + timedelta(hours=2)))
+    told: dict[str, Any] = {"organization_id": ORGANIZATION, "env": "test"}
+    emission = events.emission(takers, ids, **told, type="message.sent", channel="chatapp", message_id=ids.new(MESSAGE))
+    assert emission is not None
+    await events.emit_batch(database.hot, [emission])
+    async with database.transaction() as connection:
+        await events.emit(connection, ids, **told, type="apikey.created", data={})
+        await events.emit_records(connection, ids, [events.RecordEvent(**told, type="apikey.created", data={})])
+    due = await database.fetch("select due_at, id from delivery_queue")
+    assert len(due) == 3
+    assert all(row["due_at"] <= clock.now() < created_at(row["id"]) for row in due)
 
 
 async def test_deliveries_are_found_by_their_ids_when_they_are_due(

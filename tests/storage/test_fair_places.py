@@ -144,3 +144,12 @@ async def test_no_place_is_lost_or_given_twice_whatever_comes_and_goes() -> None
     for owner in "ab":  # both places are free, and nobody waits
         async with asyncio.timeout(10), places.place(owner):
             pass
+
+
+async def test_an_owner_with_room_for_several_takes_them_and_no_more() -> None:
+    places = FairPlaces(4, each=2, most_waiting=3, limits={"s": 3})
+    assert [places.take("a") for _ in range(3)] == [True, True, False]
+    places.leave("a")
+    places.leave("a")
+    assert [places.take("s") for _ in range(4)] == [True, True, True, False]
+    assert [places.take("a"), places.take("b")] == [True, False]

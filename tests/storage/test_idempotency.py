@@ -5,11 +5,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
+import pytest
 from tests.people import insert_people
 from tests.waiting import until
 
-from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
+from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
 from recado.storage import contacts
+from recado.storage.callers import before_commit
 from recado.storage.idempotency import LOCK, IdempotencyKeys, erase, purge
 from recado.storage.migrate import migrate, read_migrations
 from recado.storage.postgres import Connection, Database
@@ -68,19 +70,10 @@ async def test_the_key_of_a_dead_process_is_free_after_a_minute_unless_it_made_a
     assert await begin(keys, NOW + timedelta(hours=1)) == InProgress()
 
 
-async def test_a_key_that_is_renewed_stays_held_for_another_minute(database: Database) -> None:
-    keys = IdempotencyKeys(database)
-    hold = await held(keys)
-    assert await keys.renew(hold, NOW + 40 * SECOND)
-    assert await begin(keys, NOW + 40 * SECOND + LOCK - SECOND) == InProgress()
-    await held(keys, NOW + 40 * SECOND + LOCK)
-
-
 async def test_who_lost_a_key_leaves_it_to_whoever_has_it_now(database: Database) -> None:
     keys = IdempotencyKeys(database)
     lost = await held(keys)
     mine = await held(keys, NOW + LOCK)
-    assert not await keys.renew(lost, NOW + LOCK + 59 * SECOND)
     await keys.release(lost)
     await keys.finish(lost, 200, b"{}", None)
     assert await begin(keys, NOW + 2 * LOCK - SECOND) == InProgress()
@@ -88,12 +81,57 @@ async def test_who_lost_a_key_leaves_it_to_whoever_has_it_now(database: Database
     assert await begin(keys) == Stored(201, ANSWER)
 
 
-async def test_a_key_that_is_done_is_no_longer_renewed(database: Database) -> None:
+async def test_a_key_whose_work_is_committed_is_not_free_after_a_minute_and_its_loss_is_told(
+    database: Database,
+) -> None:
     keys = IdempotencyKeys(database)
     hold = await held(keys)
+    with keys.noting_commit(hold):
+        async with database.transaction() as connection:
+            await connection.execute("select 1")
+    await keys.release_uncommitted(hold)
+    assert await begin(keys, NOW + LOCK - SECOND) == InProgress()  # it may be answering
+    assert await begin(keys, NOW + LOCK) == Lost()
+    assert await begin(keys, NOW + LOCK, fingerprint=OTHER) == Reused()
     await keys.finish(hold, 201, ANSWER, None)
-    assert not await keys.renew(hold, NOW)
-    assert await database.fetchval("select locked_until from idempotency") is None
+    assert await begin(keys, NOW + LOCK) == Stored(201, ANSWER)
+
+
+async def test_a_key_whose_work_was_rolled_back_or_done_outside_is_freed(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    hold = await held(keys)
+    with pytest.raises(ZeroDivisionError), keys.noting_commit(hold):
+        async with database.transaction():
+            raise ZeroDivisionError
+    async with database.transaction() as connection:
+        await connection.execute("select 1")
+    await keys.release_uncommitted(hold)
+    await held(keys, NOW + SECOND, OTHER)
+
+
+async def test_a_key_is_freed_only_when_a_commit_under_way_came_to_nothing(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    hold = await held(keys)
+    async with database.acquire() as connection:
+        transaction = connection.transaction()
+        await transaction.start()
+        with keys.noting_commit(hold):
+            note = before_commit.get()
+            assert note is not None
+            await note(connection)
+        freed = asyncio.create_task(keys.release_uncommitted(hold))
+        await until(lambda: waits_for_a_lock(database), 10, "the release waits for the commit")
+        await transaction.commit()
+    await freed
+    assert await begin(keys, NOW + LOCK) == Lost()
+
+
+async def waits_for_a_lock(database: Database) -> bool:
+    return bool(
+        await database.fetchval(
+            "select exists (select from pg_stat_activity where wait_event_type = 'Lock' and query like '%idempotency%')"
+        )
+    )
 
 
 async def test_a_key_is_new_again_after_a_day(database: Database) -> None:

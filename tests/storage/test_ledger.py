@@ -21,11 +21,11 @@ from recado.storage.postgres import Database
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 
 FILL = """
-insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, reference)
+insert into ledger (organization_id, env, id, kind, coins, balance_after, channel, message_id, reference, position)
     select 'org_' || i % 20, 'live', 'led_' || lpad(i::text, 21, '0'),
         case when i % 1000 = 7 then 'topup' when i % 1000 = 8 then 'adjustment' else 'charge' end, -1, 0, 'chatapp',
         case when i % 1000 not in (7, 8) then 'msg_' || lpad(i::text, 21, '0') end,
-        case when i % 1000 in (7, 8) then 'r' || i end
+        case when i % 1000 in (7, 8) then 'r' || i end, i
     from generate_series(1, 40000) i;
 insert into top_ups select 'org_' || i % 20, 'live', 'top_' || lpad(i::text, 21, '0'),
         case when i % 500 = 0 then 'pending' else 'paid' end, 1000, 100000, 'recado' || i, null,
@@ -105,10 +105,12 @@ async def test_whatever_is_credited_the_ledger_sums_up_and_nothing_is_overdrawn(
 async def test_every_list_of_the_ledger_and_every_look_at_a_top_up_takes_an_index(database: Database) -> None:
     await database.execute(FILL)
     now = await database.fetchval("select now()")
-    page: tuple[Any, ...] = ("org_7", "live", "led_", "led_~", 51)
+    page: tuple[Any, ...] = ("org_7", "live", 1, ledger.MOST_POSITIONS, "", ledger.LAST_ID, 51)
+    (first, last) = ("led_" + str(number).rjust(21, "0") for number in (20_000, 30_000))
     hot: list[tuple[str, tuple[Any, ...], str]] = [
-        (ledger.SQL.page, page, "ledger_pkey"),
-        (ledger.SQL.page_of_charges, page, "ledger_pkey"),
+        (ledger.SQL.page, page, "ledger_position"),
+        (ledger.SQL.page_of_charges, page, "ledger_position"),
+        (ledger.SQL.positions, ("org_7", "live", first, last), "ledger_pkey"),
         (ledger.SQL.page_of_kind, (*page, "topup"), "ledger_uncharged"),
         (ledger.SQL.page_of_message, (*page, "msg_" + "7".rjust(21, "0"), None), "ledger_message"),
         (ledger.SQL.by_reference, ("org_7", "live", "r7"), "ledger_reference"),

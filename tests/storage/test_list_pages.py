@@ -68,7 +68,7 @@ class Reader:
 
     async def fetch(self, query: str, /, *args: Any) -> Any:
         rows = await self._database.fetch(query, *args)
-        assert query == list_pages.SQL.page
+        assert query == list_pages.PAGE
         self.began = args[4] if rows and rows[0]["version"] == args[3] else 0
         return rows
 

@@ -44,12 +44,12 @@ async def fail(db: Database, epoch: int, ids: list[str]) -> None:
 
 
 async def give_back(db: Database, epoch: int, ids: list[str]) -> None:
-    rows = [Returned(ORGANIZATION, "test", "chatapp", each, NOW, "retry", None, False, NOW) for each in ids]
+    rows = [Returned(ORGANIZATION, "test", "chatapp", each, NOW, NOW, "retry", None, False, NOW) for each in ids]
     await settlements.returned(db, rows, epoch)
 
 
 async def leave_uncertain(db: Database, epoch: int, ids: list[str]) -> None:
-    await settlements.uncertain(db, [Uncertain(ORGANIZATION, each, NUMBER) for each in ids])
+    await settlements.uncertain(db, [Uncertain(ORGANIZATION, each, NUMBER, NOW) for each in ids])
 
 
 async def report(db: Database, epoch: int, ids: list[str]) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
+from recado.domain.contact_search import search_mark, search_words
+from recado.domain.phones import canonical_phone, phone_hash, recipient_hash
 from recado.storage.migrate import Migration, MigrationError, migrate, pending, read_migrations
 from recado.storage.postgres import Database
 
@@ -93,3 +95,111 @@ def test_migrations_are_read_in_the_order_of_their_numbers(tmp_path: Path) -> No
     for name in ("0002_b.sql", "0001_a.sql"):
         (tmp_path / name).write_text(f"select '{name}'")
     assert [migration.name for migration in read_migrations(tmp_path)] == ["0001_a", "0002_b"]
+
+
+async def migrated_until(database: Database, name: str) -> None:
+    """The schema as it was before the migration of this name."""
+    place = next(place for place, each in enumerate(SHIPPED) if each.name.endswith(name))
+    await database.execute("drop schema public cascade; create schema public")
+    await migrate(database, SHIPPED[:place])
+
+
+async def test_a_business_account_that_two_organizations_have_is_of_the_first(database: Database) -> None:
+    await migrated_until(database, "business_accounts")
+    await database.execute(
+        """
+        insert into numbers (organization_id, id, env, phone_number_id, business_account_id, display_phone, status,
+            quality_rating, messaging_tier, per_second, per_day, byo, profile, revision, updated_at, deleted_at)
+        select organization, id, env, id, account, '+1', 'connected', 'green', 'unlimited', 80, 100, false, '{}', 1,
+            now(), case when gone then now() end
+        from (values
+            ('org_z', 'num_0', 'live', 'ba', true), ('org_b', 'num_1', 'live', 'ba', false),
+            ('org_a', 'num_2', 'live', 'ba', false), ('org_b', 'num_3', 'live', 'ba', false),
+            ('org_a', 'num_4', 'test', 'ba', false), ('org_c', 'num_5', 'live', 'other', false)
+        ) as given (organization, id, env, account, gone)
+        """
+    )
+    await migrate(database)
+    owners = await database.fetch("select env, business_account_id, organization_id, numbers from business_accounts")
+    assert sorted(map(tuple, owners)) == [
+        ("live", "ba", "org_b", 2),
+        ("live", "other", "org_c", 1),
+        ("test", "ba", "org_a", 1),
+    ]
+
+
+async def test_the_entries_of_each_wallet_are_counted_in_the_order_of_their_ids(database: Database) -> None:
+    await migrated_until(database, "ledger_positions")
+    await database.execute(
+        """
+        insert into wallets (organization_id, env, id, status, balance_coins, held_coins, low_balance_threshold_coins,
+            verified_id, verified_coins, updated_at)
+        values ('org_a', 'live', 'wal_1', 'ok', 7, 0, 0, 'led_2', 3, now()),
+            ('org_a', 'test', 'wal_2', 'ok', 8, 0, 0, null, 0, now()),
+            ('org_b', 'live', 'wal_3', 'ok', 0, 0, 0, null, 0, now());
+        insert into ledger (organization_id, env, id, kind, coins, balance_after)
+        values ('org_a', 'live', 'led_4', 'topup', 4, 7), ('org_a', 'test', 'led_3', 'topup', 8, 8),
+            ('org_a', 'live', 'led_1', 'topup', 1, 1), ('org_a', 'live', 'led_2', 'topup', 2, 3)
+        """
+    )
+    await migrate(database)
+    entries = await database.fetch("select env, id, position from ledger order by env, position")
+    assert [*map(tuple, entries)] == [
+        ("live", "led_1", 1),
+        ("live", "led_2", 2),
+        ("live", "led_4", 3),
+        ("test", "led_3", 1),
+    ]
+    wallets = await database.fetch("select id, ledger_position, verified_position from wallets order by id")
+    assert [*map(tuple, wallets)] == [("wal_1", 3, 2), ("wal_2", 1, 0), ("wal_3", 0, 0)]
+
+
+SPELLED = {  # former → canonical
+    "+5215512345678": "+525512345678",
+    "+541123456789": "+5491123456789",
+    "+5501187651234": "+5511987651234",
+    "+55011987650002": "+5511987650002",
+    "+5501133334444": "+551133334444",
+    "+5511987654321": "+5511987654321",
+    "+548005551234": "+548005551234",
+}
+
+
+async def test_what_was_stored_under_other_spellings_is_found_by_the_canonical_one(database: Database) -> None:
+    assert {former: canonical_phone(former) for former in SPELLED} == SPELLED
+    await migrated_until(database, "spellings_of_phones")
+    for serial, former in enumerate([*SPELLED, "+5215500000000", "+525500000000"]):
+        await database.execute(
+            """
+            insert into contacts (organization_id, env, source, opt_in_status, updated_at, id, phone, phone_hash,
+                search)
+            values ('org_1', 'test', 'api', 'unknown', now(), $1, $2, $3, array_to_tsvector($4))
+            """,
+            f"cnt_{serial}", former, phone_hash("org_1", former),
+            search_words(search_mark("org_1", "test"), former, ["Ana"]),
+        )  # fmt: skip
+    await database.execute(
+        "insert into opt_outs values ('org_1', 'test', 'phone', $1, now(), 'site')",
+        phone_hash("org_1", "+5215512345678"),
+    )
+    await database.execute(
+        "insert into chat_windows values ('org_1', 'num_1', $1, now())", recipient_hash("org_1", "+541123456789")
+    )
+
+    await migrate(database)
+
+    rows = await database.fetch(
+        "select phone, phone_hash, tsvector_to_array(search) as words from contacts order by id"
+    )
+    # Who was a contact under both spellings stays two.
+    assert [row["phone"] for row in rows] == [*SPELLED.values(), "+5215500000000", "+525500000000"]
+    for phone, hashed, words in rows:
+        assert hashed == phone_hash("org_1", phone)
+        assert set(words) == set(search_words(search_mark("org_1", "test"), phone, ["Ana"]))
+    registered = await database.fetch("select hash from opt_outs")
+    assert {row["hash"] for row in registered} == {
+        phone_hash("org_1", "+5215512345678"),
+        phone_hash("org_1", "+525512345678"),
+    }
+    windows = await database.fetch("select recipient_hash from chat_windows")
+    assert recipient_hash("org_1", "+5491123456789") in {row["recipient_hash"] for row in windows}

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+import orjson
 import pytest
 from bench.contacts import make_contacts
 from tests.plans import Plan, grow, indexes, plan_for_any, plan_of, whole_tables
@@ -89,9 +90,9 @@ async def test_identifiers_are_looked_up_in_their_index_by_the_whole_key_and_in_
     million: Database, change: str, place: int, looked_up: tuple[str, str]
 ) -> None:
     sql = "\n".join((lists.SQL.resolved, getattr(lists.SQL, change), lists.SQL.outcome))
-    named: list[Any] = [*ONE, "", "", [], "lst_7", NOW, 100]
+    named: list[Any] = [*ONE, "", "", "[]", "lst_7", NOW, 100]
     texts = [f"+551190{n:07}" for n in range(50_000)]
-    named[place] = texts if place == 4 else pack(texts)
+    named[place] = orjson.dumps(texts).decode() if place == 4 else pack(texts)
     async with million.hot.transaction() as connection:
         await connection.execute(lists.SQL.in_bulk)
         found = await plan_of(connection, sql, named)

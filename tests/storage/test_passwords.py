@@ -10,7 +10,8 @@ import pytest
 
 from recado.domain.errors import Unavailable
 from recado.storage import passwords as module
-from recado.storage.passwords import AT_ONCE, MOST_WAITING, Passwords
+from recado.storage.callers import working_for
+from recado.storage.passwords import AT_ONCE, MOST_OF_CALLER, MOST_WAITING, Passwords
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ async def test_nobodys_password_is_never_right_and_costs_as_much(
     assert len(derived[0][1]) == 16
 
 
-async def test_two_derivations_run_at_once_and_the_loop_goes_on(hasher: Passwords, derivations: Derivations) -> None:
+async def test_few_derivations_run_at_once_and_the_loop_goes_on(hasher: Passwords, derivations: Derivations) -> None:
     waiting = [asyncio.create_task(hasher.hash(f"password {n}")) for n in range(6)]
     await asyncio.to_thread(derivations.full.wait, 30)
 
@@ -114,12 +115,34 @@ async def test_a_caller_who_leaves_keeps_its_turn_until_its_thread_is_done(
     ] * AT_ONCE
 
 
+async def hash_for(hasher: Passwords, caller: str) -> str:
+    working_for.set(caller)
+    return await hasher.hash("password")
+
+
+async def test_who_asks_again_and_again_waits_for_itself_and_others_take_their_turn(
+    hasher: Passwords, derivations: Derivations
+) -> None:
+    storm = [asyncio.create_task(hash_for(hasher, "storm")) for _ in range(AT_ONCE + MOST_OF_CALLER)]
+    await asyncio.to_thread(derivations.full.wait, 30)
+    with pytest.raises(Unavailable):
+        await asyncio.create_task(hash_for(hasher, "storm"))
+    other = asyncio.create_task(hash_for(hasher, "other"))
+    await asyncio.sleep(0)
+
+    derivations.open.set()
+
+    await other
+    assert sum(task.done() for task in storm) <= 2 * AT_ONCE + 1
+    await asyncio.gather(*storm)
+
+
 async def test_who_comes_when_too_many_wait_is_told_to_come_again(hasher: Passwords, derivations: Derivations) -> None:
-    waiting = [asyncio.create_task(hasher.hash("password")) for _ in range(MOST_WAITING)]
+    waiting = [asyncio.create_task(hash_for(hasher, f"caller {n % 10}")) for n in range(MOST_WAITING)]
     await asyncio.to_thread(derivations.full.wait, 30)
 
     with pytest.raises(Unavailable) as refusal:
-        await hasher.hash("one too many")
+        await hash_for(hasher, "another caller")
 
     assert refusal.value.headers == {"Retry-After": "5"}
     derivations.open.set()

@@ -51,6 +51,8 @@ async def test_contacts_that_refuse_are_found_by_the_index_that_names_them(
 async def test_a_deleted_contacts_messages_leave_the_queue_by_their_keys(uncounted: Database) -> None:
     found = await plan_for_any(uncounted, withdrawals.SQL.of_contact)
     queue = [node for node in found if node.get("Relation Name") == "dispatch" and "Index Name" in node]
-    assert [node["Index Name"] for node in queue] == ["dispatch_pkey"]
-    assert "(id)::text = ANY" in queue[0]["Index Cond"]
+    assert {node["Index Name"] for node in queue} <= {"dispatch_pkey", "dispatch_repeats"}  # few wait for a repeat
+    by_key = [node["Index Cond"] for node in queue if node["Index Name"] == "dispatch_pkey"]
+    assert by_key
+    assert all("(id)::text = ANY" in condition for condition in by_key)
     assert whole_tables(found) == set()

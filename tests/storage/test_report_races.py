@@ -18,7 +18,7 @@ from recado.storage.dispatch import CLAIMED
 from recado.storage.moves import Moved
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
-from recado.storage.settlements import Departed
+from recado.storage.settlements import Departed, Uncertain
 
 ANY_ID = IdSource(CLOCK, random.Random(6)).new(MESSAGE)
 LEFT_AT = NOW + timedelta(milliseconds=40)
@@ -149,3 +149,29 @@ async def test_a_message_that_was_sent_after_all_and_failed_for_certain_is_not_s
         ("sent", "failed", 0),
     ]
     assert await database.fetchval("select status from messages where id = $1", message_id) == "failed"
+
+
+# A message that a report settles left when its call began, up to 50 ms after its claim (C14.5) ------------------------
+
+
+async def sent_at(db: Database, message_id: str) -> datetime:
+    return await db.fetchval("select sent_at from messages where id = $1", message_id)  # type: ignore[no-any-return]
+
+
+async def test_a_message_of_unknown_outcome_that_a_report_settles_left_when_its_call_began(database: Database) -> None:
+    message_id = await sending(database)
+    await settlements.uncertain(database, [Uncertain(ORGANIZATION, message_id, NUMBER, LEFT_AT)])
+
+    await receipts.apply(database, [report(message_id, "sent")], NOW)
+
+    assert await sent_at(database, message_id) == LEFT_AT
+
+
+async def test_a_report_that_is_faster_than_the_answer_is_told_when_the_call_began(database: Database) -> None:
+    message_id = await sending(database)
+
+    await receipts.apply(database, [replace(report(message_id, "delivered"), departed_at=LEFT_AT)], NOW)
+
+    row = await database.fetchrow("select sent_at, delivered_at from messages where id = $1", message_id)
+    assert row is not None
+    assert (row["sent_at"], row["delivered_at"]) == (LEFT_AT, LEFT_AT)  # no report comes before its call

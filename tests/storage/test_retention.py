@@ -5,7 +5,7 @@ import os
 import random
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from tests.waiting import until
@@ -146,6 +146,26 @@ async def test_a_month_that_was_detached_already_is_dropped_all_the_same(databas
     await database.execute("alter table messages detach partition messages_2029_02")
     assert await retention.drop_months(database, NOW) == ["messages_2029_01", "messages_2029_02"]
     assert await column(database, "select message_id from provider_messages") == []
+
+
+async def test_a_month_whose_detachment_ends_by_itself_is_dropped_all_the_same(
+    database: Database, organization: str
+) -> None:
+    await store(database, organization, datetime(2029, 2, 1, tzinfo=UTC))
+
+    class Listed:
+        """Months are listed, and then a detachment that was broken off comes to its end in the server."""
+
+        async def fetch(self, statement: str) -> Any:
+            listed = await database.fetch(statement)
+            await database.execute("alter table messages detach partition messages_2029_02")
+            return listed
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(database, name)
+
+    dropped = await retention.drop_months(cast("Database", Listed()), NOW)
+    assert dropped == ["messages_2029_01", "messages_2029_02"]
 
 
 async def test_a_drop_that_waits_for_a_reader_holds_up_nobody_and_is_finished_later(

@@ -18,8 +18,8 @@ FILL = """
 insert into wallets (organization_id, env, id, status, balance_coins, held_coins, low_balance_threshold_coins,
         updated_at)
     select 'org_' || i, 'live', 'wal_' || i, 'ok', 1000000, 0, 0, now() from generate_series(1, 20000) i;
-insert into ledger (organization_id, env, id, kind, coins, balance_after, message_id)
-    select 'org_' || i % 20, 'live', 'led_' || i, 'charge', -1, 1, 'msg_' || i from generate_series(1, 20000) i;
+insert into ledger (organization_id, env, id, kind, coins, balance_after, message_id, position)
+    select 'org_' || i % 20, 'live', 'led_' || i, 'charge', -1, 1, 'msg_' || i, i from generate_series(1, 20000) i;
 insert into price_volumes select 'org_' || i, 'chatapp', date '2026-11-01', i from generate_series(1, 20000) i;
 analyze;
 """
@@ -92,7 +92,7 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
                 [1],
                 [0],
                 ["ok"],
-                ["x"],
+                [1],
                 purse.clock.now(),
                 *["x"] * 3,
                 "1",
@@ -102,9 +102,10 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
                 [],
                 [],
                 [],
+                "1",
             ),
         ),
-        (messages.ACCEPT, (*[None] * 22, None, True, None, None, None, None)),
+        (messages.ACCEPT, (*[None] * 22, None, True, None, None, None, None, None)),
         (departures.DEPART, (*[None] * 35,)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]

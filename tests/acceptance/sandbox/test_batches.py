@@ -116,13 +116,17 @@ async def test_a_batch_of_nobody_has_failed(regular: Customer) -> None:
         {
             "path": "/recipients/0/to",
             "code": "PHONE_INVALID",
-            "message": "The phone must be in international form: +, country code, number.",
+            "message": "The phone must be in international form, such as +5521912345678.",
         },
         {
             "path": "/recipients/1/contactId",
             "code": "REFERENCE_NOT_FOUND",
-            "message": "What contactId refers to does not exist.",
+            "message": "No contact cnt_0.",
         },
-        {"path": "/recipients/2", "code": "RECIPIENT_MISSING", "message": "A recipient needs `to` or `contactId`."},
+        {
+            "path": "/recipients/2",
+            "code": "RECIPIENT_MISSING",
+            "message": "The recipient is empty: give `to` or `contactId`.",
+        },
     ]
     assert await regular.api.call("GET", f"/v2/batches/{accepted['id']}") == accepted

@@ -22,7 +22,7 @@ async def own(tmp_path: Path) -> AsyncIterator[Service]:
 
 
 @pytest.mark.alone  # of reports and replies, it says when they come
-@pytest.mark.parametrize("way", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("way", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 async def test_what_waits_at_a_restart_happens_after_it(way: signal.Signals, own: Service) -> None:
     async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
         customer, slow = await Customer.arrive(api), await Customer.arrive(api, per_second=4)
@@ -123,3 +123,44 @@ async def test_whoever_opted_out_before_a_kill_is_answered_after_it_and_once(own
             return taken <= set(denied) and sorted(answers) == sorted(denied)
 
         await until(answered, 20, "everybody is answered once", every=0.05)
+
+
+async def test_a_full_tier_is_as_full_after_a_restart_until_it_is_raised(own: Service) -> None:
+    async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
+        customer = await Customer.arrive(api)
+        await customer.simulate_number(messagingTier="tier_250")
+        people = [f"+4916{number:09}" for number in range(250)]
+        await api.call(
+            "POST",
+            "/messages/bulk",
+            {
+                "numberId": customer.number_id,
+                "type": "template",
+                "templateId": customer.template_id,
+                "templateVars": ["hello"],
+                "recipients": [{"to": to} for to in people],
+                "priority": "normal",
+            },
+        )
+
+        async def left() -> bool:
+            return not any(
+                [(await api.call("GET", "/messages", status=status))["total"] for status in ("queued", "sending")]
+            )
+
+        await until(left, 30, "the tier is full", every=0.1)
+        stranger = await customer.send(phone())
+        full = await customer.waits(stranger, "tier_limit")
+        assert full["detail"] == "the number's tier is tier_250"
+
+        assert own.end(signal.SIGKILL) == -signal.SIGKILL
+        await own.start()
+
+        known = await customer.reaches(await customer.send(people[0]), "read")
+        another = await customer.send(phone())
+        frees_at = moment((await customer.waits(another, "tier_limit"))["until"])
+        assert abs(frees_at - moment(full["until"])) < timedelta(seconds=5)  # when the first of the 250 counts no more
+        assert await customer.waits(stranger, "tier_limit") == full
+        await customer.simulate_number(messagingTier="tier_1k")
+        for message in (stranger, another):
+            assert moment((await customer.reaches(message, "read"))["sentAt"]) > moment(known["sentAt"])

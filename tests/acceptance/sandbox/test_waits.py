@@ -108,7 +108,10 @@ async def test_a_paused_template_holds_its_messages_until_it_is_approved_again(c
     message = await customer.send(phone(), scheduledAt=ahead(SOON))
     await customer.simulate_template("paused")
 
-    assert await customer.waits(message, "template_state") == {"reason": "template_state"}
+    assert await customer.waits(message, "template_state") == {
+        "reason": "template_state",
+        "detail": "the template is paused",
+    }
     with pytest.raises(Refused, match="TEMPLATE_NOT_APPROVED"):
         await customer.send(phone())
     await customer.simulate_template("approved")

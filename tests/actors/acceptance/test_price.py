@@ -7,6 +7,7 @@ from tests.actors.acceptance.conftest import PHONE
 
 from recado.actors.acceptance import Acceptance, Replayed
 from recado.domain.template import TemplateCategory
+from recado.storage.audit import Actor
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.recipients import Recipients
 
@@ -55,6 +56,17 @@ async def test_what_the_wallet_does_not_cover_is_not_stored(house: Any) -> None:
     assert refusal.meta == {"requiredCoins": 600, "availableCoins": 0}
 
 
+async def test_the_audit_knows_no_force_that_the_wallet_refused(house: Any) -> None:
+    await empty(house)
+    forced = house.draft(forced_by=Actor("key", "key_1"))
+    for _ in range(2):  # together with others, and then in order of arrival
+        assert (await house.refusal(forced)).code == "PAYMENT_REQUIRED"
+        assert await house.db.fetchval("select count(*) from audit where action = 'message.force'") == 0
+    await house.db.execute("update wallets set balance_coins = 600 where organization_id = $1", house.organization.id)
+    stored = await house.accepted(forced)
+    assert await house.db.fetchval("select target_id from audit where action = 'message.force'") == stored.id
+
+
 async def test_a_repeat_gets_its_message_when_the_wallet_is_empty_by_then(house: Any) -> None:
     keyed = {"key_hash": b"k" * 32, "fingerprint": b"f" * 32}
     first = await house.accepted(house.draft(**keyed))
@@ -83,3 +95,10 @@ async def test_where_nothing_is_billed_no_wallet_is_asked(house: Any) -> None:
     )
     message = (await free.accept(house.draft())).message
     assert (message.coins, (await house.row(message.id)).price_coins) == (None, None)
+
+
+async def test_what_is_not_covered_is_said_before_that_nothing_can_be_sent_here(house: Any) -> None:
+    house.acceptance._sends_in = frozenset()
+    assert (await house.refusal(house.draft())).code == "DEPENDENCY_FAILED"
+    await empty(house)
+    assert (await house.refusal(house.draft())).code == "PAYMENT_REQUIRED"

@@ -234,3 +234,10 @@ async def test_a_key_is_free_again_after_a_day(workshop: Workshop) -> None:
     assert second.id != first.id
     again = await workshop.acceptance.accept(keyed(workshop.draft(3), b"g" * 32))
     assert again.batch.id == second.id
+
+
+async def test_what_is_not_covered_is_said_before_that_nothing_can_be_sent_here(workshop: Workshop) -> None:
+    workshop.acceptance._sends_in = frozenset()
+    assert (await refusal(workshop, workshop.draft(3))).code == "DEPENDENCY_FAILED"
+    await workshop.db.execute("update wallets set balance_coins = 0, held_coins = 0")
+    assert (await refusal(workshop, workshop.draft(3))).code == "PAYMENT_REQUIRED"

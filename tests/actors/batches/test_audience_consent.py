@@ -35,6 +35,19 @@ async def test_marketing_leaves_out_who_opted_out(workshop: Workshop) -> None:
     assert await reached(workshop) == [contact_id(1), contact_id(3)]
 
 
+async def test_marketing_leaves_out_who_opted_out_under_a_former_spelling(workshop: Workshop) -> None:
+    ids = await people(workshop, [{}, {"phone": "+525512345678"}])
+    await workshop.db.execute(
+        "insert into opt_outs values ($1, 'test', 'phone', $2, now(), null)",
+        workshop.organization.id,
+        phone_hash(workshop.organization.id, "+5215512345678"),
+    )
+    marketing = await a_template(workshop, TemplateCategory.MARKETING)
+    batch = await built(workshop, list_id=await a_list(workshop, ids), template_id=marketing)
+    assert batch.skipped_reasons == {"CONTACT_OPTED_OUT": 1}
+    assert await reached(workshop) == [contact_id(1)]
+
+
 async def test_an_organization_may_ask_for_consent_before_marketing(workshop: Workshop) -> None:
     await workshop.db.execute(
         "update organizations set require_granted_for_marketing = true where id = $1", workshop.organization.id

@@ -5,7 +5,7 @@ import base64
 import os
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, time, timedelta
 from functools import partial
@@ -46,9 +46,10 @@ STEP = 0.01  # seconds: how far time goes before what was asked of the database 
 
 
 class Traffic:
-    """What is being asked of the database."""
+    """What is being asked of the database. `turns`: a lock, where one thing is to be asked after the other."""
 
     def __init__(self) -> None:
+        self.turns: asyncio.Lock | None = None
         self._under_way = 0
         self._none = asyncio.Event()
 
@@ -86,7 +87,8 @@ class Watched:
 
         async def counted(*arguments: Any, **options: Any) -> Any:
             with self._traffic:
-                return await call(*arguments, **options)
+                async with self._traffic.turns or nullcontext():
+                    return await call(*arguments, **options)
 
         return counted
 

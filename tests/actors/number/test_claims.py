@@ -1,8 +1,17 @@
-"""Claims of one row: each is told from every other by its moment (`dispatch.sql`)."""
+"""Claims of one row: each is told from every other by its moment (`dispatch.sql`), also those that nobody waits for."""
 
-from typing import TYPE_CHECKING
+import asyncio
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
+import pytest
+
+from recado.actors import sending
+from recado.actors.number_messages import Look
+from recado.actors.rescuer import LAST_CLAIMS, Rescuer
 from recado.actors.row import row_from
+from recado.storage import dispatch
+from recado.storage.begun_calls import BegunCalls
 from recado.storage.dispatch import CLAIMED, LOST
 
 if TYPE_CHECKING:
@@ -25,3 +34,109 @@ async def test_of_two_claims_in_one_instant_of_the_clock_one_is_lost(line: "Line
         await line.traffic.quiet(line.clock)
     await line.goes_on(0.1)  # what they linger
     assert [await each for each in verdicts] == [CLAIMED, LOST]
+
+
+async def test_of_claims_without_an_answer_only_so_many_are_remembered(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "MOST_UNANSWERED", 2)
+    (message_id,) = await line.queue(1, tell=False)
+    row = row_from(await line.db.fetchrow(_ROW, message_id))
+    moments = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3)]
+    for row.claimed_at in moments:
+        line.desk.sending.unclear(row)
+    assert [at for _, at in line.desk.sending.unanswered] == moments[1:]
+
+
+class Outage:
+    """What claims meet: their statements run only later, after everybody who waited has gone."""
+
+    def __init__(self) -> None:
+        self.lasts = True
+        self.claims: list[tuple[Any, ...]] = []
+
+
+@pytest.fixture
+def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
+    outage, claim = Outage(), dispatch.claim
+
+    async def lost(*arguments: Any) -> Any:
+        if not outage.lasts:
+            return await claim(*arguments)
+        outage.claims.append(arguments)
+        raise ConnectionResetError
+
+    monkeypatch.setattr(dispatch, "claim", lost)
+    return outage
+
+
+def rescuer_of(line: "Line") -> Rescuer:
+    return Rescuer(line.desk.records, sending=line.desk.sending, begun=BegunCalls(None), lost=lambda error: None)
+
+
+GIVEN_UP_AFTER = 32.0  # seconds: the deadline of a batch, and what its last pause takes
+
+
+async def commit_late(outage: Outage) -> list[str]:
+    """The statement that was given up first."""
+    outage.lasts = False
+    return await dispatch.claim(*outage.claims[0])
+
+
+@pytest.mark.parametrize("again_for", [0.0, 200.0])
+async def test_a_claim_that_is_committed_after_it_was_given_up_goes_back_and_is_sent_once(
+    line: "Line", outage: Outage, again_for: float
+) -> None:
+    """Also when the database was away for so long that a forgotten call of that age would be uncertain."""
+    rescuer = rescuer_of(line)
+    ids = await line.queue(3)
+    await line.goes_on(GIVEN_UP_AFTER, step=0.5)
+    await line.goes_on(again_for, step=1.0)
+    assert await commit_late(outage) == [CLAIMED] * 3
+    await line.goes_on(GIVEN_UP_AFTER, step=0.5)
+    assert await line.counts() == {"sending": 3}
+    await rescuer.settle()
+    assert await line.counts() == {"queued": 3}
+    assert await line.most_attempts() == 0
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert sorted(line.provider.sent) == sorted(ids)
+    assert await line.counts() == {"sent": 3}
+    assert await line.most_attempts() == 1
+
+
+async def test_of_a_message_that_was_claimed_again_only_the_claim_that_was_given_up_goes_back(
+    line: "Line", outage: Outage
+) -> None:
+    calls_end, send = asyncio.Event(), line.provider.send
+
+    async def slow(*arguments: Any) -> Any:
+        await calls_end.wait()
+        return await send(*arguments)
+
+    line.provider.send = slow  # type: ignore[method-assign]
+    await line.queue(1)
+    await line.goes_on(GIVEN_UP_AFTER, step=0.5)
+    outage.lasts = False
+    await line.goes_on(3.0)
+    assert await line.counts() == {"sending": 1}  # its second claim, and the call of it
+    await rescuer_of(line).watch()
+    assert await line.counts() == {"sending": 1}
+    calls_end.set()
+    await line.goes_on(1.0)
+    assert await line.counts() == {"sent": 1}
+
+
+async def test_a_claim_that_was_given_up_is_looked_for_as_long_as_a_statement_may_take(
+    line: "Line", outage: Outage
+) -> None:
+    rescuer, unanswered = rescuer_of(line), line.desk.sending.unanswered
+    await line.queue(1)
+    await line.goes_on(GIVEN_UP_AFTER, step=0.5)
+    outage.lasts = False
+    await line.goes_on(LAST_CLAIMS - 5.0, step=1.0)
+    await rescuer.watch()
+    assert len(unanswered) == 1
+    await line.goes_on(10.0, step=1.0)
+    await rescuer.watch()
+    assert unanswered == {}

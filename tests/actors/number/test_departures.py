@@ -19,7 +19,7 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
     """As when the database was away: the row is in the table still, and the answer to its claim is on its way."""
     answers: list[asyncio.Future[str]] = []
 
-    def claim(_row: Any, *, with_consent: bool) -> asyncio.Future[str]:
+    def claim(_row: Any, *, with_consent: bool, in_window: bool) -> asyncio.Future[str]:
         answers.append(asyncio.get_running_loop().create_future())
         return answers[-1]
 
@@ -28,10 +28,11 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
     )
     errands: Any = None
     departures = Departures(desk, pacer=Pacer(1.0), day=DayUsage(START), errands=errands, rows=ReadyRows())
-    row: Any = SimpleNamespace(id="msg_1", force=False)
+    row: Any = SimpleNamespace(id="msg_1", force=False, free_form=True)
+    view: Any = None
 
-    assert departures.claim(row, None)
-    assert departures.claim(row, None)
+    assert departures.claim(row, None, view)
+    assert departures.claim(row, None, view)
     answers[0].set_result(CLAIMED)
     await answers[0]
 

@@ -2,21 +2,25 @@
 
 import asyncio
 from collections import Counter
-from datetime import UTC, datetime, time
+from datetime import UTC, datetime, time, timedelta
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors import departures
+from recado.actors import calls, departures
 from recado.actors.desk import Desk
 from recado.actors.lane import WINDOW
-from recado.actors.number_messages import AskSituation
+from recado.actors.number_messages import AskSituation, Look
 from recado.actors.ready_rows import Wanted
+from recado.actors.row import row_of
 from recado.actors.sending import Forced
-from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown
-from recado.domain.message import BULK, CLASSES, CRITICAL, NORMAL
+from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
+from recado.domain.ids import MESSAGE
+from recado.domain.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason
 from recado.domain.number import NumberStatus
+from recado.storage import dispatch, messages
+from recado.storage.messages import NewMessage
 from recado.storage.numbers import NumberKey
 
 if TYPE_CHECKING:
@@ -140,6 +144,123 @@ async def test_five_failures_to_connect_open_the_circuit_and_single_probes_look_
     assert await line.most_attempts() == 1
 
 
+async def test_a_provider_whose_answers_say_nothing_is_left_alone_and_the_queue_stays(line: "Line") -> None:
+    line.provider.answer = lambda message: Unknown()
+    await line.set_number(per_second=10)
+    await line.queue(100)
+    await line.goes_on(3.0)
+    assert len(line.provider.calls) == 5
+    assert await line.counts() == {"sending": 5, "queued": 95}
+    situation = await line.registry.get_or_spawn(line.key, line.make).ask(AskSituation())
+    assert situation.holding is not None
+    assert situation.holding.reason is WaitReason.NO_CONNECTION
+    await line.goes_on(60.0, step=0.1)
+    assert len(line.provider.calls) == 8  # a probe after 5, 10 and 20 seconds
+    line.provider.answer = lambda message: Accepted(f"provider-{message.id}")
+    await line.goes_on(50.0, step=0.1)
+    assert await line.counts() == {"sending": 8, "sent": 92}
+
+
+async def test_half_of_the_outcomes_unknown_are_too_many_though_others_come_between(line: "Line") -> None:
+    def in_turns(message: OutboundMessage) -> Outcome:
+        return Unknown() if len(line.provider.calls) % 2 else Accepted(f"provider-{message.id}")
+
+    line.provider.answer = in_turns
+    await line.set_number(per_second=10)
+    await line.queue(100)
+    await line.goes_on(5.0)
+    assert await line.counts() == {"sending": 10, "sent": 9, "queued": 81}
+
+
+async def test_while_a_probe_is_under_way_the_others_wait_for_the_connection(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line.provider.answer = lambda message: Unknown()
+    await line.set_number(per_second=10)
+    await line.queue(7)
+    await line.goes_on(3.0)
+    answered, send = asyncio.Event(), line.provider.send
+
+    async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        await answered.wait()
+        return await send(message, account, attempt)
+
+    monkeypatch.setattr(line.provider, "send", slow)
+    await line.goes_on(6.0)
+    situation = await line.registry.get_or_spawn(line.key, line.make).ask(AskSituation())
+    answered.set()
+    assert situation.in_flight == 1
+    assert situation.holding is not None
+    assert situation.holding.reason is WaitReason.NO_CONNECTION
+    await line.goes_on(0.1)
+
+
+async def test_a_database_that_is_far_away_does_not_slow_a_number_down(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim = dispatch.claim
+
+    async def far(*arguments: Any) -> list[str]:
+        await line.clock.sleep(0.1)
+        verdicts = await claim(*arguments)
+        await line.clock.sleep(0.1)
+        return verdicts
+
+    monkeypatch.setattr(dispatch, "claim", far)
+    await line.set_number(per_second=100)
+    await line.queue(600)
+    await line.goes_on(6.0)
+    monkeypatch.undo()
+    await line.goes_on(0.3)  # the last claims that are on their way: a number that ends waits for them
+    moments = line.provider.moments
+    assert sum(1 for at in moments if at >= 4.0) >= 190  # of two seconds, once it knows how far it is
+    assert fullest_second(moments) <= 100
+
+
+async def test_numbers_of_one_account_share_its_calls_in_flight(line: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(calls, "CALLS_OF_AN_ACCOUNT", 3)
+    answered, send, most = asyncio.Event(), line.provider.send, []
+
+    async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        most.append(message.id)
+        await answered.wait()
+        return await send(message, account, attempt)
+
+    monkeypatch.setattr(line.provider, "send", slow)
+    ids = await line.queue(10)
+    await line.goes_on(3.0)
+    under_way = len(most)
+    answered.set()
+    await line.goes_on(2.0)
+    assert under_way == 3
+    assert sorted(line.provider.sent) == sorted(ids)
+
+
+@pytest.mark.parametrize("hold", ["quiet hours", "quality"])
+async def test_what_holds_bulk_holds_no_reply_in_its_window_whatever_its_priority(line: "Line", hold: str) -> None:
+    if hold == "quiet hours":
+        await line.quiet_hours(time(10), time(12))
+    else:
+        await line.set_number(quality_rating="red")
+    await line.queue(1, klass=BULK)
+    await line.db.execute(
+        "insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at) values ($1, $2, 7, $3)",
+        line.organization.id, line.number.id, line.clock.now(),
+    )  # fmt: skip
+    now, reply = line.clock.now(), line.ids.new(MESSAGE)
+    new = NewMessage(
+        organization_id=line.organization.id, env="test", channel="chatapp", id=reply, number_id=line.number.id,
+        type="text", recipient="+5511987654321", recipient_hash=7, klass=BULK, force=False, template_id=None,
+        payload='{"text": {"body": "yes"}}', template_vars=None, metadata=None, campaign_id=None, scheduled_at=None,
+        due_at=now, ttl=timedelta(hours=72), held_base_ms=0, accepted_at=now,
+    )  # fmt: skip
+    assert row_of(new).klass == NORMAL
+    assert await messages.accept(line.db, [new]) == [messages.STORED]
+    line.tell(Look())
+    await line.goes_on(8.0, step=0.05)
+    assert line.provider.sent == [reply]
+
+
 async def test_a_forced_message_leaves_at_once_and_those_after_it_pay_for_it(line: "Line") -> None:
     await line.set_number(per_second=1)
     ids = await line.queue(10)
@@ -159,6 +280,7 @@ async def test_more_forced_messages_than_memory_holds_leave_once_each_and_in_the
     count = 3 * WINDOW
     ids = await line.queue(count, tell=False)
     await line.db.execute("update dispatch set force = true where number_id = $1", line.number.id)
+    line.traffic.turns = asyncio.Lock()  # two batches of claims under way have no order between them
     line.tell(Forced())
     await line.goes_on(1.5)
     assert line.provider.sent == ids

@@ -5,7 +5,7 @@ import os
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import timedelta
 from ipaddress import ip_network
 from typing import Any
 
@@ -100,10 +100,10 @@ class ShiftedClock(SystemClock):
     __slots__ = ("ahead",)
 
     def __init__(self) -> None:
+        super().__init__()
         self.ahead = timedelta(0)
-
-    def now(self) -> datetime:
-        return super().now() + self.ahead
+        machine = self.now
+        self.now = lambda: machine() + self.ahead
 
 
 @dataclass

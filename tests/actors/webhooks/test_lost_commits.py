@@ -97,7 +97,10 @@ async def test_a_delivery_whose_result_finds_no_room_is_made_once_more(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subscription = await place.subscribe(receiver.url)
-    put, full = place.webhooks.desk.results.put, [Unavailable("Too much work is waiting for the database.")]
+    put, full = (
+        place.webhooks.desk.results.put,
+        [Unavailable("Too much work is waiting for the database: try again shortly.")],
+    )
 
     def finding_none(result: Result) -> "asyncio.Future[None]":
         if full:

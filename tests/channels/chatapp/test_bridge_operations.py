@@ -166,7 +166,8 @@ async def test_an_operation_is_asked_and_its_answer_read(
     (request,) = fake_bridge.requests
     assert request.path == f"/base/{operation}"
     assert request.headers["authorization"] == "Bearer bridge-token-9f2c"
-    assert request.json == {"env": "live", "account": "pn-1", "businessAccount": "ba-1", **fields}
+    names = {"organizationId": account.organization_id, "account": "pn-1", "businessAccount": "ba-1"}
+    assert request.json == {"env": "live", **names, **fields}
     assert b"number-token" not in request.body
 
 

@@ -34,8 +34,7 @@ from recado.channels.provider import (
 )
 from recado.channels.refusals import PROVIDER_CODES
 
-QUICK = 0.15  # seconds; for the cases that end by a time-out
-SLOW_ENOUGH = 1.0  # seconds; the same, of a connection that must be made before, on a busy machine too
+BRIEF = 1.0  # seconds; for cases that end by a time-out, and whose connection must be made before on a busy machine too
 TAKEN = '{"messaging_product": "x", "contacts": [{"input": "1", "wa_id": "1"}], "messages": [{"id": "p-1"}]}'
 HALF_TAKEN = 'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"messages": [{"id'
 HALF_REFUSED = 'HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{"error": {"code": 131026'
@@ -66,7 +65,7 @@ CASES = [
     Case("accepts with garbage", says(200, "<html>"), Unknown()),
     Case("accepts endlessly", says(200, '{"messages": [{"id": "p"}], "x": "' + "x" * 2**20 + '"}'), Unknown()),
     Case("stops inside its acceptance", breaks_inside(HALF_TAKEN, then_hangs=False), Unknown()),
-    Case("trickles its acceptance", breaks_inside(HALF_TAKEN, then_hangs=True), Unknown(), QUICK),
+    Case("trickles its acceptance", breaks_inside(HALF_TAKEN, then_hangs=True), Unknown(), BRIEF),
     Case("sends the number too fast", error(130429, 429), SlowDown(None)),
     Case("sends the number too fast, and says how long", error(130429, headers="Retry-After: 7\r\n"), SlowDown(7.0)),
     Case("sends the account too fast", error(80007), SlowDown(None)),
@@ -140,8 +139,8 @@ CASES = [
     Case("resets before it reads", resets_before_reading, Unknown()),
     Case("resets after it has read", resets_after_reading, Unknown()),
     Case("closes after it has read", closes_after_reading, Unknown()),
-    Case("never answers", hangs, Unknown(), QUICK),
-    Case("speaks another protocol", breaks_inside("220 mail.example ESMTP\r\n", then_hangs=True), Unknown(), QUICK),
+    Case("never answers", hangs, Unknown(), BRIEF),
+    Case("speaks another protocol", breaks_inside("220 mail.example ESMTP\r\n", then_hangs=True), Unknown(), BRIEF),
 ]
 
 
@@ -204,18 +203,6 @@ async def test_nobody_at_the_port_is_down(cloud_to: Any, message: OutboundMessag
     cloud: Cloud = await cloud_to(f"http://127.0.0.1:{port}")
 
     assert await cloud.send(message, account, 1) == Down("connect_failed")
-
-
-async def test_a_send_that_never_got_a_connection_of_the_pool_is_down_and_not_in_doubt(
-    fake_bridge: Any, cloud_to: Any, message: OutboundMessage, account: Account
-) -> None:
-    fake_bridge.behaviour = hangs
-    cloud: Cloud = await cloud_to(fake_bridge.url, timeout=SLOW_ENOUGH, connections=1)
-
-    outcomes = await asyncio.gather(cloud.send(message, account, 1), cloud.send(message, account, 1))
-
-    assert sorted(map(repr, outcomes)) == sorted(map(repr, [Unknown(), Down("connect_failed")]))
-    assert len(fake_bridge.requests) == 1
 
 
 async def test_stopping_leaves_what_is_in_flight_in_doubt_and_refuses_the_rest(

@@ -40,7 +40,7 @@ def test_answers_are_counted_by_what_they_say() -> None:
 def test_the_report_holds_rates_latencies_refusals_and_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
     verification = Verification(2, [0.1, 0.3], [NumberFigures("num_1", 80, 2, 2)], ["1 message is missing"])
 
-    report = as_json(outcomes(), verification, campaign_id="run-1", seconds=2.0)
+    report = as_json(outcomes(), verification, campaign_id="run-1", seconds=2.0, topped_up_coins=90_000)
     print_report(report)
 
     assert (report["requests"], report["accepted"], report["acceptedPerSecond"]) == (4, 2, 1.0)
@@ -50,4 +50,5 @@ def test_the_report_holds_rates_latencies_refusals_and_the_verdict(capsys: pytes
     assert report["ok"] is False
     shown = capsys.readouterr().out
     assert "429 RATE_LIMITED" in shown
+    assert "90,000 coins were added to the test wallet" in shown
     assert "WRONG 1 message is missing" in shown

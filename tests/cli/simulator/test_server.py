@@ -25,7 +25,7 @@ from recado.channels.provider import (
 )
 from recado.cli.simulator import operations
 from recado.cli.simulator.behaviour import Given, Shares
-from recado.cli.simulator.record import read_record, recipient_hash
+from recado.cli.simulator.record import notes, read_record, recipient_hash
 from recado.cli.simulator.server import Simulator, SimulatorOptions
 from recado.engine.clock import SystemClock
 
@@ -55,7 +55,9 @@ async def play(service: Any, secret: str, tmp_path: Path) -> AsyncIterator[Play]
     """Start a simulator with those shares, and an adapter in front of it."""
     parts: list[Any] = []
 
-    async def start(timeout: float = 10.0, token: str = "t", **shares: float) -> tuple[Bridge, Path]:
+    async def start(
+        timeout: float = 10.0, token: str = "t", *, idempotent: bool = False, **shares: float
+    ) -> tuple[Bridge, Path]:
         record = tmp_path / "record.jsonl"
         simulator = Simulator(
             SimulatorOptions(
@@ -66,6 +68,7 @@ async def play(service: Any, secret: str, tmp_path: Path) -> AsyncIterator[Play]
                 receipt_delay=0.002,
                 gather_seconds=0,
                 retry_after=3,
+                idempotent=idempotent,
             )
         )
         await simulator.start()
@@ -284,3 +287,29 @@ async def test_a_simulator_starts_and_stops_twice_and_frees_its_port(secret: str
 
     await taken.start()
     await taken.stop()
+
+
+async def test_an_idempotent_bridge_sends_a_key_once_and_answers_a_repeat_with_the_same_id_also_in_its_next_life(
+    play: Play, service: Any
+) -> None:
+    first_life, record = await play(idempotent=True, error=1)
+
+    assert isinstance(await first_life.send(MESSAGE, ACCOUNT, 1), Unknown)
+    repeated = await first_life.send(MESSAGE, ACCOUNT, 2)
+    next_life, _ = await play(idempotent=True, error=1)
+    once_more = await next_life.send(MESSAGE, ACCOUNT, 3)
+
+    (request,) = read_record(record)
+    assert request.provider_message_id is not None
+    assert repeated == once_more == Accepted(request.provider_message_id)
+    repeat = {"id": MESSAGE.id, "providerMessageId": request.provider_message_id}
+    assert notes(record) == [("repeat", repeat), ("repeat", repeat)]
+
+
+async def test_a_repeat_of_what_was_not_sent_is_a_send_of_its_own(play: Play, service: Any) -> None:
+    bridge, record = await play(idempotent=True, slow_down=1)
+
+    for attempt in (1, 2):
+        assert isinstance(await bridge.send(MESSAGE, ACCOUNT, attempt), SlowDown)
+
+    assert len(read_record(record)) == 2

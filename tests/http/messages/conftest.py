@@ -211,9 +211,10 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         "templates": directories.templates,
         "maker": maker,
         "ids": ids,
-        "sends_in": {"test", "live"},
     }
-    batch_acceptance = BatchAcceptance(database, clock=clock, unfinished=lambda: None, audiences=audiences, **known)
+    batch_acceptance = BatchAcceptance(
+        database, clock=clock, unfinished=lambda: None, audiences=audiences, sends_in={"test", "live"}, **known
+    )
     bridge = Bridge(
         url="http://127.0.0.1:1",
         token="token",

@@ -1,8 +1,10 @@
 """Lists and single messages: filters, pages, cursors, and why a message waits (C5, C14.6)."""
 
+import secrets
 from datetime import timedelta
 from typing import Any
 
+import orjson
 import pytest
 
 from recado.domain.retention import MESSAGES_MONTHS, months_before
@@ -37,6 +39,23 @@ async def test_lists_filter_and_page(mail: Any) -> None:
     assert walked == newest_first
 
 
+async def test_large_messages_come_whole_by_skip_and_in_parts_by_cursor(mail: Any) -> None:
+    newest_first = [(await mail.send())["id"] for _ in range(9)][::-1]
+    vars_of = [secrets.token_urlsafe(300_000)]
+    await mail.api.database.execute(
+        "update messages set template_vars = $1::text::json", orjson.dumps(vars_of).decode()
+    )
+    whole = (await mail.api.get("/messages?limit=200")).body
+    assert ([item["id"] for item in whole["items"]], whole["total"]) == (newest_first, 9)
+    assert {tuple(item["templateVars"]) for item in whole["items"]} == {tuple(vars_of)}
+    first = (await mail.api.get("/messages?limit=1")).body
+    assert first["total"] == 9
+    second = (await mail.api.get(f"/messages?limit=8&cursor={first['nextCursor']}")).body
+    assert [item["id"] for item in second["items"]] == newest_first[1:4]
+    third = (await mail.api.get(f"/messages?limit=8&cursor={second['nextCursor']}")).body
+    assert third["items"][0]["id"] == newest_first[4]
+
+
 @pytest.mark.parametrize(
     ("query", "code"),
     [
@@ -53,6 +72,28 @@ async def test_lists_filter_and_page(mail: Any) -> None:
 async def test_a_bad_parameter_is_answered_with_400(mail: Any, query: str, code: str) -> None:
     answer = await mail.api.get(f"/messages?{query}")
     assert (answer.status, answer.code) == (400, code)
+
+
+@pytest.mark.parametrize("spelling", ["%2B5511987650001", "+5511987650001", "%2B55%20(11)%208765-0001"])
+async def test_a_list_finds_a_phone_in_any_spelling_without_showing_it(mail: Any, spelling: str) -> None:
+    await mail.send(to="+5511987650002")
+    wanted = await mail.send(to="+5511987650001")
+    blind = await mail.api.key("messages:read")
+    for status in ("", "&status=queued"):
+        found = (await mail.api.get(f"/messages?phone={spelling}{status}", token=blind)).body
+        assert [item["id"] for item in found["items"]] == [wanted["id"]]
+        assert found["total"] == 1
+        assert "50001" not in found["items"][0]["to"]
+    assert (await mail.api.get("/messages?phone=%2B5511987650003")).body == {"items": [], "total": 0}
+    foreign = await mail.api.get(f"/messages?phone={spelling}", organization=1)
+    assert foreign.body == {"items": [], "total": 0}
+
+
+async def test_a_phone_that_is_none_is_refused_where_it_stands(mail: Any) -> None:
+    refused = await mail.api.get("/messages?phone=11987650001")
+    assert (refused.status, refused.code) == (400, "INVALID_PARAMETER")
+    assert [error["path"] for error in refused.body["errors"]] == ["phone"]
+    assert "11987650001" not in str(refused.body)
 
 
 async def test_a_cursor_is_bound_to_its_filters_and_its_owner(mail: Any) -> None:

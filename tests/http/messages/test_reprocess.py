@@ -111,7 +111,7 @@ async def test_what_has_lost_its_content_is_not_sent_again(mail: Any) -> None:
     old = await mail.age((await failed(mail))["id"], kept_from - timedelta(minutes=1))
     refused = await reprocess(mail, old)
     assert (refused.status, refused.code, refused.body["meta"]) == (409, "INVALID_STATE", {"status": "failed"})
-    assert refused.body["detail"] == "The content of a message is kept for 12 months."
+    assert refused.body["detail"] == "The content of a message is kept for 12 months: this one has none any more."
     younger = await mail.age((await failed(mail))["id"], kept_from + timedelta(minutes=1))
     assert (await reprocess(mail, younger)).status == 201
 

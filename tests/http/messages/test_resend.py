@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.http.messages.resending import NOWHERE, copies, failed, message, resend
+from tests.http.messages.resending import NOWHERE, copies, failed, message, resend, second_template
 
 from recado.domain.retention import CONTENT_MONTHS, months_before
 from recado.storage.settlements import Failed
@@ -31,6 +31,18 @@ async def test_failed_messages_are_sent_again_as_copies(mail: Any) -> None:
     assert [tuple(row) for row in queued] == [(new["id"], batch["id"], "spring") for new in made]
     totals = (await mail.api.get("/v2/campaigns/spring")).body["totals"]
     assert (totals["accepted"], totals["queued"], totals["failed"]) == (4, 2, 2)
+
+
+async def test_codes_among_others_live_no_longer_than_codes_do(mail: Any) -> None:
+    code_template = await second_template(mail, mail.number_id, name="code", category="authentication")
+    other, code = await failed(mail), await failed(mail, to="+5511987654322", templateId=code_template)
+    answer = await resend(mail, {"messageIds": [other, code]})
+    ids = [made["id"] for made in await copies(mail, answer)]
+    rows = await mail.api.database.fetch(
+        "select ttl_ms, expires_at - due_at as lives from dispatch where id = any($1::text[]) order by id", ids
+    )
+    assert [row["lives"] for row in rows] == [timedelta(hours=72), timedelta(minutes=10)]
+    assert [row["ttl_ms"] for row in rows] == [row["lives"] / timedelta(milliseconds=1) for row in rows]
 
 
 async def test_what_has_lost_its_content_is_skipped(mail: Any) -> None:
@@ -68,6 +80,20 @@ async def test_what_cannot_be_sent_again_is_skipped_with_its_reason(mail: Any) -
         "/messageIds/6": "INVALID_STATE",
     }
     assert "replacedBy" not in await message(mail, unknown)
+
+
+async def test_what_waited_for_its_repeat_when_its_time_ended_may_have_left_and_is_left_out(mail: Any) -> None:
+    message_id, now = (await mail.send())["id"], mail.api.clock.now()
+    await mail.api.database.execute("update dispatch set repeat_of = $2 where id = $1", message_id, now)
+    await mail.api.database.execute("update messages set status = 'sending' where id = $1", message_id)
+    of_it = (mail.organization_id, "test", "chatapp", message_id)
+    await mail.sending.settle(Failed(*of_it, "expired: its time to live ran out", now, True))
+    assert (await message(mail, message_id))["status"] == "sending"
+    assert (await mail.api.post(f"/messages/{message_id}/archive")).status == 409
+    assert (await resend(mail, {"messageIds": [message_id], "dryRun": True})).body["skipped"] == {"INVALID_STATE": 1}
+    await mail.sending.settle(Failed(*of_it, "outcome_unknown: no report came within 24 hours", now, False))
+    assert (await message(mail, message_id))["status"] == "failed"
+    assert (await resend(mail, {"messageIds": [message_id], "dryRun": True})).body["skipped"] == {"OUTCOME_UNKNOWN": 1}
 
 
 async def test_what_may_have_left_is_sent_again_when_the_caller_says_so(mail: Any) -> None:
@@ -120,6 +146,25 @@ async def test_a_dry_run_sends_nothing_and_names_the_price(mail: Any) -> None:
     assert "replacedBy" not in await message(mail, ids[0])
     sent = await resend(mail, {"messageIds": ids})
     assert sent.body["batch"]["heldCoins"] == answer.body["estimatedCoins"]
+
+
+async def test_a_dry_run_keeps_its_answer_under_its_key_and_sends_nothing_under_it_later(mail: Any) -> None:
+    ids = [await failed(mail)]
+    how: dict[str, Any] = {"headers": {"Idempotency-Key": "once"}}
+    first = await resend(mail, {"messageIds": ids, "dryRun": True}, **how)
+    await resend(mail, {"messageIds": ids})
+    again = await resend(mail, {"messageIds": ids, "dryRun": True}, **how)
+    assert (again.status, again.body, again.headers["Idempotency-Replayed"]) == (200, first.body, "true")
+    other = await resend(mail, {"messageIds": ids}, **how)
+    assert (other.status, other.code) == (422, "IDEMPOTENCY_KEY_REUSED")
+
+
+async def test_a_key_of_a_dry_run_is_free_after_its_day(mail: Any) -> None:
+    ids = [await failed(mail)]
+    how: dict[str, Any] = {"headers": {"Idempotency-Key": "once"}}
+    await resend(mail, {"messageIds": ids, "dryRun": True}, **how)
+    await mail.api.database.execute("update idempotency set created_at = created_at - interval '1 day'")
+    assert (await resend(mail, {"messageIds": ids}, **how)).status == 202
 
 
 async def test_an_uncovered_resend_changes_nothing(mail: Any) -> None:

@@ -1,5 +1,6 @@
 """Webhooks over HTTP before a real endpoint on this machine that answers as a test says."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -11,12 +12,14 @@ from recado.storage import events
 
 
 class Endpoint:
-    """A local endpoint that answers `status`."""
+    """A local endpoint that answers `status` as long as its `gate` is open."""
 
     def __init__(self) -> None:
         self.status = 200
         self.url = ""
         self.received: list[Any] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
 
 
 @pytest.fixture
@@ -25,6 +28,7 @@ async def endpoint() -> AsyncIterator[Endpoint]:
 
     async def handle(request: web.Request) -> web.Response:
         made.received.append(await request.json())
+        await made.gate.wait()
         return web.Response(status=made.status, text="+5511987654321")
 
     application = web.Application()

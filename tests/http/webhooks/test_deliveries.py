@@ -1,5 +1,6 @@
 """Deliveries over HTTP (C23.1): tests of an endpoint, lists and single reads; and the events of records."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 from tests.http.webhooks.conftest import Endpoint, emit, listed, subscribe
 from tests.waiting import until
 
+from recado.actors.webhooks import MOST_TESTS_WAITING, TESTS_EACH
 from recado.domain.timestamps import format_timestamp
 
 
@@ -182,3 +184,16 @@ async def test_what_happens_to_records_is_told(api: Any, endpoint: Endpoint) -> 
     assert (quality["previous"]["qualityRating"], quality["current"]["qualityRating"]) == ("green", "red")
     assert told["template.approved"]["id"] == template["id"]
     assert told["template.rejected"]["rejectionReason"] == "rejected in simulation"
+
+
+async def test_tests_that_wait_for_their_endpoint_are_few_at_a_time(api: Any, endpoint: Endpoint) -> None:
+    path = await subscribe(api, endpoint)
+    endpoint.gate.clear()
+    asked = [asyncio.create_task(api.post(f"{path}/test")) for _ in range(TESTS_EACH + MOST_TESTS_WAITING + 2)]
+    await until(lambda: sum(each.done() for each in asked) == 2, 10, "those that find no room are refused")
+    refused = [each.result() for each in asked if each.done()]
+    assert [(answer.status, answer.headers["Retry-After"]) for answer in refused] == [(503, "10")] * 2
+    await until(lambda: len(endpoint.received) == TESTS_EACH, 10, "the first are with the endpoint")
+    endpoint.gate.set()
+    answers = await asyncio.gather(*asked)
+    assert sorted(answer.status for answer in answers) == [200] * (TESTS_EACH + MOST_TESTS_WAITING) + [503] * 2

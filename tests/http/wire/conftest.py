@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from recado.http.principal import Principal
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.server import HttpServer
+from recado.storage.callers import working_for
 
 BASE_URL = "https://api.example.com"
 SENDER = Principal("org_1", "live", "key", "key_1", frozenset({"things:read", "things:write"}))
@@ -40,21 +42,22 @@ class FakeCredentials:
 
     known: dict[str, Principal] = field(default_factory=lambda: {"good": SENDER})
     bad: dict[str, Problem] = field(default_factory=dict)
+    asked_for: list[str] = field(default_factory=list)
 
     def peek(self, token: str) -> Principal | None:
         return self.known.get(token)
 
     async def authenticate(self, token: str) -> Principal | Problem:
-        return self.bad.get(token) or Problem("UNAUTHORIZED", "The credential is unknown.")
+        self.asked_for.append(working_for.get())
+        return self.bad.get(token) or Problem("UNAUTHORIZED", "Unknown API key.")
 
 
 class FakeIdempotency:
-    """Keys in a dictionary. `renewed`: when each hold was renewed; `erased`: contacts whose answers are gone."""
+    """Keys in a dictionary. `erased`: contacts whose answers are gone."""
 
     def __init__(self) -> None:
         self.rows: dict[tuple[str, str, bytes], tuple[bytes, Stored | Erased | None]] = {}
         self.begun: list[datetime] = []
-        self.renewed: list[datetime] = []
         self.erased: set[str] = set()
 
     async def begin(
@@ -70,10 +73,6 @@ class FakeIdempotency:
             return Reused()
         return stored or InProgress()
 
-    async def renew(self, held: Held, now: datetime) -> bool:
-        self.renewed.append(now)
-        return (held.organization_id, held.env, held.key_hash) in self.rows
-
     async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
         key = (held.organization_id, held.env, held.key_hash)
         gone = subject_id if subject_id in self.erased else None
@@ -81,6 +80,12 @@ class FakeIdempotency:
 
     async def release(self, held: Held) -> None:
         self.rows.pop((held.organization_id, held.env, held.key_hash), None)
+
+    async def release_uncommitted(self, held: Held) -> None:
+        await self.release(held)  # nothing here is committed
+
+    def noting_commit(self, held: Held) -> AbstractContextManager[None]:
+        return nullcontext()
 
 
 @dataclass

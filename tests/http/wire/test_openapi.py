@@ -11,6 +11,8 @@ from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel, Times
 from recado.http.openapi import document
 from recado.http.paging import Page
 from recado.http.route import Access, Idempotency
+from recado.http.routes.organization_models import AdministeredOrganizationOut, OrganizationAdminPatch
+from recado.http.routes.segment_models import SegmentCreate, SegmentOut
 
 
 class Colour(StrEnum):
@@ -55,13 +57,13 @@ def all_routes(thing: Any) -> list[Any]:
     public = {"access": Access.PUBLIC, "scope": None, "rate_class": "public"}
     callback = {"access": Access.CALLBACK, "scope": None, "rate_class": ""}
     create = {"creates": True, "versioned": True, "idempotency": Idempotency.ACCEPTED}
-    send = {"idempotency": Idempotency.REQUIRED, "session_only": True, "errors": (502,)}
+    send = {"idempotency": Idempotency.REQUIRED, "session_only": True, "errors": ("DEPENDENCY_FAILED",)}
     return [
         thing(query=Filter, responses={200: ThingPage}),
         thing("POST", body=Thing, responses={201: Thing}, **create),
         thing("GET", "/things/{id}", responses={200: Thing}, versioned=True, **one),
         thing("PATCH", "/things/{id}", body=ThingChange, responses={200: Thing}, versioned=True, **one),
-        thing("DELETE", "/things/{id}", responses={204: None}, errors=(409,), **one),
+        thing("DELETE", "/things/{id}", responses={204: None}, errors=("INVALID_STATE", "CONFLICT"), **one),
         thing("POST", "/things/{id}/send", body=Part, responses={202: None}, **send),
         thing("POST", "/callbacks/{name}", raw_body=True, responses={200: Part}, **callback),
         thing("GET", "/admin/things", access=Access.ADMIN, scope=None, responses={200: ThingPage}),
@@ -85,18 +87,59 @@ def test_every_operation_tells_each_problem_it_can_answer(thing: Any) -> None:
     def problems(method: str, path: str) -> set[int]:
         return {int(status) for status in paths[path][method]["responses"] if int(status) >= 400}
 
-    always = {400, 401, 403, 429, 500, 503}
-    body = {408, 413, 415, 422}
+    always = {400, 401, 403, 422, 429, 500, 503}
+    body = {408, 413, 415}
     assert problems("get", "/things") == always
     assert problems("post", "/things") == always | body | {409, 412}
     assert problems("get", "/things/{id}") == always | {404}
     assert problems("patch", "/things/{id}") == always | body | {404, 412}
     assert problems("delete", "/things/{id}") == always | {404, 409}
-    assert problems("post", "/things/{id}/send") == always | body | {404, 409, 502}
-    assert problems("post", "/callbacks/{name}") == {400, 404, 408, 413, 429, 500, 503}
-    assert problems("get", "/admin/things") == {400, 401, 429, 500, 503}
+    assert problems("post", "/things/{id}/send") == always | body | {404, 502}
+    assert problems("post", "/callbacks/{name}") == {400, 404, 408, 413, 415, 429, 500, 503}
+    assert problems("get", "/admin/things") == {400, 401, 404, 429, 500, 503}
     assert problems("get", "/l/{code}") == {400, 404, 429, 500}
     assert "304" in paths["/things/{id}"]["get"]["responses"]
+
+
+def test_every_operation_tells_the_codes_of_each_problem(thing: Any) -> None:
+    found = described(*all_routes(thing))
+
+    def codes(method: str, path: str, status: int) -> list[str]:
+        response = found["paths"][path][method]["responses"][str(status)]
+        if "$ref" in response:
+            response = found["components"]["responses"][response["$ref"].rpartition("/")[2]]
+        (of_any, of_these) = response["content"]["application/problem+json"]["schema"]["allOf"]
+        assert of_any == {"$ref": "#/components/schemas/Problem"}
+        told: list[str] = of_these["properties"]["code"]["enum"]
+        assert re.findall(r"^- `(\w+)`: .+\.$", response["description"], re.MULTILINE) == told
+        return told
+
+    keys = ["API_KEY_EXPIRED", "API_KEY_REVOKED", "SESSION_EXPIRED"]
+    assert codes("get", "/things", 401) == ["UNAUTHORIZED", *keys]
+    assert codes("get", "/things", 403) == ["SCOPE_REQUIRED", "IP_NOT_ALLOWED"]
+    assert codes("get", "/things", 400) == ["BAD_REQUEST", "INVALID_PARAMETER"]
+    assert codes("delete", "/things/{id}", 403) == ["SCOPE_REQUIRED", "ORGANIZATION_SUSPENDED", "IP_NOT_ALLOWED"]
+    assert codes("delete", "/things/{id}", 409) == ["CONFLICT", "INVALID_STATE"]
+    assert codes("post", "/things", 400) == ["BAD_REQUEST", "MALFORMED_JSON", "IDEMPOTENCY_KEY_INVALID"]
+    assert codes("post", "/things", 422) == ["VALIDATION_ERROR", "INVALID_CHARACTER", "IDEMPOTENCY_KEY_REUSED"]
+    assert codes("post", "/things/{id}/send", 502) == ["DEPENDENCY_FAILED"]
+    assert codes("patch", "/things/{id}", 408) == ["BAD_REQUEST"]
+
+
+def test_problems_that_operations_share_are_described_once(thing: Any) -> None:
+    def deleting(path: str, *codes: str) -> Any:
+        return thing("DELETE", path, responses={204: None}, errors=codes)
+
+    found = described(
+        deleting("/a", "INVALID_STATE"), deleting("/b", "INVALID_STATE"), deleting("/c", "INVALID_STATE", "CONFLICT")
+    )
+
+    conflicts = [found["paths"][path]["delete"]["responses"]["409"] for path in ("/a", "/b", "/c")]
+    assert conflicts[0] == conflicts[1] == {"$ref": "#/components/responses/Problem409"}
+    assert "`CONFLICT`" in conflicts[2]["description"]
+    assert "`CONFLICT`" not in found["components"]["responses"]["Problem409"]["description"]
+    names = {"Problem400", "Problem401", "Problem403", "Problem409", "Problem422", "Problem429", "Problem500"}
+    assert set(found["components"]["responses"]) == names | {"Problem503"}
 
 
 def test_parameters_are_described_with_their_bounds(thing: Any) -> None:
@@ -107,11 +150,12 @@ def test_parameters_are_described_with_their_bounds(thing: Any) -> None:
     assert parameters["colour"]["schema"] == {"$ref": "#/components/schemas/Colour"}
     assert parameters["madeBy"]["schema"] == {"type": "array", "items": {"type": "string"}}
     assert (parameters["since"]["required"], parameters["limit"]["required"]) == (True, False)
-    (of_path, if_match) = found["paths"]["/things/{id}"]["patch"]["parameters"]
+    (of_path, if_match, _) = found["paths"]["/things/{id}"]["patch"]["parameters"]
     assert of_path["schema"] == {"type": "string", "pattern": "^thg_[0-9A-Za-z]{21}$"}
     assert (if_match["name"], if_match["in"]) == ("If-Match", "header")
-    assert [parameter["name"] for parameter in found["paths"]["/things"]["post"]["parameters"]] == ["Idempotency-Key"]
-    (of_path, key) = found["paths"]["/things/{id}/send"]["post"]["parameters"]
+    of_post = [parameter["name"] for parameter in found["paths"]["/things"]["post"]["parameters"]]
+    assert of_post == ["Idempotency-Key", "Prefer"]
+    (of_path, key, _) = found["paths"]["/things/{id}/send"]["post"]["parameters"]
     assert (key["name"], key["required"]) == ("Idempotency-Key", True)
 
 
@@ -129,11 +173,91 @@ def test_credentials_and_scopes_are_told(thing: Any) -> None:
 def test_components_have_plain_names_and_every_reference_leads_somewhere(thing: Any) -> None:
     found = described(*all_routes(thing))
     names = set(found["components"]["schemas"])
-    assert names == {"Problem", "Colour", "Part", "ThingInput", "ThingOutput", "ThingPage", "ThingChange"}
+    assert names == {
+        "Problem",
+        "UnknownFields",
+        "Colour",
+        "Part",
+        "ThingInput",
+        "ThingOutput",
+        "ThingPage",
+        "ThingChange",
+    }
     for reference in re.findall(r"'\$ref': '#/([^']+)'", repr(found)):
         place: Any = found
         for part in reference.split("/"):
             place = place[part]
     output = found["components"]["schemas"]["ThingOutput"]
-    assert set(output["properties"]) == {"displayName", "colour", "parts", "madeAt", "weight"}
+    assert set(output["properties"]) == {"displayName", "colour", "parts", "madeAt", "weight", "warnings"}
     assert "title" not in output["properties"]["displayName"]
+
+
+def test_no_default_is_null_and_answers_of_writes_may_carry_warnings(thing: Any) -> None:
+    found = described(*all_routes(thing))
+    assert "'default': None" not in repr(found)
+    assert found["components"]["schemas"]["ThingOutput"]["properties"]["warnings"] == {
+        "$ref": "#/components/schemas/UnknownFields"
+    }
+
+
+def test_an_optional_field_of_an_answer_is_never_null_and_no_default_makes_a_field_required(thing: Any) -> None:
+    schemas = described(*all_routes(thing))["components"]["schemas"]
+    assert schemas["ThingOutput"]["properties"]["madeAt"] == {"type": "string", "format": "date-time"}
+    assert {"type": "null"} in schemas["ThingInput"]["properties"]["madeAt"]["anyOf"]
+    given, answered = (schemas[name]["properties"]["colour"] for name in ("ThingInput", "ThingOutput"))
+    assert given == {"$ref": "#/components/schemas/Colour", "description": 'Default: `"red"`.'}
+    assert answered == {"$ref": "#/components/schemas/Colour"}
+
+
+def test_a_recursive_shape_that_is_read_and_written_is_one_component(thing: Any) -> None:
+    both = thing("POST", "/segments", body=SegmentCreate, responses={201: SegmentOut})
+    found = described(both)["components"]["schemas"]
+    assert {name for name in found if name.startswith("Filter")} == {
+        "Filter", "FilterTree", "FilterLeaf", "FilterGroup", "FilterNot",
+    }  # fmt: skip
+    assert found["FilterNot"]["properties"]["child"] == {"$ref": "#/components/schemas/FilterTree"}
+
+
+def test_what_a_request_holds_too_much_of_is_told_in_a_header_and_refused_where_that_is_asked_for(thing: Any) -> None:
+    paths = described(*all_routes(thing))["paths"]
+    named = {
+        (path, method)
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        for status, response in operation["responses"].items()
+        if status < "400" and "X-Recado-Warnings" in response["headers"]
+    }
+    # Where an answer has an object of a write, that one has `warnings`.
+    assert named == {
+        ("/things", "get"),
+        ("/things/{id}", "get"),
+        ("/things/{id}", "delete"),
+        ("/things/{id}/send", "post"),
+        ("/admin/things", "get"),
+    }
+    preferred = {
+        (path, method)
+        for path, methods in paths.items()
+        for method, operation in methods.items()
+        if any(each["in"] == "header" and each["name"] == "Prefer" for each in operation.get("parameters", ()))
+    }
+    assert preferred == named | {("/things", "post"), ("/things/{id}", "patch")}
+
+
+def test_problems_of_requests_that_were_read_may_name_what_is_unknown(thing: Any) -> None:
+    found = described(*all_routes(thing))
+    told = {
+        int(re.sub(r"\D", "", name[7:10])): "X-Recado-Warnings" in response["headers"]
+        for name, response in found["components"]["responses"].items()
+    }
+    assert {status for status, named in told.items() if named} >= {400, 404, 422}
+    assert not told[401]
+    assert found["components"]["headers"]["X-Recado-Warnings"]["schema"]["type"] == "string"
+
+
+def test_agreed_prices_of_an_answer_are_never_null(thing: Any) -> None:
+    given = thing("PATCH", "/given", body=OrganizationAdminPatch, responses={200: AdministeredOrganizationOut})
+    schemas = described(given)["components"]["schemas"]
+    assert schemas["PriceOverrideOut"]["properties"]["internationalCoins"] == {"type": "integer"}
+    assert schemas["PriceOverrideOut"]["properties"]["coins"]["type"] == "array"
+    assert {"type": "null"} in schemas["PriceOverride"]["properties"]["coins"]["anyOf"]

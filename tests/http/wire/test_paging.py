@@ -11,7 +11,7 @@ from recado.domain.errors import not_found
 from recado.domain.ids import BATCH, lowest_id
 from recado.domain.page import CursorSigner
 from recado.http.call import Call
-from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, PeriodQuery, envelope
+from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, PeriodQuery, envelope, items_of
 from recado.http.reply import Reply
 from recado.http.routes.bulk_models import BatchQuery
 from recado.http.routes.campaigns import CampaignQuery
@@ -28,7 +28,7 @@ async def numbers(call: Call) -> Reply:
     after = CURSORS.read(call, "numbers")
     start = 0 if after is None else after[0] + 1
     rows = list(range(start, min(start + call.query.limit + 1, 10)))
-    return Reply(200, CURSORS.page(call, "numbers", rows, str, lambda row: [row]))
+    return Reply(200, await CURSORS.page(call, "numbers", items_of(call, rows, str), lambda row: [row]))
 
 
 async def walk(api: Any, query: str, headers: dict[str, str] | None = None) -> list[list[str]]:

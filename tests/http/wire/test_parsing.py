@@ -13,8 +13,9 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from recado.domain.errors import Problem
-from recado.http.models import ApiModel, Timestamp
-from recado.http.parsing import JsonBody, parse_json, validate_body
+from recado.http.field_errors import MOST_HINTS
+from recado.http.models import ApiModel, Timestamp, most_members, one_of
+from recado.http.parsing import JsonBody, parse_json, refuse_nul, validate_body
 
 
 class Colour(StrEnum):
@@ -50,6 +51,8 @@ class Body(ApiModel):
     either: Text | int | None = None
     phone: Annotated[str, AfterValidator(refuse_phone)] = "+1"
     anything: Any = None
+    names: list[Annotated[str, one_of(["message.sent", "message.read"], elsewhere=["message.made"])]] | None = None
+    few: Annotated[dict[str, int], most_members(2)] | None = None
 
 
 def read(raw: bytes) -> Body:
@@ -244,10 +247,89 @@ def test_at_most_fifty_errors_are_told() -> None:
     assert [error.path for error in problem.errors] == [f"/tags/{n}" for n in range(50)]
 
 
+class Many(ApiModel):
+    """Long lists, of which validation itself tells the first bad item only."""
+
+    names: list[str] = Field(default_factory=list, fail_fast=True)
+    things: list[Text] = Field(default_factory=list, fail_fast=True)
+
+
+def many_refused(document: dict[str, Any]) -> list[tuple[str, str]]:
+    with pytest.raises(Problem) as caught:
+        validate_body(Many, parse_json(orjson.dumps(document)), 422)
+    return [(error.path, error.code) for error in caught.value.errors]
+
+
+def test_of_a_long_list_each_bad_item_is_told_until_there_are_fifty() -> None:
+    assert many_refused({"names": list(range(30_000))}) == [(f"/names/{n}", "WRONG_TYPE") for n in range(50)]
+    names: list[Any] = ["a"] * 10_000
+    for place in (0, 1, 999, 1_000, 2_500, 9_999):
+        names[place] = 5
+    assert [path for path, _ in many_refused({"names": names})] == [
+        "/names/0", "/names/1", "/names/999", "/names/1000", "/names/2500", "/names/9999",
+    ]  # fmt: skip
+
+
+def test_what_is_wrong_inside_later_items_is_told_with_its_pointer() -> None:
+    good = {"type": "text", "text": "a"}
+    found = many_refused({"names": ["a", 5], "things": [good, {}, good, {"type": "text", "text": "abcd"}]})
+    assert found == [
+        ("/names/1", "WRONG_TYPE"),
+        ("/things/1/type", "REQUIRED"),
+        ("/things/1/text", "REQUIRED"),
+        ("/things/3/text", "TOO_LONG"),
+    ]
+
+
+def test_no_more_than_fifty_places_of_nul_are_looked_for() -> None:
+    body = parse_json(rb'{"names": [' + rb'"\u0000",' * 200_000 + b'"a"]}')
+    looked: list[str] = []
+
+    class Counted(list[Any]):
+        def __iter__(self) -> Any:
+            for item in super().__iter__():
+                looked.append(item)
+                yield item
+
+    with pytest.raises(Problem) as caught:
+        refuse_nul({"names": Counted(body.document["names"])})
+    assert [error.path for error in caught.value.errors] == [f"/names/{n}" for n in range(50)]
+    assert len(looked) == 50
+
+
+def test_nul_is_found_at_any_depth_that_a_body_has() -> None:
+    body = parse_json(rb'{"a":' * 200 + rb'"\u0000"' + b"}" * 200)
+    with pytest.raises(Problem) as caught:
+        refuse_nul(body.document)
+    assert [error.path for error in caught.value.errors] == ["/a" * 200]
+
+
+@pytest.mark.parametrize("separator", [b",", b"[", b"{"])
+def test_an_operation_that_takes_few_values_refuses_many(separator: bytes) -> None:
+    raw = b'["' + separator * 70_000 + b'"]'
+    assert len(parse_json(raw).document) == 1
+    with pytest.raises(Problem) as caught:
+        parse_json(raw, 50_000)
+    assert caught.value.detail == "The body holds too many values."
+
+
 def test_a_rule_with_a_code_of_its_own_names_the_problem_when_nothing_else_is_wrong() -> None:
     assert refusal(b'{"phone": "5"}').code == "PHONE_INVALID"
     assert refusal(b'{"phone": "5", "size": "x"}').code == "VALIDATION_ERROR"
     assert (refusal(b'{"phone": "5"}', 400).code, refusal(b'{"phone": "5"}', 400).status) == ("BAD_REQUEST", 400)
+
+
+def test_the_first_wrong_names_are_answered_with_what_was_meant() -> None:
+    wrong = ["message.made", *(f"message.sen{n}" for n in range(MOST_HINTS + 2))]
+    problem = refusal(orjson.dumps({"names": wrong}))
+    listed, meant = "must be one of message.sent, message.read", "is not known: did you mean message.sent?"
+    assert [error.message for error in problem.errors] == [listed, *[meant] * MOST_HINTS, listed, listed]
+    assert {error.code for error in problem.errors} == {"NOT_ALLOWED"}
+
+
+def test_an_object_of_too_many_members_is_refused_with_how_many_it_may_have() -> None:
+    (error,) = refusal(b'{"few": {"a": 1, "b": 1, "c": 1}}').errors
+    assert (error.path, error.code, error.message) == ("/few", "TOO_MANY", "must have at most 2 members")
 
 
 @pytest.mark.parametrize(

@@ -55,20 +55,69 @@ async def _pieces(data: bytes) -> Any:
         yield data[start : start + 50_000]
 
 
-async def test_a_compressed_body_is_read_and_its_limit_is_of_what_it_unpacks_to(serve: Any, thing: Any) -> None:
-    api = await serve(thing("POST", body=Thing, body_limit=100_000))
-    headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    async with api.client.post("/things", data=gzip.compress(b'{"name": "y"}'), headers=headers) as answer:
-        assert answer.status == 200
-    async with api.client.post("/things", data=gzip.compress(b" " * 50_000_000), headers=headers) as answer:
-        assert answer.status == 413
+async def test_an_encoded_body_is_refused_before_a_byte_of_it_is_unpacked(serve: Any, thing: Any) -> None:
+    taken: list[bytes] = []
+
+    async def take(call: Call) -> Reply:
+        taken.append(call.raw_body)
+        return Reply(200, {})
+
+    api = await serve(
+        thing("POST", body=Thing, body_limit=100_000),
+        thing("POST", "/raw", raw_body=True, handler=take),
+        thing("POST", "/file", spooled={"application/json": None}),
+    )
+    bomb = gzip.compress(b" " * 50_000_000)
+    for path in ("/things", "/raw", "/file"):
+        for encoding in ("gzip", "deflate", "br", "x-own"):
+            headers = {"Content-Type": "application/json", "Content-Encoding": encoding}
+            async with api.client.post(path, data=bomb, headers=headers) as answer:
+                body = await answer.json(content_type=None)
+                assert (answer.status, body["code"]) == (415, "UNSUPPORTED_MEDIA_TYPE")
+                assert answer.headers["Accept-Encoding"] == "identity"
+    headers = {"Content-Type": "application/json", "Content-Encoding": "Identity"}
+    async with api.client.post("/raw", data=b"{}", headers=headers) as answer:
+        assert (answer.status, taken) == (200, [b"{}"])
+
+
+async def test_a_body_that_trickles_has_a_time_in_all(serve: Any, thing: Any, wait_until: Any) -> None:
+    size = 2 * 1024 * 1024  # two seconds more than the first sixty
+    api = await serve(
+        thing("POST", body=Thing, body_limit=size),
+        thing("POST", "/file", spooled={"text/csv": None}, body_limit=size),
+    )
+    for path, kind in ((b"/things", b"application/json"), (b"/file", b"text/csv")):
+        reader, writer = await api.connect()
+        writer.write(b"POST %b HTTP/1.1\r\n%bContent-Type: %b\r\nContent-Length: %d\r\n\r\n" % (path, HEAD, kind, size))
+        for seconds in (20, 20, 21):  # never idle for long
+            await arrived(api, wait_until, writer, b" ")
+            await api.clock.advance(seconds)
+        await arrived(api, wait_until, writer, b" ")
+        await api.clock.advance(0.5)
+        await arrived(api, wait_until, writer, b" ")
+        await api.clock.advance(1)
+        status, head, body = await answer_of(reader)
+        assert (status, b"Connection: close" in head, b'"code":"BAD_REQUEST"' in body) == (408, True, True)
+
+
+async def arrived(api: Any, wait_until: Any, writer: Any, data: bytes) -> None:
+    """Send `data` and wait until the service has it and waits for more."""
+
+    def waiting() -> list[int]:
+        bodies = (connection._incoming for connection in api.server._web.connections)
+        return [body.total_bytes for body in bodies if body is not None and body._waiter is not None]
+
+    await wait_until(lambda: len(waiting()) == 1)
+    before = waiting()[0]
+    writer.write(data)
+    await wait_until(lambda: waiting() == [before + len(data)])
 
 
 async def test_a_body_that_is_not_as_its_headers_announce_is_400(serve: Any, thing: Any) -> None:
     api = await serve(thing("POST", body=Thing))
     for extra, body in (
         (b"Transfer-Encoding: chunked\r\n\r\n", b"zz\r\n{}\r\n"),
-        (b"Content-Encoding: gzip\r\nContent-Length: 2\r\n\r\n", b"{}"),
+        (b"Transfer-Encoding: chunked\r\n\r\n", b"2\r\n{}}\r\n0\r\n\r\n"),
     ):
         reader, writer = await api.connect()
         with capture_logs() as logs:

@@ -1,11 +1,16 @@
 """The routes about the service itself (C2.7)."""
 
+import tomllib
+from importlib.resources import files
 from typing import Any
 
+import orjson
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from recado.domain.errors import CODES, problem_slug
+from recado.domain.ids import TEMPLATE
+from recado.domain.references import reference_not_found as no_such_reference
 from recado.http.routes.service import service_routes
 
 PARTS = {"database": True, "migrations": True}
@@ -87,5 +92,47 @@ async def test_the_type_of_every_problem_is_a_page(serve: Any) -> None:
         async with api.client.get(f"/problems/{problem_slug(code)}") as answer:
             page = await answer.text()
             assert (answer.status, code in page, str(entry.status) in page) == (200, True, True)
+            assert "max-age" in answer.headers["Cache-Control"]
     async with api.client.get("/problems/no-such-thing") as answer:
         assert answer.status == 404
+
+
+async def test_a_problem_page_explains_cause_and_remedy_in_the_form_that_is_asked_for(serve: Any) -> None:
+    api = await start(serve)
+    browser, program, terminal = "text/html,application/xhtml+xml", "application/json", "*/*"
+    found = {}
+    for accept in (browser, program, terminal):
+        async with api.client.get("/problems/window-closed", headers={"Accept": accept}) as answer:
+            found[accept] = await answer.text()
+            assert answer.headers["Vary"] == "Accept"
+    told = orjson.loads(found[program])
+    assert told["remedy"] in found[terminal]
+    assert "<h2>Cause</h2>" in found[browser]
+    assert "<h2>Example</h2>" in found[browser]
+    async with api.client.get("/problems", headers={"Accept": browser}) as answer:
+        assert "<th>Status</th><th>Code</th><th>Meaning</th>" in await answer.text()
+    assert told["example"]["type"] == told["type"] == "https://api.example.com/problems/window-closed"
+    async with api.client.get("/problems", headers={"Accept": program}) as answer:
+        index = await answer.json()
+        assert [item["code"] for item in index["items"]] == list(CODES)
+        assert all(item["cause"] and item["remedy"] for item in index["items"])
+
+
+async def test_the_example_of_a_problem_has_the_errors_and_meta_of_an_occurrence(serve: Any) -> None:
+    api = await start(serve)
+    async with api.client.get("/problems/reference-not-found", headers={"Accept": "application/json"}) as answer:
+        example = (await answer.json())["example"]
+    occurs = no_such_reference("templateId", TEMPLATE, "tpl_0Rw5rZ5RJ3h1k2Xb9Qm7T", "test")
+    assert example["detail"] == occurs.detail
+    assert example["errors"] == [
+        {"path": each.path, "code": each.code, "message": each.message} for each in occurs.errors
+    ]
+    assert example["meta"] == occurs.meta
+
+
+def test_each_code_has_a_text_and_each_text_a_code() -> None:
+    texts = tomllib.loads(files("recado.http").joinpath("problem_texts.toml").read_text())
+    assert set(texts) == set(CODES)
+    for text in texts.values():
+        assert set(text) - {"example", "errors", "meta"} == {"cause", "remedy"}
+        assert all(sentence.endswith(".") for sentence in (text["cause"], text["remedy"].rstrip("`")))

@@ -1,0 +1,117 @@
+"""One real service for the attacks: an attacker, a stranger, and the neighbour whose wait is measured."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from tests.abuse.attacker import Attacker
+from tests.abuse.neighbour import Neighbour, Served
+from tests.acceptance.sandbox.customer import Customer, phone
+from tests.program import Api, Service
+from tests.waiting import until
+
+IDLE_SECONDS = 2.0
+MEMORY_BACK_WITHIN = 30.0  # seconds
+MEMORY_SLACK = 150 * 2**20  # bytes that a process keeps for the next time
+
+
+@pytest.fixture(params=[2.0, pytest.param(20.0, marks=pytest.mark.long)], ids=["short", "whole"])
+def seconds(request: pytest.FixtureRequest) -> float:
+    """How long an attack lasts."""
+    return float(request.param)
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The running service as it comes: nothing is set but where it listens and what it logs."""
+    running = Service(tmp_path_factory.mktemp("abuse"))
+    try:
+        asyncio.run(running.start())
+        yield running
+    finally:
+        asyncio.run(running.wipe())
+
+
+@pytest.fixture(scope="session")
+def attacker_token(service: Service) -> str:
+    """A key of the first organization, with the limits of every key."""
+    made = service.command("keys", "create", "--env", "test", "--scopes", "all", "--json")
+    return str(made["token"])
+
+
+@pytest.fixture
+def attacker(service: Service, attacker_token: str) -> Attacker:
+    return Attacker("127.0.0.1", service.port, attacker_token)
+
+
+@pytest.fixture
+async def api(service: Service, attacker_token: str) -> AsyncIterator[Api]:
+    """The attacker's organization, for what an attack has to prepare."""
+    async with Api(service.url, attacker_token) as caller:
+        yield caller
+
+
+@dataclass(slots=True)
+class Resident:
+    """A second organization of a service: its key, its number, its template, and what it gets beside nothing."""
+
+    url: str
+    token: str = field(repr=False)
+    number_id: str
+    template_id: str
+    idle: Served | None = None
+
+    @classmethod
+    async def settle(cls, service: Service) -> "Resident":
+        """Make it, as an operator does."""
+        made = await asyncio.to_thread(service.command, "org", "create", "--name", "Neighbour", "--json")
+        token = made["keys"]["test"]["token"]
+        async with Api(service.url, token) as caller:
+            customer = await Customer.arrive(caller)
+        return cls(service.url, token, customer.number_id, customer.template_id)
+
+    @asynccontextmanager
+    async def measured(self) -> AsyncIterator[Neighbour]:
+        """The measured caller, who knows already how fast the service is beside nothing."""
+        body = {
+            "numberId": self.number_id, "type": "template", "templateId": self.template_id, "templateVars": ["hello"]
+        }  # fmt: skip
+        sends = [{**body, "to": phone("1234")} for _ in range(50)]
+        async with Neighbour(self.url, self.token, sends) as caller:
+            if self.idle is None:
+                self.idle = await caller.rest(IDLE_SECONDS)
+            caller.idle = self.idle
+            yield caller
+
+
+@pytest.fixture(scope="session")
+def resident(service: Service) -> Resident:
+    return asyncio.run(Resident.settle(service))
+
+
+@pytest.fixture
+async def neighbour(resident: Resident) -> AsyncIterator[Neighbour]:
+    async with resident.measured() as caller:
+        yield caller
+
+
+@pytest.fixture
+async def memory_returns(service: Service) -> AsyncIterator[None]:
+    """After the test, the service gives back what the attack took."""
+    before = memory_of(service)
+    yield
+    await until(
+        lambda: memory_of(service) <= before + MEMORY_SLACK,
+        MEMORY_BACK_WITHIN,
+        f"the memory is back: {before / 2**20:.0f} MiB before, {memory_of(service) / 2**20:.0f} now",
+        every=0.2,
+    )
+
+
+def memory_of(service: Service) -> int:
+    """Bytes of memory that the process holds."""
+    pages = int(Path(f"/proc/{service.pid}/statm").read_text().split()[1])
+    return pages * 4096

@@ -1,0 +1,182 @@
+"""The neighbour of an attack: another organization's caller, whose requests are timed by a process of its own.
+
+It sends at a steady rate and measures from the moment at which a request was due: an answer that makes the next request
+late is not hidden by it. What it measures while nothing else happens is what a run beside an attack is held against.
+"""
+
+import asyncio
+import json
+import sys
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import aiohttp
+
+RATE = 50.0  # requests a second
+PATIENCE = 30.0  # seconds
+HELD_P99 = 0.25  # seconds
+IDLE_FACTOR = 4.0
+"""What a slow or busy machine may take more: times the neighbour's own p99 beside nothing."""
+
+
+@dataclass(slots=True)
+class Served:
+    """What the neighbour got. `seconds`: each request's, sorted. `failures`: how many by status or kind of error."""
+
+    seconds: list[float] = field(default_factory=list)
+    failures: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def p99(self) -> float:
+        return self.seconds[min(len(self.seconds) - 1, int(len(self.seconds) * 0.99))]
+
+    @property
+    def p50(self) -> float:
+        return self.seconds[len(self.seconds) // 2]
+
+    def __str__(self) -> str:
+        refused = f", failures {dict(self.failures)}" if self.failures else ""
+        median, slow = self.p50 * 1000, self.p99 * 1000
+        return f"{len(self.seconds)} requests, p50 {median:.0f} ms, p99 {slow:.0f} ms{refused}"
+
+
+class Neighbour:
+    """Runs the process. `idle`: what it got beside nothing."""
+
+    def __init__(self, url: str, token: str, sends: Sequence[dict[str, Any]]) -> None:
+        """`sends`: bodies of POST /messages, taken in turn."""
+        self._arguments = json.dumps({"url": url, "token": token, "sends": list(sends)})
+        self._process: asyncio.subprocess.Process
+        self.idle: Served
+
+    async def __aenter__(self) -> Self:
+        self._process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "tests.abuse.neighbour", self._arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=2**24,
+        )  # fmt: skip
+        await self._says("ready")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        async with asyncio.timeout(PATIENCE):
+            await self._process.wait()
+
+    async def rest(self, seconds: float) -> Served:
+        """Measure what it gets beside nothing."""
+        async with self.measured() as served:
+            await asyncio.sleep(seconds)  # the length of the measurement, not a wait for something
+        print(f"beside nothing: {served}")
+        assert not served.failures, f"the neighbour is not served at all: {served}"
+        return served
+
+    @asynccontextmanager
+    async def measured(self) -> AsyncIterator[Served]:
+        """Ask all the while; the result is there after the block."""
+        served = Served()
+        self._tell("begin")
+        await self._says("begun")
+        try:
+            yield served
+        finally:
+            self._tell("end")
+            found = json.loads(await self._line())
+            served.seconds, served.failures = sorted(found["seconds"]), Counter(found["failures"])
+
+    @asynccontextmanager
+    async def held(self, p99: float = HELD_P99) -> AsyncIterator[Served]:
+        """The block is an attack: afterwards each request must have been answered, 99 of 100 within the limit."""
+        async with self.measured() as served:
+            yield served
+        limit = max(p99, IDLE_FACTOR * self.idle.p99)
+        print(f"beside the attack: {served}")
+        assert not served.failures, f"the neighbour was refused: {served}"
+        assert served.p99 <= limit, f"the neighbour waited: {served}; alone: {self.idle}"
+
+    def _tell(self, word: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n".encode())
+
+    async def _says(self, word: str) -> None:
+        assert await self._line() == word, "the neighbour's process failed"
+
+    async def _line(self) -> str:
+        assert self._process.stdout is not None
+        async with asyncio.timeout(PATIENCE + 10):
+            return (await self._process.stdout.readline()).decode().strip()
+
+
+# The process ----------------------------------------------------------------------------------------------------------
+
+
+async def _run(url: str, token: str, sends: Sequence[dict[str, Any]]) -> None:
+    words: asyncio.Queue[str] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader()
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+
+    async def listen() -> None:
+        while line := await reader.readline():
+            await words.put(line.decode().strip())
+        await words.put("")
+
+    listening = asyncio.create_task(listen())
+    timeout = aiohttp.ClientTimeout(total=PATIENCE)
+    connector = aiohttp.TCPConnector(limit=0)
+    async with aiohttp.ClientSession(
+        headers={"Authorization": f"Bearer {token}"}, timeout=timeout, connector=connector
+    ) as session:
+        print("ready", flush=True)
+        while await words.get() == "begin":
+            print("begun", flush=True)
+            asking = asyncio.create_task(_ask(session, url, sends))
+            assert await words.get() == "end"
+            asking.cancel()
+            served = await asking
+            print(json.dumps({"seconds": served.seconds, "failures": served.failures}), flush=True)
+    listening.cancel()
+
+
+async def _ask(session: aiohttp.ClientSession, url: str, sends: Sequence[dict[str, Any]]) -> Served:
+    """Ask until cancelled, then wait for what is still open."""
+    served = Served()
+    loop = asyncio.get_running_loop()
+    began, number = loop.time(), 0
+    open_requests: set[asyncio.Task[None]] = set()
+    try:
+        while True:
+            due = began + number / RATE
+            await asyncio.sleep(max(0.0, due - loop.time()))
+            request = asyncio.create_task(_one(session, url, sends, number, due, served))
+            open_requests.add(request)
+            request.add_done_callback(open_requests.discard)
+            number += 1
+    except asyncio.CancelledError:
+        await asyncio.gather(*open_requests)
+        return served
+
+
+async def _one(
+    session: aiohttp.ClientSession, url: str, sends: Sequence[dict[str, Any]], number: int, due: float, served: Served
+) -> None:
+    loop = asyncio.get_running_loop()
+    try:
+        if number % 4 == 3:
+            call = session.get(f"{url}/messages", params={"limit": "10"})
+        else:
+            call = session.post(f"{url}/messages", json=sends[number % len(sends)])
+        async with call as answer:
+            await answer.read()
+            if answer.status >= 300:
+                served.failures[str(answer.status)] += 1
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        served.failures[type(error).__name__] += 1
+    served.seconds.append(loop.time() - due)
+
+
+if __name__ == "__main__":
+    asyncio.run(_run(**json.loads(sys.argv[1])))

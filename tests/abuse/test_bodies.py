@@ -1,0 +1,71 @@
+"""Bodies that are far too much: arrays of a million faults, of forbidden characters, and a table of one endless row.
+
+They cost the caller who sends them, and whoever else would send large bodies a turn of waiting; nobody else anything.
+"""
+
+import pytest
+from tests.abuse.attacker import Attacker, keep_on
+from tests.abuse.neighbour import Neighbour
+from tests.program import Api
+
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+
+REFUSED = {400, 422, 429, 503}
+NUL = rb'"\u0000",'
+
+
+def array(name: str, item: bytes, size: int) -> bytes:
+    """An object of one array, of about `size` bytes."""
+    return b'{"' + name.encode() + b'":[' + item * (size // len(item)) + b"1]}"
+
+
+async def test_millions_of_numbers_as_phones_keep_nobody_waiting(
+    attacker: Attacker, api: Api, neighbour: Neighbour, seconds: float
+) -> None:
+    list_id = (await api.call("POST", "/v2/lists", {"name": f"Numbers {seconds}"}))["id"]
+    body = array("phones", b"1,", 7_000_000)
+    async with neighbour.held():
+        answers = await keep_on(seconds, 2, lambda: attacker.ask("POST", f"/v2/lists/{list_id}/members", body))
+    assert set(answers) <= REFUSED
+    assert answers[422]
+
+
+async def test_a_batch_of_wrong_variables_keeps_nobody_waiting(
+    attacker: Attacker, neighbour: Neighbour, seconds: float
+) -> None:
+    recipient = b'{"to":"+5511999990000","templateVars":[' + b"1," * 59 + b"1]},"
+    body = array("recipients", recipient, 1_500_000)
+    async with neighbour.held():
+        answers = await keep_on(seconds, 4, lambda: attacker.ask("POST", "/messages/bulk", body))
+    assert set(answers) <= REFUSED
+    assert answers[422]
+
+
+async def test_arrays_of_nul_keep_nobody_waiting(attacker: Attacker, neighbour: Neighbour, seconds: float) -> None:
+    bodies = [("/messages/bulk", array("recipients", NUL, 16_000_000)), ("/v2/lists", array("name", NUL, 1_000_000))]
+
+    async def ask() -> int:
+        return [await attacker.ask("POST", path, body) for path, body in bodies][-1]
+
+    async with neighbour.held():
+        answers = await keep_on(seconds, 2, ask)
+    assert set(answers) <= REFUSED
+
+
+async def test_a_stranger_with_arrays_of_nul_keeps_nobody_waiting(
+    attacker: Attacker, neighbour: Neighbour, seconds: float
+) -> None:
+    stranger, body = attacker.without_credential(), array("email", NUL, 1_000_000)
+    async with neighbour.held():
+        answers = await keep_on(seconds, 4, lambda: stranger.ask("POST", "/v2/sessions", body))
+    assert set(answers) <= REFUSED
+
+
+async def test_a_table_of_one_endless_row_keeps_nobody_waiting(
+    attacker: Attacker, neighbour: Neighbour, seconds: float
+) -> None:
+    body, table = b"phone\n" + b"," * 49_000_000, {"Content-Type": "text/csv"}
+    async with neighbour.held():
+        answers = await keep_on(seconds, 1, lambda: attacker.ask("POST", "/contacts/import", body, table))
+    assert answers[200] or answers[202]
+    assert set(answers) <= REFUSED | {200, 202}

@@ -1,0 +1,88 @@
+"""What surrounds a body: chunks of a byte, endless chunk headers, unwanted bodies, answers that nobody reads."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from contextlib import AsyncExitStack, suppress
+
+import pytest
+from tests.abuse.attacker import Attacker, keep_on, status_of
+from tests.abuse.neighbour import Neighbour
+
+pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
+
+CHUNKED = {"Transfer-Encoding": "chunked", "Connection": "close"}
+TINY_CHUNKS = b"1\r\nx\r\n" * 20_000
+WRITES = 40
+UNWANTED = 16_000_000
+SILENT = 300
+DOCUMENT = "/v2/openapi.json"
+
+
+@pytest.fixture
+def stranger(attacker: Attacker) -> Attacker:
+    return attacker.without_credential()
+
+
+async def pour(stranger: Attacker, head: bytes, pieces: Iterable[bytes]) -> int:
+    """Send the pieces until the service answers or ends the connection; the status, 0 for none."""
+    with suppress(OSError):
+        reader, writer = await stranger.connect()
+        try:
+            writer.transport.set_write_buffer_limits(0)
+            answered = asyncio.ensure_future(status_of(reader))
+            writer.write(head)
+            with suppress(OSError):
+                for piece in pieces:
+                    if answered.done():
+                        break
+                    writer.write(piece)
+                    await writer.drain()
+            return await answered
+        finally:
+            writer.transport.abort()
+    return 0
+
+
+@pytest.mark.parametrize("path", ["/v2/callbacks/chatapp/bridge", "/v2/nowhere"])
+@pytest.mark.parametrize("begin", [b"", b"1;"], ids=["chunks of a byte", "a chunk header without an end"])
+async def test_framing_without_a_body_keeps_nobody_waiting(
+    stranger: Attacker, neighbour: Neighbour, seconds: float, path: str, begin: bytes
+) -> None:
+    pieces = [begin] + [(b"a" * 100_000) if begin else TINY_CHUNKS] * WRITES
+    head = stranger.head("POST", path, None, CHUNKED)
+    async with neighbour.held():
+        answers = await keep_on(seconds, 8, lambda: pour(stranger, head, pieces))
+    assert set(answers) <= {0, 400, 404}  # 0: the connection ended amid the sending
+
+
+async def test_bodies_that_nobody_wants_keep_nobody_waiting(
+    stranger: Attacker, neighbour: Neighbour, seconds: float
+) -> None:
+    head = stranger.head("POST", "/v2/nowhere", UNWANTED, {"Connection": "close"})
+    async with neighbour.held():
+        answers = await keep_on(seconds, 8, lambda: pour(stranger, head, [bytes(UNWANTED // 16)] * 16))
+    assert set(answers) <= {0, 404}
+
+
+@pytest.fixture
+async def unread(stranger: Attacker) -> AsyncIterator[list[asyncio.StreamWriter]]:
+    """Connections that ask, and read nothing."""
+    async with AsyncExitStack() as streams:
+        writers = []
+        for _ in range(SILENT):
+            _, writer = await stranger.connect()
+            streams.callback(writer.transport.abort)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
+            writers.append(writer)
+        yield writers
+
+
+async def test_answers_that_nobody_reads_keep_nobody_waiting(
+    stranger: Attacker, neighbour: Neighbour, unread: list[asyncio.StreamWriter]
+) -> None:
+    ask = stranger.head("GET", DOCUMENT, None)
+    async with neighbour.held():
+        for writer in unread:
+            writer.write(ask * 4)
+        for _ in range(20):
+            assert await stranger.ask("GET", "/healthz") == 200

@@ -1,0 +1,46 @@
+"""`recado loadtest` as a person runs it: interrupted, it reports what was done, and leaves the number as it was."""
+
+import asyncio
+import json
+import signal
+import sys
+
+import pytest
+from tests.acceptance.sandbox.customer import Customer
+from tests.program import Api, Service
+from tests.waiting import until
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_an_interrupted_load_test_reports_and_puts_the_pace_back(
+    service: Service, api: Api, token: str, number: signal.Signals
+) -> None:
+    customer = await Customer.arrive(api, per_second=7)
+    command = ["loadtest", service.url, "--token", token, "--number", customer.number_id, "--rate", "20"]
+    command += ["--per-second", "3", "--duration", "600", "--json"]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "recado", *command, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+
+    async def queued() -> bool:
+        page = await api.call("GET", "/messages", numberId=customer.number_id, status="queued", limit=1)
+        return bool(page["total"] > 20)
+
+    await until(queued, 60, "the load test has sent more than leaves", every=0.1)
+    process.send_signal(number)  # ends the sending
+    seen = [0]
+
+    async def sends_no_more() -> bool:
+        seen.append((await api.call("GET", "/messages", numberId=customer.number_id, limit=1))["total"])
+        return seen[-1] == seen[-2]
+
+    await until(sends_no_more, 60, "the load test has stopped sending 20 a second", every=0.5)
+    process.send_signal(number)  # ends the waiting
+    output, _ = await process.communicate()
+
+    report = json.loads(output)
+    assert (process.returncode, report["interrupted"], report["ok"]) == (130, True, False)
+    assert report["accepted"] > 20
+    assert report["left"] < report["accepted"]
+    limits = (await api.call("GET", f"/numbers/{customer.number_id}"))["rateLimit"]
+    assert (limits["perSecond"], limits["perDay"]) == (7, 100_000)

@@ -1,0 +1,208 @@
+"""Claims that are answered when the number or the message may not send any more: their rows go back at once (C14.5).
+
+The claim is committed and its answer is on its way, as when the database or the way to it is slow.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from datetime import time, timedelta
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recado.actors.number_messages import Changed, Look, OwnerMoved, TemplateMoved
+from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
+from recado.domain.ids import BATCH
+from recado.domain.message import BULK, NORMAL
+from recado.domain.number import NumberStatus, QualityRating
+from recado.domain.template import TemplateStatus
+from recado.storage import dispatch, organizations, templates
+
+if TYPE_CHECKING:
+    from tests.actors.number.conftest import Line
+
+Step = Callable[["Line"], Awaitable[None]]
+
+
+class Answers:
+    """Whether answers of the database to claims come in."""
+
+    def __init__(self) -> None:
+        self.come = asyncio.Event()
+        self.come.set()
+        self.held = 0  # rows whose claim is committed and not answered
+
+
+@pytest.fixture
+async def answers(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Answers]:
+    answers, claim = Answers(), dispatch.claim
+
+    async def claim_slowly(*arguments: Any) -> list[str]:
+        verdicts = await claim(*arguments)
+        answers.held += len(verdicts)
+        await answers.come.wait()
+        answers.held -= len(verdicts)
+        return verdicts
+
+    monkeypatch.setattr(dispatch, "claim", claim_slowly)
+    yield answers
+    answers.come.set()
+
+
+async def suspend(line: "Line", *, suspended: bool) -> None:
+    after = replace(line.organization, status="suspended" if suspended else "active")
+    line.organization = await organizations.save(line.db, line.organization, after, line.clock.now())
+    line.directories.organizations.clear()
+    await line.set_number()
+
+
+async def pause_number(line: "Line", *, paused: bool) -> None:
+    at = line.clock.now() if paused else None
+    await line.db.execute("update numbers set operator_paused_at = $2 where id = $1", line.number.id, at)
+    line.directories.numbers.clear()
+    line.tell(Changed())
+
+
+async def move_template(line: "Line", status: TemplateStatus) -> None:
+    line.template = await templates.save(
+        line.db, line.template, replace(line.template, status=status), line.clock.now()
+    )
+    line.directories.templates.clear()
+    line.tell(TemplateMoved(line.template.id))
+
+
+async def owner_of_all(line: "Line") -> str:
+    return str(await line.db.fetchval("select min(owner) from dispatch"))
+
+
+async def pause_owner(line: "Line") -> None:
+    line.desk.records.owners.paused(await owner_of_all(line), line.clock.now())
+
+
+async def resume_owner(line: "Line") -> None:
+    owner = await owner_of_all(line)
+    line.desk.records.owners.resumed(owner, held_ms=20_000)
+    line.tell(OwnerMoved(owner))
+
+
+def set_number(**changes: Any) -> Step:
+    return lambda line: line.set_number(**changes)
+
+
+async def quiet_from_noon(line: "Line") -> None:
+    await line.quiet_hours(time(11, 0, 10), time(12))
+
+
+async def noisy(line: "Line") -> None:
+    await line.quiet_hours(time(20), time(21))
+    await line.set_number()
+
+
+HOLDS: dict[str, tuple[int, Step, Step]] = {
+    "disconnected": (
+        NORMAL,
+        set_number(status=NumberStatus.DISCONNECTED),
+        set_number(status=NumberStatus.CONNECTED),
+    ),
+    "flagged": (NORMAL, set_number(status=NumberStatus.FLAGGED), set_number(status=NumberStatus.CONNECTED)),
+    "quality": (
+        BULK,
+        set_number(quality_rating=QualityRating.RED),
+        set_number(quality_rating=QualityRating.GREEN),
+    ),
+    "operator paused": (
+        NORMAL,
+        lambda line: pause_number(line, paused=True),
+        lambda line: pause_number(line, paused=False),
+    ),
+    "organization suspended": (
+        NORMAL,
+        lambda line: suspend(line, suspended=True),
+        lambda line: suspend(line, suspended=False),
+    ),
+    "owner paused": (BULK, pause_owner, resume_owner),
+    "template withdrawn": (
+        NORMAL,
+        lambda line: move_template(line, TemplateStatus.PAUSED),
+        lambda line: move_template(line, TemplateStatus.APPROVED),
+    ),
+    "quiet hours": (BULK, quiet_from_noon, noisy),
+}
+
+
+@pytest.mark.parametrize("name", HOLDS)
+async def test_a_row_whose_claim_is_answered_while_it_may_not_leave_goes_back_and_leaves_once_it_may(
+    name: str, line: "Line", answers: Answers
+) -> None:
+    klass, hold, resume = HOLDS[name]
+    if name == "quiet hours":  # they begin while the claim is on its way
+        await hold(line)
+    ids = await line.queue(3, klass=klass, tell=False)
+    await line.db.execute("update dispatch set owner = $1", line.ids.new(BATCH))
+    answers.come.clear()
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert answers.held == 3  # nothing else is ready: nobody will wake the number
+    if name != "quiet hours":
+        await hold(line)
+    await line.goes_on(20.0, step=0.1)
+    answers.come.set()
+    await line.goes_on(2.0, step=0.1)
+    assert line.provider.sent == []
+    assert await line.counts() == {"queued": 3}
+    assert await line.most_attempts() == 0
+    assert await line.db.fetchval("select count(*) from dispatch where claimed_epoch is not null") == 0
+    await resume(line)
+    await line.goes_on(4.0, step=0.1)
+    assert sorted(line.provider.sent) == sorted(ids)
+    assert await line.counts() == {"sent": 3}
+    assert await line.most_attempts() == 1
+
+
+@pytest.mark.parametrize("trouble", [SlowDown(30.0), Down("connect_failed"), Unknown()])
+async def test_a_row_whose_claim_is_answered_while_the_provider_is_not_to_be_called_goes_back(
+    trouble: Outcome, line: "Line", answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls_end, send = asyncio.Event(), line.provider.send
+
+    async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        outcome = await send(message, account, attempt)
+        await calls_end.wait()
+        return outcome
+
+    monkeypatch.setattr(line.provider, "send", slow)
+    line.provider.answer = lambda message: trouble
+    await line.queue(5)
+    await line.goes_on(2.0)
+    assert len(line.provider.calls) == 5
+    answers.come.clear()
+    late = await line.queue(3)
+    await line.goes_on(1.0)
+    assert answers.held == 3
+    calls_end.set()
+    await line.goes_on(0.5)
+    answers.come.set()
+    await line.goes_on(1.0)
+    assert not set(late) & set(line.provider.sent)
+    back = await line.db.fetchval(
+        "select count(*) from messages where id = any($1) and status = 'queued' and attempts = 0", late
+    )
+    assert back == 3
+    line.provider.answer = lambda message: Accepted(f"provider-{message.id}")
+    await line.goes_on(35.0, step=0.1)
+    assert [line.provider.sent.count(each) for each in late] == [1, 1, 1]
+
+
+async def test_a_row_whose_life_ended_while_it_was_being_claimed_fails(line: "Line", answers: Answers) -> None:
+    await line.queue(1, tell=False)
+    await line.db.execute("update dispatch set ttl_ms = 5000, expires_at = due_at + $1", timedelta(seconds=5))
+    answers.come.clear()
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert answers.held == 1
+    await line.goes_on(10.0, step=0.1)
+    answers.come.set()
+    await line.goes_on(1.0)
+    assert line.provider.sent == []
+    assert await line.counts() == {"failed": 1}

@@ -1,0 +1,93 @@
+"""The tier gate: distinct recipients of business-initiated messages in a rolling day (C14.5.5)."""
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from recado.actors.number_messages import Look
+from recado.domain import number as number_domain
+from recado.domain.number import MessagingTier
+from recado.storage import dispatch
+
+if TYPE_CHECKING:
+    from tests.actors.number.conftest import Line
+
+
+@pytest.fixture
+async def full_at_five(line: "Line", monkeypatch: pytest.MonkeyPatch) -> "Line":
+    """A number whose tier lets five recipients a day be addressed first."""
+    monkeypatch.setitem(number_domain.TIER_LIMITS, MessagingTier.TIER_250, 5)
+    await line.set_number(messaging_tier=MessagingTier.TIER_250)
+    return line
+
+
+async def opens_window(line: "Line", recipient_hash: int) -> None:
+    await line.db.execute(
+        "insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at)"
+        " values ($1, $2, $3, $4)",
+        line.organization.id, line.number.id, recipient_hash, line.clock.now(),
+    )  # fmt: skip
+
+
+async def counted(line: "Line") -> int:
+    return int(await line.db.fetchval("select count(*) from tier_recipients where number_id = $1", line.number.id))
+
+
+async def test_at_a_full_tier_others_wait_and_whoever_is_counted_passes(full_at_five: "Line") -> None:
+    line = full_at_five
+    ids = await line.queue(8)
+    await line.goes_on(2.0)
+    assert line.provider.sent == ids[:5]
+    assert await line.reasons() == {"tier_limit"}
+    again = await line.queue(5)  # to the same recipients
+    await line.goes_on(1.0)
+    assert line.provider.sent == [*ids[:5], *again]
+    assert await counted(line) == 5
+
+
+async def test_a_template_into_an_open_window_takes_no_place_and_needs_none(full_at_five: "Line") -> None:
+    line = full_at_five
+    await opens_window(line, 0)
+    await opens_window(line, 7)
+    ids = await line.queue(8)  # of 0 and 7, and of six others
+    await line.goes_on(2.0)
+    assert set(line.provider.sent) == {*ids[:6], ids[7]}
+    assert await counted(line) == 5
+    assert await line.reasons() == {"tier_limit"}
+
+
+async def test_a_lost_claim_gives_its_place_back(full_at_five: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
+    line, claim = full_at_five, dispatch.claim
+    withdrawn = await line.queue(3, tell=False)
+
+    async def late(db: Any, rows: Any, *rest: Any) -> list[str]:
+        await db.execute("delete from dispatch where id = any($1::text[])", withdrawn)
+        return await claim(db, rows, *rest)
+
+    monkeypatch.setattr(dispatch, "claim", late)
+    line.tell(Look())
+    await line.goes_on(2.0)
+    monkeypatch.undo()
+    monkeypatch.setitem(number_domain.TIER_LIMITS, MessagingTier.TIER_250, 5)
+    assert line.provider.sent == []
+    await line.db.execute("update messages set recipient_hash = recipient_hash + 100")
+    ids = await line.queue(8, tell=False)
+    await line.db.execute("update messages set recipient_hash = recipient_hash + 100 where id = any($1)", ids)
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert len(line.provider.sent) == 5
+    assert await counted(line) == 5
+
+
+async def test_after_a_restart_the_tier_is_as_full_as_before(full_at_five: "Line") -> None:
+    line = full_at_five
+    await opens_window(line, 0)
+    await line.queue(4)  # three of them count
+    await line.goes_on(2.0)
+    await line.goes_on(130.0, step=5.0)
+    assert not line.in_memory
+    ids = await line.queue(8)
+    await line.goes_on(3.0)
+    assert line.in_memory
+    assert line.provider.sent[4:] == ids[:6]  # of 0, whose window is open, of the three, and of two more
+    assert await counted(line) == 5

@@ -1,0 +1,104 @@
+"""A round of crashes: the service, the provider, the endpoint and PostgreSQL die under live traffic."""
+
+import random
+import signal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tests.crash.evidence import Kill
+from tests.crash.round import Round
+from tests.crash.rows import calls_of_the_dead, claimed_by_the_dead
+from tests.crash.stage import SHARES, Protocol, SimulatedStage
+
+from recado.engine.clock import SystemClock
+from recado.storage.embedded import EmbeddedPostgres
+
+
+class Crash(StrEnum):
+    """What dies."""
+
+    SERVICE = "service"
+    PROVIDER = "provider"
+    ENDPOINT = "endpoint"
+    POSTGRES = "postgres"  # its postmaster alone, as by the kernel for want of memory
+    POSTGRES_AT_ONCE = "postgres at once"  # an immediate shutdown
+    POSTGRES_FAST = "postgres fast"  # an orderly restart: sessions are cut off, nothing is recovered
+    POWER = "power"  # the service and PostgreSQL: a power cut
+    EVERYTHING = "everything"
+
+
+POSTGRES_ENDS = {
+    Crash.POSTGRES: signal.SIGKILL,
+    Crash.POSTGRES_AT_ONCE: signal.SIGQUIT,
+    Crash.POSTGRES_FAST: signal.SIGINT,
+}
+
+
+def drawn(seed: int) -> list[Crash]:
+    """Two kills of the service, one of the provider, a restart of PostgreSQL and two of anything, in any order."""
+    draw = random.Random(seed)
+    crashes = [Crash.SERVICE, Crash.SERVICE, Crash.PROVIDER, draw.choice([*POSTGRES_ENDS])]
+    crashes += draw.choices(list(Crash), k=2)
+    draw.shuffle(crashes)
+    return crashes
+
+
+class CrashRound(Round[Crash]):
+    """`short`: without what takes long to come to its end."""
+
+    def __init__(self, folder: Path, *, seed: int, protocol: Protocol = "bridge", short: bool = False) -> None:
+        shares = {**SHARES, "lost": 0.0} if short else SHARES  # half of the lost answers are waited for, 15 s
+        self._stage = SimulatedStage(folder, seed=seed, protocol=protocol, shares=shares)
+        super().__init__(folder, self._stage, seed=seed, large=not short)
+        self.story.append(protocol)
+
+    async def cause(self, fault: Crash) -> None:
+        stage = self._stage
+        match fault:
+            case Crash.PROVIDER:
+                self._kill_provider()
+                await stage.start_others()
+            case Crash.ENDPOINT:
+                stage.endpoint.end(signal.SIGKILL)
+                await stage.start_others()
+            case Crash.SERVICE:
+                at = self._kill_service()
+                await self._note_kill(at, stage.service.cluster().connect_arguments)
+                await stage.service.start()
+            case Crash.POWER | Crash.EVERYTHING:
+                if fault is Crash.EVERYTHING:
+                    self._kill_provider()
+                    stage.endpoint.end(signal.SIGKILL)
+                at = self._kill_service()
+                await self._end_postgres(signal.SIGKILL)
+                server = EmbeddedPostgres(stage.service.data_dir, clock=SystemClock())
+                try:
+                    await self._note_kill(at, await server.start())
+                finally:
+                    await server.stop()
+                await stage.start()
+            case _:
+                await self._end_postgres(POSTGRES_ENDS[fault])
+
+    def _kill_service(self) -> datetime:
+        assert self._stage.service.end(signal.SIGKILL) == -signal.SIGKILL, "the service had ended by itself"
+        return datetime.now(UTC)
+
+    async def _note_kill(self, at: datetime, arguments: Mapping[str, Any]) -> None:
+        """What was claimed: in doubt is only what the dead service had noted as begun, and the rest leaves again."""
+        claimed = await claimed_by_the_dead(arguments)
+        begun = calls_of_the_dead(self._stage.service.data_dir)
+        in_doubt = {message_id: since for message_id, since in claimed.items() if message_id in begun}
+        self.tell(f"{len(claimed)} messages were claimed, the calls of {len(in_doubt)} had begun")
+        self.kills.append(Kill(at, in_doubt))
+
+    async def _end_postgres(self, number: signal.Signals) -> None:
+        self.database_deaths.append(datetime.now(UTC))
+        await self._stage.service.end_postgres(number)
+
+    def _kill_provider(self) -> None:
+        assert self._stage.provider.end(signal.SIGKILL) == -signal.SIGKILL, "the provider had ended by itself"
+        self.provider_kills.append(datetime.now(UTC))

@@ -1,0 +1,123 @@
+"""The watch over the event loop: what it measures, and whom it names (C31)."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import pytest
+from structlog.testing import capture_logs
+
+from recado.domain.clock import TimerHandle
+from recado.engine.clock import SystemClock
+from recado.engine.loop_watch import BOUNDS, EVERY, QUIET, LoopWatch
+
+
+class Timer:
+    def cancel(self) -> None:
+        """Nothing waits."""
+
+
+class LateClock:
+    """Runs what is due when the test says so, as late as it says."""
+
+    def __init__(self) -> None:
+        self.at = 0.0
+        self.due = 0.0
+        self.callback: Callable[[], object] = lambda: None
+
+    def now(self) -> datetime:
+        return datetime(2026, 3, 1, tzinfo=UTC)
+
+    def monotonic(self) -> float:
+        return self.at
+
+    async def sleep(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    def call_at(self, when: float, callback: Callable[[], object]) -> TimerHandle:
+        self.due, self.callback = when, callback
+        return Timer()
+
+    def run_late(self, seconds: float) -> None:
+        self.at = self.due + seconds
+        self.callback()
+
+
+@pytest.fixture
+def clock() -> LateClock:
+    return LateClock()
+
+
+async def started(clock: LateClock) -> LoopWatch:
+    watch = LoopWatch(clock, look=lambda: "the culprit")
+    await watch.start()
+    await watch.start()
+    return watch
+
+
+async def test_every_delay_is_counted(clock: LateClock) -> None:
+    watch = await started(clock)
+    for late in (0.0, 0.0004, 0.003, 0.2, 11.0):
+        clock.run_late(late)
+    await watch.stop()
+    found = {bound: count for bound, count in zip((*BOUNDS, None), watch.counts, strict=True) if count}
+    assert found == {0.001: 2, 0.005: 1, 0.25: 1, None: 1}
+    assert watch.seconds == pytest.approx(11.2034)
+    assert watch.take_longest() == pytest.approx(11.0)
+    assert watch.take_longest() == 0.0
+
+
+async def test_a_long_delay_is_logged_with_who_held_the_loop_and_not_too_often(clock: LateClock) -> None:
+    watch = await started(clock)
+    with capture_logs() as logs:
+        clock.run_late(0.2)
+        assert logs == []
+        clock.at = clock.due + 0.3
+        watch.look()
+        clock.run_late(0.4)
+        clock.run_late(0.4)
+        clock.run_late(0.4)
+        clock.run_late(QUIET)
+    await watch.stop()
+    first, second = logs
+    assert first == {
+        "event": "event_loop_held",
+        "log_level": "warning",
+        "seconds": 0.4,
+        "by": "the culprit",
+        "left_out": 0,
+    }
+    assert second["left_out"] == 2
+
+
+async def test_a_loop_that_runs_in_time_is_not_looked_at(clock: LateClock) -> None:
+    watch = LoopWatch(clock, look=lambda: pytest.fail("looked"))
+    await watch.start()
+    clock.at = clock.due + EVERY
+    watch.look()
+    await watch.stop()
+
+
+async def test_the_names_of_task_and_function_are_seen_from_outside() -> None:
+    entered, leave, seen = threading.Event(), threading.Event(), []
+    watch = LoopWatch(SystemClock())
+    await watch.start()
+
+    def look() -> None:
+        entered.wait(10)
+        seen.append(watch._held_by())
+        leave.set()
+
+    async def hold_the_loop(secret: str) -> None:
+        entered.set()
+        leave.wait(10)
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    await asyncio.create_task(hold_the_loop("+5511999990000"), name="replaceListMembers")
+    looking.join()
+    await watch.stop()
+    assert seen[0].startswith("replaceListMembers: ")
+    assert "hold_the_loop" in seen[0]
+    assert "5511" not in seen[0]

@@ -1,0 +1,43 @@
+/* A wall clock that a test sets while a program runs: preloaded, it adds the seconds in the file that CLOCK_SHIM names. */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/time.h>
+#include <time.h>
+
+static volatile long *ahead;
+
+__attribute__((constructor)) static void begin(void) {
+    const char *name = getenv("CLOCK_SHIM");
+    int file = name ? open(name, O_RDONLY | O_CLOEXEC) : -1;
+    if (file >= 0) {
+        void *mapped = mmap(NULL, sizeof(long), PROT_READ, MAP_SHARED, file, 0);
+        if (mapped != MAP_FAILED) ahead = mapped;
+    }
+}
+
+int clock_gettime(clockid_t which, struct timespec *at) {
+    static int (*machine)(clockid_t, struct timespec *);
+    if (!machine) machine = dlsym(RTLD_NEXT, "clock_gettime");
+    int status = machine(which, at);
+    if (status == 0 && ahead && (which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE)) at->tv_sec += *ahead;
+    return status;
+}
+
+int gettimeofday(struct timeval *restrict at, void *restrict zone) {
+    struct timespec now;
+    (void)zone;
+    clock_gettime(CLOCK_REALTIME, &now);
+    at->tv_sec = now.tv_sec;
+    at->tv_usec = now.tv_nsec / 1000;
+    return 0;
+}
+
+time_t time(time_t *at) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (at) *at = now.tv_sec;
+    return now.tv_sec;
+}

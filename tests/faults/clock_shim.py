@@ -1,0 +1,23 @@
+"""A machine's clock that a test sets under a running program, by a preloaded library and a file that says how far."""
+
+import struct
+import subprocess
+from pathlib import Path
+
+SOURCE = Path(__file__).with_name("clock_shim.c")
+
+
+class ClockShim:
+    """Made in a folder; `environment` is that of the programs whose clock it is."""
+
+    def __init__(self, folder: Path) -> None:
+        library = folder / "clock_shim.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, SOURCE, "-ldl"], check=True)
+        self._file = folder / "clock_ahead"
+        self._file.write_bytes(struct.pack("l", 0))
+        self.environment = {"LD_PRELOAD": str(library), "CLOCK_SHIM": str(self._file)}
+
+    def set_ahead(self, seconds: int) -> None:
+        """From now on the clock shows so many seconds more than the machine's; less than none: behind it."""
+        with self._file.open("r+b") as file:
+            file.write(struct.pack("l", seconds))

@@ -1,0 +1,24 @@
+"""What is said of payloads that do not fit their message's type (C15.3)."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from recado.domain.errors import FieldError, Problem
+from recado.http.parsing import parse_json, validate_body
+from recado.http.routes.message_models import CreateMessage
+
+
+def refused(interactive: dict[str, Any]) -> list[FieldError]:
+    body = {"type": "interactive", "payload": {"interactive": {"body": "x", **interactive}}}
+    with pytest.raises(Problem) as caught:
+        validate_body(CreateMessage, parse_json(orjson.dumps(body)), 422)
+    return list(caught.value.errors)
+
+
+def test_the_sections_of_a_list_have_ten_rows_together() -> None:
+    sections = [{"title": "s", "rows": [{"id": f"{s}.{n}", "title": "t"} for n in range(6)]} for s in range(2)]
+    (error,) = refused({"type": "list", "action": {"button": "b", "sections": sections}})
+    assert (error.path, error.code) == ("/payload/interactive/action/sections", "TOO_MANY")
+    assert error.message == "a list has at most 10 rows in all its sections"

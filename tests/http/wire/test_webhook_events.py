@@ -1,0 +1,26 @@
+"""The events of webhooks as the document describes them."""
+
+import pytest
+from openapi_schema_validator import OAS31Validator
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from recado.domain.events import EVENT_NAMES
+from recado.http.openapi import document
+from recado.http.webhook_events import EVENTS
+
+DOCUMENT = document((), base_url="https://api.example.com", version="1", events=EVENTS)
+
+
+def test_every_event_described_is_one_that_a_subscription_may_name() -> None:
+    assert set(EVENTS) <= set(EVENT_NAMES)
+    assert set(DOCUMENT["webhooks"]) == set(EVENTS)
+    OpenAPIV31SpecValidator(DOCUMENT | {"paths": {}}).validate()
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_the_example_of_an_event_is_of_its_schema(event: str) -> None:
+    content = DOCUMENT["webhooks"][event]["post"]["requestBody"]["content"]["application/json"]
+    whole = {**content["schema"], "components": DOCUMENT["components"]}
+    assert [error.message for error in OAS31Validator(whole).iter_errors(content["example"])] == []
+    named = DOCUMENT["components"]["schemas"][EVENTS[event].__name__]["properties"]
+    assert set(content["example"]["data"]) <= set(named)

@@ -1,0 +1,169 @@
+"""The file of begun calls: what it tells of a process that was killed, and when nothing may be concluded (C32)."""
+
+import os
+import signal
+import subprocess
+import sys
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recado.storage import begun_calls
+from recado.storage.begun_calls import NAME, BegunCalls, FormerCalls
+
+ORGANIZATION = "org_" + "0" * 21
+TAKEN = datetime(2026, 3, 10, 12, 0, 0, 123_456, tzinfo=UTC)
+LATER = TAKEN + timedelta(minutes=1)
+EARLIER = TAKEN - timedelta(hours=1)
+
+
+def message(number: int) -> str:
+    return f"msg_{number:021}"
+
+
+def opened(folder: Path, notes: int = 8) -> BegunCalls:
+    calls = BegunCalls(folder, boot="boot-1", notes=notes)
+    calls.open(7, TAKEN)
+    return calls
+
+
+def former(folder: Path, *, boot: str | None = "boot-1", epoch: int = 7, taken: datetime = TAKEN) -> FormerCalls | None:
+    fenced = BegunCalls(folder, boot=boot).fence(epoch, taken)
+    return None if fenced is None else fenced.read()
+
+
+def test_the_next_owner_reads_which_calls_began_and_when(tmp_path: Path) -> None:
+    calls = opened(tmp_path)
+    calls.began(ORGANIZATION, message(1), LATER)
+    calls.began(ORGANIZATION, message(2), LATER + timedelta(microseconds=1))
+    calls.ended(message(1))
+    found = former(tmp_path)
+    assert found is not None
+    assert found.departed == {message(1): LATER, message(2): LATER + timedelta(microseconds=1)}
+    assert not found.never_began(message(1), LATER)
+    assert not found.never_began(message(2), LATER)
+    assert found.never_began(message(3), LATER)
+
+
+def test_the_moment_of_a_call_is_known_until_its_outcome_is_recorded(tmp_path: Path) -> None:
+    calls = opened(tmp_path)
+    calls.began(ORGANIZATION, message(1), LATER)
+    assert calls.moment_of(message(1)) == LATER
+    calls.ended(message(1))
+    assert calls.moment_of(message(1)) is None
+
+
+def test_whoever_was_fenced_begins_no_call_more(tmp_path: Path) -> None:
+    calls = opened(tmp_path)
+    assert calls.began(ORGANIZATION, message(1), LATER)
+    found = former(tmp_path)
+    assert not calls.began(ORGANIZATION, message(2), LATER)
+    assert found is not None
+    assert not found.never_began(message(1), LATER)
+    found = former(tmp_path)
+    assert found is not None
+    assert set(found.departed) == {message(1)}  # the next owner may send the other
+
+
+@pytest.mark.parametrize(
+    "other", [{"boot": "boot-2"}, {"boot": None}, {"epoch": 6}, {"taken": TAKEN + timedelta(microseconds=1)}]
+)
+def test_the_file_of_another_boot_or_ownership_proves_nothing(tmp_path: Path, other: dict[str, object]) -> None:
+    opened(tmp_path)
+    assert former(tmp_path, **other) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"recado", bytes(4_096)])
+def test_a_file_that_is_missing_or_none_of_ours_proves_nothing(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / NAME).write_bytes(content)
+    assert former(tmp_path) is None
+
+
+def test_a_claim_of_before_the_oldest_note_may_have_been_called_for(tmp_path: Path) -> None:
+    calls = opened(tmp_path, notes=4)
+    for number in range(5):
+        calls.began(ORGANIZATION, message(number), LATER + timedelta(seconds=number))
+        calls.ended(message(number))
+    found = former(tmp_path)
+    assert found is not None
+    assert message(0) not in found.departed
+    assert not found.never_began(message(0), LATER)
+    assert found.never_began(message(9), LATER + timedelta(seconds=5))
+
+
+def test_more_calls_at_once_than_notes_prove_nothing(tmp_path: Path) -> None:
+    calls = opened(tmp_path, notes=4)
+    for number in range(5):
+        assert calls.began(ORGANIZATION, message(number), LATER)
+    assert former(tmp_path) is None
+
+
+def test_without_room_on_the_disk_calls_begin_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "no space left")
+
+    opened(tmp_path)
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    calls = BegunCalls(tmp_path, boot="boot-1")
+    calls.open(8, LATER)
+    assert calls.began(ORGANIZATION, message(1), LATER)
+    assert calls.moment_of(message(1)) == LATER
+    calls.ended(message(1))
+    assert former(tmp_path) is None
+    assert former(tmp_path, epoch=8, taken=LATER) is None
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 12)), max_size=60))
+def test_whatever_began_and_was_not_forgotten_is_told(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[bool, int]]
+) -> None:
+    folder = tmp_path_factory.mktemp("calls")
+    calls, under_way, began = opened(folder, notes=16), set(), {}
+    for position, (begins, number) in enumerate(steps):
+        if begins and number not in under_way:
+            moment = LATER + timedelta(seconds=position)
+            calls.began(ORGANIZATION, message(number), moment)
+            under_way.add(number)
+            began[number] = moment
+        elif not begins and number in under_way:
+            calls.ended(message(number))
+            under_way.discard(number)
+    found = former(folder)
+    assert found is not None
+    for number, moment in began.items():
+        assert not found.never_began(message(number), moment)
+        if number in under_way:
+            assert found.departed[message(number)] == moment
+    assert found.never_began(message(99), LATER + timedelta(seconds=len(steps) + 2))
+
+
+_KILLED = """
+import sys, os, signal
+from datetime import datetime
+from pathlib import Path
+from recado.storage.begun_calls import BegunCalls
+calls = BegunCalls(Path(sys.argv[1]), boot="boot-1")
+taken = datetime.fromisoformat(sys.argv[2])
+calls.open(7, taken)
+for number in range(1_000):
+    calls.began("org", f"msg_{number:021}", taken)
+    if number % 2:
+        calls.ended(f"msg_{number:021}")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_notes_outlive_a_killed_process(tmp_path: Path) -> None:
+    ended = subprocess.run([sys.executable, "-c", _KILLED, str(tmp_path), TAKEN.isoformat()], check=False)
+    assert ended.returncode == -signal.SIGKILL
+    found = former(tmp_path)
+    assert found is not None
+    assert len(found.departed) == 1_000
+
+
+def test_this_machine_names_its_boot_or_has_none() -> None:
+    assert begun_calls.boot_id() == begun_calls.boot_id()

@@ -1,0 +1,55 @@
+"""What a database knows of time: the newest id, wherever it is, of those that are later than a clock shows."""
+
+import random
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from tests.actors.acme import acme
+from tests.plans import indexes, plan_for_any, whole_tables
+
+from recado.domain.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE, IdSource
+from recado.engine.clock import SystemClock, VirtualClock
+from recado.storage import messages, server_clock
+from recado.storage.messages import NewMessage
+from recado.storage.postgres import Database
+
+LATER = VirtualClock(SystemClock().now() + timedelta(hours=1))
+IDS = IdSource(LATER, random.Random(3))
+ROWS = {
+    EVENT: "insert into events (organization_id, id, env, type) values ($1, $2, 'test', 'message.sent')",
+    LEDGER_ENTRY: "insert into ledger (organization_id, env, id, position, kind, coins, balance_after) "
+    "values ($1, 'live', $2, 1, 'topup', 1, 1)",
+    BATCH: "insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, "
+    "skipped, skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at) "
+    "values ($1, 'test', $2, 'chatapp', 'num_1', 'text', 1, 'done', 1, 0, '{}', '[]', 1, 0, 0, false, now())",
+    CONTACT: "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, "
+    "updated_at) values ($1, 'live', $2, '+5511900000001', 'h', 'api', 'unknown', '', now())",
+}
+
+
+@pytest.mark.parametrize("prefix", [MESSAGE, *ROWS])
+async def test_the_newest_id_is_found_wherever_it_is(database: Database, prefix: str) -> None:
+    clock = SystemClock()
+    number = (await acme(database, clock, IdSource(clock, random.Random(5)))).number
+    now = clock.now() + timedelta(seconds=1)
+    assert await server_clock.newest_id(database, now) is None
+    made = IDS.new(prefix)
+    if prefix == MESSAGE:
+        fields: dict[str, Any] = {
+            "organization_id": number.organization_id, "env": "test", "channel": "chatapp", "id": made,
+            "number_id": number.id, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
+            "force": False, "template_id": None, "payload": None, "template_vars": None, "metadata": None,
+            "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": timedelta(hours=1), "held_base_ms": 0,
+            "accepted_at": now,
+        }  # fmt: skip
+        await messages.accept(database, [NewMessage(**fields)])
+    else:
+        await database.execute(ROWS[prefix], number.organization_id, made)
+    assert await server_clock.newest_id(database, now) == made.removeprefix(prefix)
+
+
+async def test_it_is_looked_for_at_the_ends_of_the_keys(database: Database) -> None:
+    found = await plan_for_any(database.hot, server_clock.SQL.newest)
+    assert whole_tables(found) <= {"organizations"}
+    assert {"events_pkey", "ledger_pkey", "audit_pkey", "batches_pkey", "contacts_pkey"} <= indexes(found)
