@@ -30,11 +30,11 @@ run: $(RUN_STAMP) ## Serve the API on 127.0.0.1:8080 (ARGS="--listen HOST:PORT -
 
 .PHONY: test
 test: $(DEV_STAMP) test-tools ## Run the tests, under ten minutes (ARGS="tests/domain -k pacing")
-	tools/run-tests $(PYTHON) $(ARGS)
+	tools/run-tests $(PYTHON) usual $(ARGS)
 
 .PHONY: test-long
 test-long: $(DEV_STAMP) test-tools ## Run the long suite: many kills under load, long soaks
-	$(PYTHON) -m pytest -m long $(ARGS)
+	tools/run-tests $(PYTHON) long $(ARGS)
 
 .PHONY: check
 check: $(DEV_STAMP) ## Check format, lint, types and the layers' import contracts
@@ -44,7 +44,7 @@ check: $(DEV_STAMP) ## Check format, lint, types and the layers' import contract
 	$(BIN)/lint-imports
 
 .PHONY: fix
-fix: $(DEV_STAMP) ## Format, and mend what the linter can mend
+fix: $(DEV_STAMP) ## Format, and fix what the linter can fix
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
@@ -53,9 +53,8 @@ bench: $(DEV_STAMP) bench-tools ## Measure everything beside its bound and print
 	$(PYTHON) -m bench $(ARGS)
 
 .PHONY: docs
-docs: $(DEV_STAMP) ## Write the generated parts of docs/ anew
+docs: $(DEV_STAMP) ## Write the generated parts of docs/ again
 	$(PYTHON) -m recado.config.reference docs/configuration.md
-	$(PYTHON) docs/generate_states.py
 	$(PYTHON) docs/generate_states.py
 
 .PHONY: lock
@@ -85,7 +84,7 @@ $(DEV_STAMP): $(RUN_STAMP)
 # What tests and benches need beside Python: installed when root, named when not.
 .PHONY: test-tools bench-tools
 test-tools:
-	@tools/system-packages chromium:chromium node:nodejs npm:npm pg_lsclusters:postgresql
+	@tools/system-packages chromium:chromium node:nodejs npm:npm pg_lsclusters:postgresql cc:gcc
 	@if command -v npm > /dev/null; then $(MAKE) --no-print-directory $(NODE_STAMP); fi
 
 bench-tools:

@@ -18,6 +18,7 @@ ALL = (
     "webhooks",
     "callbacks",
     "pacing",
+    "due",
     "memory",
     "idle",
     "audience",

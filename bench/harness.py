@@ -59,7 +59,7 @@ def against(path: str, ours: Sequence[float], bound: Sequence[float], unit: str,
 
 
 Say = Callable[[str], None]
-"""Tells whoever waits what is being measured."""
+"""Tells anyone who waits what is being measured."""
 
 
 class Process:
