@@ -14,7 +14,7 @@ CHUNKED = {"Transfer-Encoding": "chunked", "Connection": "close"}
 TINY_CHUNKS = b"1\r\nx\r\n" * 20_000
 WRITES = 40
 UNWANTED = 16_000_000
-SILENT = 300
+SILENT = 900
 DOCUMENT = "/v2/openapi.json"
 
 

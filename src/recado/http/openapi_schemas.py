@@ -1,6 +1,7 @@
 """The schemas of the OpenAPI document: one component for each model, from what pydantic says of it."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Literal
 
 import orjson
@@ -13,6 +14,7 @@ from recado.http.route import Route
 _REF = "#/components/schemas/"
 
 Mode = Literal["validation", "serialization"]
+Wanted = tuple[type[BaseModel], Mode]
 
 
 class Schemas:
@@ -20,7 +22,7 @@ class Schemas:
 
     def __init__(self, routes: Sequence[Route], told: Iterable[type[BaseModel]] = ()) -> None:
         """`told`: what the service says of its own accord."""
-        wanted: dict[tuple[type[BaseModel], Mode], None] = {(model, "serialization"): None for model in told}
+        wanted: dict[Wanted, None] = {(model, "serialization"): None for model in told}
         for route in routes:
             for model in (route.query, route.body, *route.spooled.values()):
                 if model is not None:
@@ -28,7 +30,7 @@ class Schemas:
             for answer in route.responses.values():
                 if answer is not None:
                     wanted[answer, "serialization"] = None
-        names, found = models_json_schema(list(wanted), ref_template=_REF + "{model}")
+        names, found = _described(tuple(wanted))
         shared = _shared(found.get("$defs", {}))
         named = {name: _name(shared.get(name, name)) for name in found.get("$defs", {})}
         definitions = {named[name]: _clean(schema, named) for name, schema in found.get("$defs", {}).items()}
@@ -53,6 +55,12 @@ class Schemas:
         """Return the schema of the query parameters that `model` reads."""
         found: dict[str, Any] = self._queries[self._names[model, "validation"]]
         return found
+
+
+@cache
+def _described(wanted: tuple[Wanted, ...]) -> tuple[Mapping[Any, Any], Mapping[str, Any]]:
+    """What pydantic says of the models: the larger part of the work, and the same for each server of a process."""
+    return models_json_schema(list(wanted), ref_template=_REF + "{model}")
 
 
 def _name(name: str) -> str:
