@@ -42,8 +42,6 @@ log = structlog.get_logger()
 
 CALLS_OF_AN_ACCOUNT = 4_000  # C31: of all numbers of one business account
 
-_AccountKey = tuple[str, str]  # environment and business account: in each environment it may be another's
-
 
 @dataclass(slots=True, eq=False)
 class Departure:
@@ -77,10 +75,9 @@ class Calls:
         self._expect = expect
         self._stopped = stopped
         self._running: set[asyncio.Task[None]] = set()
-        self._of_accounts: dict[_AccountKey, int] = {}
-        self._waiting: dict[
-            _AccountKey, dict[Callable[[], None], None]
-        ] = {}  # by account, in the order of their coming
+        # Both by business account; those that wait in the order of their coming.
+        self._of_accounts: dict[tuple[str, str], int] = {}
+        self._waiting: dict[tuple[str, str], dict[Callable[[], None], None]] = {}
 
     def __len__(self) -> int:
         """Calls whose outcomes are not recorded yet."""
@@ -97,14 +94,14 @@ class Calls:
 
     def has_room(self, account: Account, resume: Callable[[], None]) -> bool:
         """Whether the account bears one more call; if not, `resume` is called when it does."""
-        name = _key_of(account)
+        name = account.business_account
         if self._of_accounts.get(name, 0) < CALLS_OF_AN_ACCOUNT:
             return True
         self._waiting.setdefault(name, {})[resume] = None
         return False
 
     def _leave_room(self, account: Account) -> None:
-        name = _key_of(account)
+        name = account.business_account
         left = self._of_accounts[name] = self._of_accounts[name] - 1
         if left and not self._waiting:
             return
@@ -130,7 +127,7 @@ class Calls:
         if not self._begun.began(row.organization_id, row.id, departure.sent_at):
             return False
         task = asyncio.get_running_loop().create_task(self._run(departure, done))
-        name = _key_of(departure.account)
+        name = departure.account.business_account
         self._of_accounts[name] = self._of_accounts.get(name, 0) + 1
         self._running.add(task)
         task.add_done_callback(self._running.discard)
@@ -230,10 +227,6 @@ class Calls:
             False,
             now,
         )
-
-
-def _key_of(account: Account) -> _AccountKey:
-    return (account.env, account.business_account_id)
 
 
 def planned(followups: tuple[Followup, ...], now: datetime) -> tuple[PlannedReport, ...]:

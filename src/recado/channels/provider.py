@@ -84,6 +84,11 @@ class Account:
     phone_number_id: str
     business_account_id: str
     access_token: str | None = field(default=None, repr=False)
+    business_account: tuple[str, str] = field(init=False, repr=False, compare=False)
+    """With its environment: in each it may be another's. Made once, because each call asks for it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "business_account", (self.env, self.business_account_id))
 
 
 @dataclass(frozen=True, slots=True)

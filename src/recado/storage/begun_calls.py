@@ -35,7 +35,7 @@ _FIRST_WORD, _FORGOTTEN_WORD, _NOTE_WORDS = (
     _NOTE.size // _MOMENT.size,
 )
 _NONE = (None, 0, -1)  # of a call that is not under way
-_LOOK_AT = 64  # places of the ring for one that is free
+_TRIES = range(64)  # places of the ring that are looked at for one that is free
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -77,7 +77,8 @@ class BegunCalls:
         self._notes = notes
         self._map: mmap.mmap | None = None
         self._words: memoryview[int] | None = None  # of the file, eight bytes each
-        self._next = 0
+        self._at = _FIRST_WORD  # the place of the next note, if that is free
+        self._last = _FIRST_WORD + (notes - 1) * _NOTE_WORDS
         # By message: its departure, the same in microseconds, and the place of its note or -1.
         self._calls: dict[str, tuple[datetime, int, int]] = {}
 
@@ -173,9 +174,9 @@ class BegunCalls:
 
     def _place(self, words: "memoryview[int]") -> int:
         """The word in which the next note begins: over the oldest of a call that has ended; -1 when none is nearby."""
-        for _ in range(_LOOK_AT):
-            at = _FIRST_WORD + self._next * _NOTE_WORDS
-            self._next = (self._next + 1) % self._notes
+        for _ in _TRIES:
+            at = self._at
+            self._at = at + _NOTE_WORDS if at < self._last else _FIRST_WORD
             moment = words[at]
             if moment > 0:
                 continue  # under way
