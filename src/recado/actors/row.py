@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from operator import itemgetter
 from typing import Any
 
 from recado.domain.message import NORMAL
@@ -35,15 +36,23 @@ class Row:
     template_id: str | None
     payload: str | None
     template_vars: str | None
-    claimed_at: datetime | None = None
-    """The moment that tells its claim from every other; None before it is claimed."""
     repeat_of: datetime | None = None
     """When its last call began whose outcome is unknown (C29.2); None: it was never called for, or did not leave."""
+    claimed_at: datetime | None = None
+    """The moment that tells its claim from every other; None before it is claimed."""
 
     @property
     def free_form(self) -> bool:
         """Leaves only inside the 24 h window; everything else is a template (C15.2.2)."""
         return self.type != TEMPLATE
+
+
+_read = itemgetter(
+    "organization_id", "env", "channel", "id", "number_id", "class", "owner", "due_at", "ttl_ms", "expires_at",
+    "held_base_ms", "attempts", "force", "recipient", "recipient_hash", "type", "template_id", "payload",
+    "template_vars", "repeat_of",
+)  # fmt: skip
+"""The columns of a record in the order of the row's fields: each message in the queue is read so."""
 
 
 def row_of(new: NewMessage) -> Row:
@@ -73,25 +82,4 @@ def row_of(new: NewMessage) -> Row:
 
 def row_from(record: Mapping[str, Any]) -> Row:
     """The row that `refill` or `forced` read."""
-    return Row(
-        record["organization_id"],
-        record["env"],
-        record["channel"],
-        record["id"],
-        record["number_id"],
-        record["class"],
-        record["owner"],
-        record["due_at"],
-        record["ttl_ms"],
-        record["expires_at"],
-        record["held_base_ms"],
-        record["attempts"],
-        record["force"],
-        record["recipient"],
-        record["recipient_hash"],
-        record["type"],
-        record["template_id"],
-        record["payload"],
-        record["template_vars"],
-        repeat_of=record["repeat_of"],
-    )
+    return Row(*_read(record))
