@@ -12,6 +12,7 @@ NOT_ALLOWED: Final = "not_allowed"  # a name that is not known: the context hold
 MOST_HINTS: Final = 5  # to compare a name with all others costs more than the rest of a request
 _NOTHING: Any = object()
 _MOST_NAMES_COMPARED = 50
+_LONGEST_COMPARED = 100  # characters: small letters of one cost nothing, those of a whole body do
 
 # Stable, short names for what callers meet most; anything else keeps the validator's own type in capitals.
 _CODES = {
@@ -108,7 +109,8 @@ def other_spelling(name: str, members: Any) -> str | None:
     if not isinstance(members, dict) or len(members) > _MOST_NAMES_COMPARED:
         return None
     wanted = _bare(name)
-    return next((given for given in members if given != name and _bare(given) == wanted), None)
+    given = (each for each in members if len(each) <= _LONGEST_COMPARED and each != name)
+    return next((each for each in given if _bare(each) == wanted), None)
 
 
 def _bare(name: str) -> str:

@@ -4,8 +4,7 @@ What is known is what the JSON schema of the model documents; an object without 
 work is bounded, and a body whose names are all known costs one comparison of sets for each of its objects.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import orjson
@@ -14,51 +13,28 @@ from pydantic import BaseModel
 from recado.domain.errors import FieldError, Problem
 from recado.domain.spelling import closest
 from recado.http.field_errors import MOST_HINTS, escape, other_spelling
+from recado.http.known_names import UNSAID, Forms, ListForm, ObjectForm, forms_of
 from recado.http.reply import Reply, StreamReply
 
 HEADER: Final = "X-Recado-Warnings"
 UNKNOWN: Final = "UNKNOWN_FIELD"
 MOST: Final = 50
-_MOST_LOOKED_AT = 2_000  # values of a body
+MOST_LOOKED_AT: Final = 2_000  # values of a body
 _LONGEST_PATH = 200
 _DEEPEST = 12
 _FEW = 100
 _MOST_IN_HEADER = 10
-_UNSAID = frozenset({"id", "organizationId", "env"})
 _IGNORED: Final = "is unknown and was ignored"
 _MEAN: Final = ": did you mean "
 _MOST_MEANT: Final = 3
-_REFS: Final = "#/$defs/"
 
+_Place = tuple[Any, ...]
+"""Where a value stands: the place of what it is in, and its name there. A pointer is only made for what is found."""
 
-@dataclass(slots=True)
-class _Object:
-    """One form that an object may have. `names` None: any; `fixed`: member → the texts of which it has one."""
+_ROOT: Final[_Place] = ()
+_Step = tuple[Forms, Any, _Place]
 
-    names: frozenset[str] | None
-    required: frozenset[str] = frozenset()
-    fixed: Mapping[str, frozenset[Any]] = field(default_factory=dict)
-    members: dict[str, "_Forms"] = field(default_factory=dict)
-    nested: frozenset[str] = frozenset()  # the names of `members`
-
-    def __post_init__(self) -> None:
-        self.nested = frozenset(self.members)
-
-    def fits(self, document: Mapping[str, Any]) -> bool:
-        if not self.required <= document.keys():
-            return False
-        return all(document.get(name) in allowed for name, allowed in self.fixed.items() if _plain(document.get(name)))
-
-
-@dataclass(slots=True)
-class _List:
-    items: "_Forms"
-
-
-_Forms = list[_Object | _List]
-"""The forms that a value may have; none: nothing is known about it."""
-
-_known: dict[type[BaseModel], _Forms] = {}
+_known: dict[type[BaseModel], Forms] = {}
 _plain_names: dict[type[BaseModel], frozenset[str]] = {}  # names behind which nothing can be unknown
 
 
@@ -71,9 +47,9 @@ def unknown_fields(model: type[BaseModel], document: Any) -> list[FieldError]:
         return []
     forms = _known.get(model)
     if forms is None:
-        forms = _known[model] = _of_model(model)
+        forms = _known[model] = forms_of(model)
         match forms:
-            case [_Object(names=frozenset() as names, nested=nested)]:
+            case [ObjectForm(names=frozenset() as names, nested=nested)]:
                 _plain_names[model] = names - nested
     if _all_known(forms, document, _DEEPEST):
         return []
@@ -148,17 +124,17 @@ def _ascii(text: str) -> str:
     return text.encode("ascii", "backslashreplace").decode()[:_LONGEST_PATH]
 
 
-def _all_known(forms: _Forms, value: Any, depth: int) -> bool:
+def _all_known(forms: Forms, value: Any, depth: int) -> bool:
     """Whether one of the forms knows every name in `value`: the usual case, found without a look at the others."""
     if type(value) is list:
-        items = [form for each in forms if type(each) is _List for form in each.items]
+        items = [form for each in forms if type(each) is ListForm for form in each.items]
         if len(value) > _FEW or not depth:
             return not items or not value
         return not items or all(_all_known(items, item, depth - 1) for item in value)
     if type(value) is not dict:
         return True
     for form in forms:
-        if type(form) is _Object:
+        if type(form) is ObjectForm:
             if form.names is None:
                 return True
             if form.names.issuperset(value):
@@ -175,47 +151,71 @@ def _all_known(forms: _Forms, value: Any, depth: int) -> bool:
 # Finding ------------------------------------------------------------------------------------------------------------
 
 
-def _found(forms: _Forms, document: Any) -> list[FieldError]:
+def _found(forms: Forms, document: Any) -> list[FieldError]:
     found: list[FieldError] = []
-    left: list[tuple[_Forms, Any, str]] = [(forms, document, "")]
+    left = [iter([(forms, document, _ROOT)])]
     looked_at = 0
-    while left and len(found) < MOST and looked_at < _MOST_LOOKED_AT:
-        here, value, path = left.pop()
+    while left and len(found) < MOST and looked_at < MOST_LOOKED_AT:
+        step = next(left[-1], None)
+        if step is None:
+            left.pop()
+            continue
+        here, value, place = step
         looked_at += 1
-        if isinstance(value, dict):
-            left += reversed(_members(here, value, path, found))
-        elif isinstance(value, list):
-            items = [form for forms in here if isinstance(forms, _List) for form in forms.items]
+        if type(value) is dict:
+            below = _members(here, value, place, found)
+            if below:
+                left.append(iter(below))
+        elif type(value) is list:
+            items = [form for forms in here if type(forms) is ListForm for form in forms.items]
             if items:
-                wanted = value[: _MOST_LOOKED_AT - looked_at]
-                left += [(items, item, f"{path}/{place}") for place, item in enumerate(wanted)][::-1]
+                left.append(_items(items, value, place))
     return found[:MOST]
 
 
-def _members(forms: _Forms, value: Any, path: str, found: list[FieldError]) -> list[tuple[_Forms, Any, str]]:
+def _items(forms: Forms, value: list[Any], place: _Place) -> Iterator[_Step]:
+    return ((forms, item, (place, str(number))) for number, item in enumerate(value))
+
+
+def _members(forms: Forms, value: dict[str, Any], place: _Place, found: list[FieldError]) -> list[_Step]:
     """What is below an object; its own unknown members go to `found`."""
-    objects = [form for form in forms if isinstance(form, _Object)]
-    objects = [form for form in objects if form.fits(value)] or objects
-    if not objects or any(form.names is None for form in objects):
+    objects = [form for form in forms if type(form) is ObjectForm]
+    if len(objects) > 1:
+        objects = [form for form in objects if form.fits(value)] or objects
+    if len(objects) == 1:
+        names, nested = objects[0].names, objects[0].nested
+    else:
+        free = not objects or any(form.names is None for form in objects)
+        names = None if free else frozenset().union(*(form.names or () for form in objects))
+        nested = frozenset().union(*(form.nested for form in objects))
+    if names is None:
         return []
-    names = frozenset().union(*(form.names or () for form in objects))
+    if not names.issuperset(value):
+        _name_unknown(names, value, place, found)
+    if nested.isdisjoint(value):
+        return []
+    return [
+        ([form for each in objects for form in each.members.get(name, ())], value[name], (place, name))
+        for name in sorted(nested.intersection(value), key=escape)
+    ]
+
+
+def _name_unknown(names: frozenset[str], value: dict[str, Any], place: _Place, found: list[FieldError]) -> None:
+    known, path = names - UNSAID, _pointer(place)
     for name in value:
-        if name in names:
-            continue
         if len(found) >= MOST:
             break
-        sentence = _sentence(name, names - _UNSAID, len(found))
-        found.append(FieldError(f"{path}/{escape(name)}"[:_LONGEST_PATH], UNKNOWN, sentence))
-    below = []
-    for name in value.keys() & {name for form in objects for name in form.members}:
-        inside = [form for each in objects for form in each.members.get(name, ())]
-        below.append((inside, value[name], f"{path}/{escape(name)}"))
-    return sorted(below, key=lambda each: each[2])
+        if name not in names:
+            sentence = _sentence(name, known, len(found))
+            found.append(FieldError(f"{path}/{escape(name)}"[:_LONGEST_PATH], UNKNOWN, sentence))
 
 
-def _tells(forms: _Forms) -> bool:
-    """Whether something could be unknown in such a value."""
-    return bool(forms) and not any(isinstance(form, _Object) and form.names is None for form in forms)
+def _pointer(place: _Place) -> str:
+    parts: list[str] = []
+    while place:
+        place, part = place
+        parts.append(f"/{escape(part)}")
+    return "".join(reversed(parts))
 
 
 def _sentence(name: str, known: Iterable[str], place: int) -> str:
@@ -227,62 +227,3 @@ def _sentence(name: str, known: Iterable[str], place: int) -> str:
 def _meant(name: str, options: Sequence[str]) -> str | None:
     spelled = (option for option in options if other_spelling(option, {name: None}) is not None)
     return next(spelled, None) or closest(name, options)
-
-
-def _plain(value: Any) -> bool:
-    return isinstance(value, str | int | float | bool)
-
-
-# What is known, from the schema -------------------------------------------------------------------------------------
-
-
-def _of_model(model: type[BaseModel]) -> _Forms:
-    schema = model.model_json_schema(by_alias=True)
-    forms = _Reader(schema.get("$defs", {})).forms(schema)
-    for form in forms:
-        if isinstance(form, _Object) and form.names is not None:
-            form.names |= _UNSAID
-    return forms
-
-
-class _Reader:
-    """Reads a JSON schema. A reference is read once, so that a schema may refer to itself."""
-
-    def __init__(self, definitions: Mapping[str, Any]) -> None:
-        self._definitions = definitions
-        self._read: dict[str, _Forms] = {}
-
-    def forms(self, schema: Any) -> _Forms:
-        if not isinstance(schema, dict):
-            return []
-        reference = schema.get("$ref")
-        if reference is not None:
-            return self._referred(reference.removeprefix(_REFS))
-        for way in ("anyOf", "oneOf", "allOf"):
-            if way in schema:
-                return [form for part in schema[way] for form in self.forms(part)]
-        if "properties" in schema:
-            return [self._object(schema)]
-        if "items" in schema:
-            items = self.forms(schema["items"])
-            return [_List(items)] if items or "$ref" in schema["items"] else []
-        return [_Object(None)] if "object" in schema.get("type", ()) else []
-
-    def _referred(self, name: str) -> _Forms:
-        if name not in self._read:
-            forms = self._read[name] = []
-            forms += self.forms(self._definitions[name])
-        return self._read[name]
-
-    def _object(self, schema: Mapping[str, Any]) -> _Object:
-        properties = schema["properties"]
-        if schema.get("additionalProperties"):
-            return _Object(None)
-        members = {name: self.forms(part) for name, part in properties.items()}
-        return _Object(
-            frozenset(properties),
-            frozenset(schema.get("required", ())),
-            {name: frozenset([part["const"]]) for name, part in properties.items() if "const" in part}
-            | {name: frozenset(part["enum"]) for name, part in properties.items() if name == "kind" and "enum" in part},
-            {name: forms for name, forms in members.items() if "$ref" in properties[name] or _tells(forms)},
-        )

@@ -1,13 +1,17 @@
 """Members of bodies and parameters that no operation knows (C2.3.1)."""
 
 import random
+import sys
 from typing import Any
 
 import orjson
 import pytest
 from pydantic import Field
 
+from recado.domain.errors import Problem
+from recado.http import field_errors
 from recado.http.models import ApiModel, QueryModel
+from recado.http.parsing import JsonBody, validate_body
 from recado.http.reply import Reply
 from recado.http.route import Idempotency
 from recado.http.routes.bulk_models import CreateBatch
@@ -15,7 +19,15 @@ from recado.http.routes.contact_models import ContactPatch
 from recado.http.routes.message_models import CreateMessage
 from recado.http.routes.segment_models import SegmentCreate
 from recado.http.routes.template_models import TemplateCreate
-from recado.http.unknown_fields import HEADER, MOST, is_strict, name_in, unknown_fields, unknown_parameters
+from recado.http.unknown_fields import (
+    HEADER,
+    MOST,
+    MOST_LOOKED_AT,
+    is_strict,
+    name_in,
+    unknown_fields,
+    unknown_parameters,
+)
 
 TEXT = {"numberId": "n", "to": "+5511987654321", "type": "text", "payload": {"text": {"body": "x"}}}
 
@@ -210,3 +222,33 @@ async def test_strict_handling_refuses_them_and_does_nothing(parcels: Any) -> No
     assert parcels.made == []
     async with parcels.client.post("/parcels", json={"name": "x", "id": "y"}, headers=strict) as answer:
         assert answer.status == 201
+
+
+def test_an_item_in_which_all_is_known_takes_few_steps() -> None:
+    document = {"recipients": [{"to": "+5511999990000", "templateVars": ["a"]}] * MOST_LOOKED_AT}
+    unknown_fields(CreateBatch, document)
+    calls = 0
+
+    def count(_: object, event: str, __: object) -> None:
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(count)
+    try:
+        found = unknown_fields(CreateBatch, document)
+    finally:
+        sys.setprofile(None)
+    assert found == []
+    assert calls < 4 * MOST_LOOKED_AT
+
+
+def test_a_name_as_long_as_a_body_is_compared_with_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[str] = []
+    bare = field_errors._bare
+    monkeypatch.setattr(field_errors, "_bare", lambda name: compared.append(name) or bare(name))
+    document = {"İ" * 30_000: 1}  # of which each small letter is two
+    assert unknown_fields(TemplateCreate, document)
+    with pytest.raises(Problem):
+        validate_body(TemplateCreate, JsonBody(document, orjson.dumps(document)), 422)
+    assert compared
+    assert max(map(len, compared)) < 100
