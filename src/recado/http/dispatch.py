@@ -21,7 +21,7 @@ from recado.http.answers import Answers
 from recado.http.body import ClientLeft, body_with_head, read_body
 from recado.http.body_budget import BodyBudget, BodyRoom
 from recado.http.body_pace import BodyPace
-from recado.http.body_reading import LARGE, LargeBody
+from recado.http.body_reading import SMALL, LargeBody, is_large
 from recado.http.body_workers import BodyWorkers
 from recado.http.call import Call
 from recado.http.deadlines import READ_SECONDS, WRITE_SECONDS, Deadlines, Task
@@ -276,7 +276,7 @@ class Dispatcher:
             else:
                 call.raw_body = whole
             if operation.body is not None:
-                if whole is None and len(call.raw_body) > LARGE:
+                if len(call.raw_body) > SMALL and is_large(call.raw_body):
                     body = await self._large(operation, operation.body, call)
                     call.unknown += body.unknown
                 else:

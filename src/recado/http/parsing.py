@@ -17,6 +17,7 @@ from recado.domain.errors import CODES, KINDS, MAX_FIELD_ERRORS, FieldError, Pro
 from recado.http.field_errors import escape, from_body, from_items, from_query, last_bad_items
 from recado.http.unknown_fields import unknown_parameters
 
+NUL = b"\\u0000"  # the one way to write U+0000 in JSON
 _SMALL = 64 * 1024  # bytes, of which whatever they hold is parsed in no time
 _MOST_CONTAINERS = 500_000
 _MOST_COMMAS = 4_000_000
@@ -97,7 +98,7 @@ def require_json(content_type: str | None) -> None:
 
 def validate_body(model: type[BaseModel], body: JsonBody, bad_status: int) -> BaseModel:
     """Return `body` as `model`; INVALID_CHARACTER or the route's validation problem otherwise."""
-    if b"\\u0000" in body.canonical:
+    if NUL in body.canonical:
         refuse_nul(body.document)
     try:
         return model.__pydantic_validator__.validate_json(  # type: ignore[no-any-return]
