@@ -236,7 +236,7 @@ def test_every_command_is_named() -> None:
 
 def test_the_request_limits_are_those_in_force() -> None:
     listed = re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", section("C6.1"), re.MULTILINE)
-    assert len(listed) == 5
+    assert len(listed) == 6
     for name, refill, capacity in listed:
         assert DEFAULT_LIMITS[name] == (int(refill.replace(",", "")), int(capacity.replace(",", "")))
     assert set(DEFAULT_LIMITS) <= named("C6.1")

@@ -25,6 +25,7 @@ from recado.actors.webhooks import Webhooks
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
+from recado.config.limits import DEFAULT_LIMITS
 from recado.domain.changes import Change
 from recado.domain.ids import IdSource
 from recado.domain.page import CursorSigner
@@ -65,7 +66,7 @@ from recado.storage.segment_evaluation import Evaluation
 
 ADMIN_TOKEN = "the administrator of the tests"
 _LIMIT = (10_000.0, 10_000)
-LIMITS = dict.fromkeys(("read", "write", "send", "bulk", "media", "device", "public", "login", "failed"), _LIMIT)
+LIMITS = dict.fromkeys(DEFAULT_LIMITS, _LIMIT)
 
 
 @dataclass

@@ -23,6 +23,8 @@ DEFAULT_LIMITS: Mapping[str, RequestLimit] = {
     "login": RequestLimit(10 / 60, 10),
     # Failed credentials, per client address: never at the cost of valid ones.
     "failed": RequestLimit(50, 50),
+    # What anyone may ask for, per client address: a page of the documentation is five requests.
+    "anonymous": RequestLimit(50, 200),
 }
 
 _ENTRY = re.compile(r"(?P<name>[a-z]+)=(?P<refill>\d+(?:\.\d+)?)/(?P<capacity>\d+)")

@@ -30,7 +30,7 @@ from recado.http.middleware.authentication import Administrator, Authenticator, 
 from recado.http.middleware.client_ip import ClientAddresses, network_of, within
 from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
 from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
-from recado.http.middleware.rate_limits import FAILED, PUBLIC, RateLimiter
+from recado.http.middleware.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.missing import missing_record, no_route
 from recado.http.operation import Operation, missing_scope, session_needed
 from recado.http.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
@@ -112,7 +112,7 @@ class Dispatcher:
         deadlines = self._reads if request.method in _READS else self._writes
         deadlines.begin(task, started)
         try:
-            operation = self._find(call)
+            operation = self._find(call, started)
             task.set_name(operation.route.operation_id)  # for the watch over the event loop
             await self._admit(operation, call, started)
             owner = _caller(call)
@@ -153,10 +153,11 @@ class Dispatcher:
 
     # The steps, in order ------------------------------------------------------------------------------------------
 
-    def _find(self, call: Call) -> Operation:
-        """The operation at the path; 404 or 405."""
+    def _find(self, call: Call, at: float) -> Operation:
+        """The operation at the path; 404 or 405, which ask for no credential and so have a limit per address."""
         found = self._router.find(call.target)
         if found is None:
+            self._count(call, ANONYMOUS, at)  # before the search for what was meant
             call.route = self._router.similar(call.target)
             raise no_route(call.route)
         methods, call.path = found
@@ -164,6 +165,7 @@ class Dispatcher:
         if operation is None and call.method == "HEAD":
             operation = methods.get("GET")
         if operation is None:
+            self._count(call, ANONYMOUS, at)
             call.route = next(iter(methods.values())).route.path
             allowed = sorted({*methods, "HEAD"} if "GET" in methods else methods)
             raise Problem(
@@ -172,6 +174,7 @@ class Dispatcher:
                 headers={"Allow": ", ".join(allowed)},
             )
         if operation.route.access is Access.ADMIN and not self._administrator.exists:
+            self._count(call, ANONYMOUS, at)
             raise no_route(None)
         return operation
 
@@ -226,9 +229,13 @@ class Dispatcher:
     def _count_failure(self, problem: Problem, call: Call, at: float) -> None:
         """Failed credentials have a limit of their own per address, so that guessing is slow for the guesser only."""
         if problem.status == 401:
-            bucket = self._limiter.of_address(call.client_ip, FAILED, at)
-            if not bucket.take(at):
-                raise bucket.refusal() from None
+            self._count(call, FAILED, at)
+
+    def _count(self, call: Call, rate_class: str, at: float) -> None:
+        """Take one token of the caller's address; 429 when there is none."""
+        bucket = self._limiter.of_address(call.client_ip, rate_class, at)
+        if not bucket.take(at):
+            raise bucket.refusal() from None
 
     def _refused(self, problem: Problem, operation: Operation | None, call: Call, at: float) -> tuple[str, Reply]:
         """The code and the answer of a refusal."""

@@ -32,6 +32,7 @@ LIMITS = {
     "public": (50.0, 3),
     "login": (10 / 60, 10),
     "failed": (50.0, 50),
+    "anonymous": (50.0, 200),
     "tiny": (0.5, 2),
 }
 

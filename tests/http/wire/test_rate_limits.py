@@ -1,11 +1,13 @@
 """Token buckets per caller and class (C6.1)."""
 
 import math
+from ipaddress import ip_network
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.http.wire.conftest import BASE_URL, LIMITS
 
 from recado.domain.errors import Problem
 from recado.http.call import Call
@@ -13,6 +15,7 @@ from recado.http.middleware.rate_limits import Bucket, RateLimiter
 from recado.http.principal import Principal
 from recado.http.reply import Reply
 from recado.http.route import Access
+from recado.http.routes.service import service_routes
 
 
 def principal(actor_id: str, **more: Any) -> Principal:
@@ -123,6 +126,48 @@ async def test_callers_without_credential_are_counted_by_address(serve: Any, thi
             statuses.append(answer.status)
             assert "RateLimit" not in answer.headers
     assert statuses == [200] * 10 + [429]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [("GET", "/thigs", 404), ("PATCH", "/things", 405), ("GET", "/v2/admin/things", 404), ("GET", "/docs", 200)],
+)
+async def test_what_asks_for_no_credential_has_a_limit_per_address(
+    serve: Any, thing: Any, method: str, path: str, status: int
+) -> None:
+    administration = thing("GET", "/v2/admin/things", access=Access.ADMIN, scope=None, rate_class="")
+    page = thing("GET", "/docs", access=Access.PUBLIC, scope=None, rate_class="anonymous")
+    api = await serve(thing(), administration, page, limits={**LIMITS, "anonymous": (0.5, 3)})
+    statuses = []
+    for _ in range(5):
+        async with api.client.request(method, path) as answer:
+            statuses.append(answer.status)
+    assert statuses == [status] * 3 + [429] * 2
+    assert (answer.headers["Retry-After"], answer.content_type) == ("2", "application/problem+json")
+    async with api.client.get("/things") as answer:
+        assert answer.status == 200
+
+
+async def test_strangers_behind_a_trusted_proxy_are_counted_one_by_one(serve: Any, thing: Any) -> None:
+    api = await serve(thing(), limits={**LIMITS, "anonymous": (0.5, 1)}, trusted_proxies=[ip_network("127.0.0.1")])
+    statuses = []
+    for address in ("203.0.113.1", "203.0.113.1", "203.0.113.2", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"):
+        async with api.client.get("/nothing", headers={"X-Forwarded-For": address}) as answer:
+            statuses.append(answer.status)
+    assert statuses == [404, 429, 404, 404, 429, 404]
+
+
+async def test_no_probe_is_ever_refused(serve: Any) -> None:
+    async def ready() -> dict[str, bool]:
+        return {"database": True}
+
+    routes = service_routes((), ready=ready, base_url=BASE_URL, version="1")
+    api = await serve(*routes, limits={**LIMITS, "anonymous": (0.5, 1)})
+    for path in ("/problems", "/problems", *["/healthz", "/readyz"] * 20):
+        async with api.client.get(path) as answer:
+            assert answer.status == 200 or path == "/problems"
+    async with api.client.get("/problems") as answer:
+        assert answer.status == 429
 
 
 @given(

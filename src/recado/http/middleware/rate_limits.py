@@ -5,12 +5,14 @@ from collections import OrderedDict
 from collections.abc import Mapping
 
 from recado.domain.errors import Problem
+from recado.http.middleware.client_ip import network_of
 from recado.http.principal import Principal
 
 MOST_BUCKETS = 100_000
 
 FAILED = "failed"
 PUBLIC = "public"
+ANONYMOUS = "anonymous"
 
 Limit = tuple[float, int]  # refill per second, capacity
 
@@ -101,8 +103,8 @@ class RateLimiter:
         return self._keep(key, name, limit, now)
 
     def of_address(self, address: str, name: str, now: float) -> Bucket:
-        """Return the bucket of the class `name` of a caller known by its address only."""
-        return self._keep(("ip " + address, name), name, self._limits[name], now)
+        """Return the bucket of the class `name` of a caller known by its address only: an IPv6 one by its /64."""
+        return self._keep(("ip " + network_of(address), name), name, self._limits[name], now)
 
     def _keep(self, key: tuple[str, str], name: str, limit: Limit, now: float) -> Bucket:
         bucket = self._buckets.get(key)

@@ -10,6 +10,7 @@ from recado.domain.errors import Unavailable
 from recado.http.call import Call
 from recado.http.document_texts import DESCRIPTION, GROUPS
 from recado.http.examples import examples
+from recado.http.middleware.rate_limits import ANONYMOUS
 from recado.http.missing import no_page
 from recado.http.models import ApiModel
 from recado.http.openapi import document
@@ -36,7 +37,8 @@ _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'{server}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-_PUBLIC: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"}
+_PROBE: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"}  # never refused: not counted
+_PUBLIC: dict[str, Any] = {**_PROBE, "rate_class": ANONYMOUS}
 
 
 class Health(ApiModel):
@@ -61,11 +63,11 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
     pages = ProblemPages(base_url)
     routes = (
         Route(
-            **_PUBLIC, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
+            **_PROBE, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
             responses={200: Health},
         ),
         Route(
-            **_PUBLIC, path="/readyz", handler=partial(_readiness, ready), operation_id="getReadiness",
+            **_PROBE, path="/readyz", handler=partial(_readiness, ready), operation_id="getReadiness",
             summary="Can the service take work?", responses={200: Readiness}, errors=("SERVICE_UNAVAILABLE",),
         ),
         Route(
