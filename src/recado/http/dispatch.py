@@ -219,6 +219,8 @@ class Dispatcher:
             except Problem as problem:
                 self._count_failure(problem, call, at)
                 raise
+        if operation.route.before_body is not None:
+            operation.route.before_body(call)
         if not operation.rate_class:
             return
         bucket = self._limiter.of_address(call.client_ip, operation.rate_class, at)
@@ -250,11 +252,13 @@ class Dispatcher:
         return problem.code, reply
 
     def _counted(self, problem: Problem, operation: Operation | None, call: Call, at: float) -> Problem:
-        """A callback's credential is its signature, which only its handler knows to be wrong."""
+        """A callback's credential is its signature, which only its handler knows to be wrong; or nobody is there."""
         if operation is None or operation.route.access is not Access.CALLBACK:
             return problem
         try:
             self._count_failure(problem, call, at)
+            if problem.status == 404:
+                self._count(call, ANONYMOUS, at)
         except Problem as refusal:
             return refusal
         return problem

@@ -46,6 +46,8 @@ def _check(route: Route) -> None:
         raise ValueError(f"{where} asks for no credential that could hold a scope")
     if route.idempotency is not Idempotency.NONE and (route.method != "POST" or route.access is not Access.KEY):
         raise ValueError(f"{where} is no POST of a caller that an idempotency key could belong to")
+    if route.before_body is not None and route.access is Access.KEY:
+        raise ValueError(f"{where} has callers who show a credential: they are told after it what is there")
     if unknown := [name for name in route.path_ids if "{" + name + "}" not in route.path]:
         raise ValueError(f"{where} has no parameter {unknown[0]}")
     if (route.body is not None) + route.raw_body + bool(route.spooled) > 1:

@@ -52,6 +52,8 @@ class Route:
     description: str = ""
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
+    # Raises what can be said before anything of the body is read: for callers without a credential.
+    before_body: Callable[[Call], None] | None = None
     raw_body: bool = False  # the handler reads `call.raw_body` itself: any Content-Type
     # The body goes to a file, `call.spool`, and is of one of these media types; a model describes what it holds.
     spooled: Mapping[str, type[BaseModel] | None] = field(default_factory=dict)

@@ -29,6 +29,7 @@ from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
+from recado.config.limits import DEFAULT_LIMITS
 from recado.domain.ids import MESSAGE, TEMPLATE, lowest_id
 from recado.domain.page import CursorSigner
 from recado.domain.template import Language, TemplateCategory, TemplateStatus
@@ -55,7 +56,7 @@ from recado.storage.templates import Template
 PHONE = "+5511987654321"
 MASKED = "+55*******4321"
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
-LIMITS = dict.fromkeys(("read", "write", "send", "bulk", "failed"), (100_000.0, 100_000))
+LIMITS = dict.fromkeys(DEFAULT_LIMITS, (100_000.0, 100_000))
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
 CALLBACK = "/v2/callbacks/chatapp/bridge"
 VERIFY_TOKEN = "verify-me-7f"

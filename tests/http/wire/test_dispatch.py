@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from pydantic import Field
 from structlog.testing import capture_logs
+from tests.http.wire.conftest import LIMITS
+from tests.http.wire.test_server import answer_of
 
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.errors import Problem, Unavailable, not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel
 from recado.http.reply import Reply, StreamReply
@@ -391,6 +393,23 @@ async def test_a_callback_is_read_raw_and_within_its_own_limit(serve: Any, thing
         assert (answer.status, await code(answer)) == (413, "BODY_TOO_LARGE")
 
 
+async def test_a_callback_that_nobody_takes_is_refused_before_its_body_comes(serve: Any, thing: Any) -> None:
+    def nobody(_: Call) -> None:
+        raise not_found()
+
+    route = thing(
+        "POST", "/v2/callbacks/a", access=Access.CALLBACK, scope=None, rate_class="", raw_body=True, before_body=nobody
+    )
+    api = await serve(route, limits={**LIMITS, "anonymous": (0.5, 2)})
+    statuses = []
+    for _ in range(3):
+        reader, writer = await api.connect()
+        writer.write(b"POST /v2/callbacks/a HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\n\r\n")
+        status, _, _ = await answer_of(reader)
+        statuses.append(status)
+    assert statuses == [404, 404, 429]
+
+
 async def test_an_answer_in_pieces_is_written_as_it_comes(serve: Any, thing: Any) -> None:
     closed = []
 
@@ -424,6 +443,7 @@ async def test_an_answer_in_pieces_is_written_as_it_comes(serve: Any, thing: Any
         ({"idempotency": Idempotency.ACCEPTED}, "no POST"),
         ({"path_ids": {"id": "thg_"}}, "no parameter id"),
         ({"body": Thing, "raw_body": True}, "in one way"),
+        ({"before_body": lambda _: None}, "told after it"),
     ],
 )
 async def test_a_route_that_contradicts_itself_is_refused_at_start(

@@ -48,11 +48,14 @@ class CallbackOperations:
         self._take = take
         self._verify_token = (verify_token or "").encode()
 
+    def require_provider(self, call: Call) -> None:
+        """404 unless somebody sends callbacks there."""
+        if (call.path["channel"], call.path["adapter"]) not in self._providers:
+            raise not_found()
+
     async def receive(self, call: Call) -> Reply:
         channel, adapter = call.path["channel"], call.path["adapter"]
-        provider = self._providers.get((channel, adapter))
-        if provider is None:
-            raise not_found()
+        provider = self._providers[channel, adapter]
         if not provider.verify_callback(call.headers, call.raw_body, call.now):
             raise Problem("INVALID_SIGNATURE", "The signature of the callback is not valid.")
         await self._take(channel, adapter, call.raw_body)
@@ -104,6 +107,7 @@ def callback_routes(
             description="Authenticated by the provider's signature. A repeated body is ignored.",
             tag="Callbacks",
             access=Access.CALLBACK,
+            before_body=operations.require_provider,
             raw_body=True,
             body_limit=LARGEST,
             responses={200: CallbackTaken},
