@@ -1,5 +1,6 @@
 """A template's variables and the rules of its submission (C11.2)."""
 
+import re
 from typing import Any
 
 import pytest
@@ -209,3 +210,31 @@ def test_any_payload_that_was_stored_can_be_judged(
         assert path.startswith("/")
         assert code.isupper()
     assert variable_count(components) >= 0
+
+
+@given(st.text(alphabet="{}1a\n", max_size=40))
+def test_the_distinct_texts_between_two_braces_and_the_next_two_are_counted(text: str) -> None:
+    assert variable_count([body(text)]) == len(set(re.findall(r"\{\{(.*?)\}\}", text, re.DOTALL)))
+
+
+def test_a_megabyte_of_open_braces_is_judged_like_any_long_text() -> None:
+    assert faults(body("a" + "{{" * 500_000)) == [("/components/0/payload/text", "TOO_LONG")]
+
+
+def test_of_thousands_of_buttons_the_first_ones_are_judged() -> None:
+    found = faults(body(), buttons(*[{}] * 50_000))
+    assert ("/components/1/payload/buttons", "TOO_MANY") in found
+    assert len(found) < 20
+    assert faults(body(), {"type": "BUTTONS", "payload": {"buttons": [0] * 50_000}}) == [
+        ("/components/1/payload/buttons", "REQUIRED")
+    ]
+
+
+def test_a_format_or_a_type_that_is_no_text_is_none_of_those_allowed() -> None:
+    deep = [["TEXT"]] * 10
+    assert faults(body(), {"type": "HEADER", "payload": {"format": deep, "text": "x"}}) == [
+        ("/components/1/payload/format", "NOT_ALLOWED")
+    ]
+    assert faults(body(), buttons({"type": deep, "text": "x"})) == [
+        ("/components/1/payload/buttons/0/type", "NOT_ALLOWED")
+    ]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from recado.domain.errors import FieldError
@@ -11,7 +12,6 @@ from recado.domain.template import TemplateCategory
 Component = Mapping[str, Any]
 
 _NAME = re.compile(r"[a-z0-9_]{1,512}").fullmatch
-_VARIABLE = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 _LINK = re.compile(r"https?://|\bwww\.", re.IGNORECASE)
 _WEB_ADDRESS = re.compile(r"https?://[^\s/]", re.IGNORECASE).match
 _EMOJI = re.compile(
@@ -23,6 +23,7 @@ _FORMATS = ("TEXT", "IMAGE", "VIDEO", "DOCUMENT")
 _BUTTON_TYPES = ("QUICK_REPLY", "URL", "PHONE_NUMBER", "COPY_CODE", "FLOW")
 _MAX_BODY, _MAX_LINE, _MAX_BUTTON_TEXT = 1024, 60, 25
 _MAX_BUTTONS, _MAX_URL_BUTTONS, _MAX_PHONE_BUTTONS = 10, 2, 1
+_READ = 4 * _MAX_BODY  # characters of a text, and one button beyond the limit: of what is far too much no more is told
 
 
 def variable_count(components: Sequence[Component]) -> int:
@@ -77,7 +78,7 @@ def submission_errors(
 
 
 def _header_errors(payload: Component, path: str, header_example_url: str | None) -> list[FieldError]:
-    kind = str(payload.get("format", "TEXT")).upper()
+    kind = _word(payload.get("format", "TEXT"))
     if kind not in _FORMATS:
         return [FieldError(f"{path}/format", "NOT_ALLOWED", f"The format must be one of {', '.join(_FORMATS)}.")]
     if kind != "TEXT":
@@ -121,7 +122,7 @@ def _button_errors(payload: Component, path: str) -> list[FieldError]:
     if not buttons:
         return [FieldError(f"{path}/buttons", "REQUIRED", "Give at least one button.")]
     found = []
-    kinds = [str(button.get("type", "")).upper() for button in buttons]
+    kinds = [_word(button.get("type")) for button in buttons]
     for limit, count, what in (
         (_MAX_BUTTONS, len(kinds), "buttons"),
         (_MAX_URL_BUTTONS, kinds.count("URL"), "URL buttons"),
@@ -138,7 +139,7 @@ def _button_errors(payload: Component, path: str) -> list[FieldError]:
             continue
         if kind != "COPY_CODE" or "text" in button:
             found += _length_errors(_text_of(button), f"{at}/text", "A button's text", _MAX_BUTTON_TEXT)
-        if kind == "URL" and _WEB_ADDRESS(str(button.get("url", ""))) is None:
+        if kind == "URL" and _WEB_ADDRESS(_text(button.get("url"))) is None:
             found.append(FieldError(f"{at}/url", "FORMAT", "The URL must begin with http:// or https://."))
         if kind == "PHONE_NUMBER" and not button.get("phoneNumber"):
             found.append(FieldError(f"{at}/phoneNumber", "REQUIRED", "A PHONE_NUMBER button needs its phone."))
@@ -151,12 +152,12 @@ def _authentication_errors(kind: str, payload: Component, path: str) -> list[Fie
     """No URL, media or emoji in a template that carries a code."""
     found = []
     texts = [_text_of(payload)]
-    if kind == "HEADER" and str(payload.get("format", "TEXT")).upper() != "TEXT":
+    if kind == "HEADER" and _word(payload.get("format", "TEXT")) != "TEXT":
         found.append(FieldError(f"{path}/format", "NOT_ALLOWED", "An authentication template takes no media."))
     if kind == "BUTTONS":
         buttons = _buttons(payload)
         texts = [_text_of(button) for button in buttons]
-        if any(str(button.get("type", "")).upper() == "URL" for button in buttons):
+        if any(_word(button.get("type")) == "URL" for button in buttons):
             found.append(FieldError(f"{path}/buttons", "NOT_ALLOWED", "An authentication template takes no URL."))
     if any(_LINK.search(text) for text in texts):
         found.append(FieldError(f"{path}", "NOT_ALLOWED", "An authentication template takes no URL."))
@@ -181,11 +182,17 @@ def _numbering_errors(variables: Sequence[str], path: str) -> list[FieldError]:
 
 
 def _variables(text: str) -> list[str]:
-    return _VARIABLE.findall(text)
+    """What stands in pairs of braces. Each character is looked at once: a pattern would begin anew at each brace."""
+    found = []
+    start = text.find("{{")
+    while start >= 0 and (end := text.find("}}", start + 2)) >= 0:
+        found.append(text[start + 2 : end])
+        start = text.find("{{", end + 2)
+    return found
 
 
 def _kind(component: Component) -> str:
-    return str(component.get("type", "")).upper()
+    return _word(component.get("type"))
 
 
 def _payload(component: Component) -> Component:
@@ -194,10 +201,18 @@ def _payload(component: Component) -> Component:
 
 
 def _text_of(payload: Component) -> str:
-    text = payload.get("text")
-    return text if isinstance(text, str) else ""
+    return _text(payload.get("text"))
+
+
+def _text(value: Any) -> str:
+    return value[:_READ] if isinstance(value, str) else ""
+
+
+def _word(value: Any) -> str:
+    return _text(value).upper()
 
 
 def _buttons(payload: Component) -> list[Component]:
-    buttons = payload.get("buttons")
-    return [button for button in buttons if isinstance(button, Mapping)] if isinstance(buttons, list | tuple) else []
+    given = payload.get("buttons")
+    buttons = (button for button in given if isinstance(button, dict)) if isinstance(given, list | tuple) else ()
+    return list(islice(buttons, _MAX_BUTTONS + 1))
