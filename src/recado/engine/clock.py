@@ -55,11 +55,6 @@ class SystemClock:
         return _SystemTimer(when, callback)
 
 
-async def let_others_run() -> None:
-    """Give up the event loop for one turn: for work in steps, which waits for nothing."""
-    await asyncio.sleep(0)
-
-
 class _SystemTimer:
     """A timer of the event loop that checks the time when it fires.
 

@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from recado.domain.steps import Steps
-from recado.engine.clock import let_others_run
+from recado.engine.turns import turns
 
 T = TypeVar("T")
 
@@ -16,4 +16,4 @@ async def in_steps(work: Steps[T]) -> T:
         except StopIteration as done:
             found: T = done.value
             return found
-        await let_others_run()
+        await turns.next()

@@ -13,7 +13,7 @@ from typing import Any, Final
 from pydantic import BaseModel
 
 from recado.domain.errors import FieldError, Problem
-from recado.engine.clock import let_others_run
+from recado.engine.turns import turns
 from recado.http.parsing import NUL, parse_json, validate_body
 from recado.http.unknown_fields import unknown_fields
 
@@ -87,7 +87,7 @@ class LargeBody:
         for name, count in outcome.lists:
             items = value.__dict__[name]
             for _ in range(count):
-                await let_others_run()
+                await turns.next()
                 items += pickle.loads(next(pieces))  # noqa: S301 - as above
         return value
 

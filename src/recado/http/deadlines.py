@@ -7,6 +7,7 @@ import asyncio
 from typing import Any, Final
 
 from recado.domain.clock import Clock, TimerHandle
+from recado.engine.turns import turns
 
 READ_SECONDS: Final = 10.0
 WRITE_SECONDS: Final = 30.0
@@ -28,12 +29,14 @@ class Deadlines:
     def begin(self, task: Task, now: float) -> None:
         """Count the time of the request that this task answers, from `now` (monotonic seconds) on."""
         due = self._due[task] = now + self._seconds
+        turns.begin(task)
         if self._timer is None:
             self._timer = self._clock.call_at(due, self._look)
 
     def end(self, task: Task) -> None:
         """The time counts no more: there is an answer, or the caller is still sending."""
         self._due.pop(task, None)
+        turns.end(task)
         if task in self._expired:
             self._expired.remove(task)
             task.uncancel()

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Self, TypeVar
 
 import orjson
 
-from recado.engine.clock import let_others_run
+from recado.engine.turns import turns
 from recado.http.rendering import dump
 from recado.storage.callers import working_for
 from recado.storage.fair_places import FairPlaces
@@ -118,7 +118,7 @@ class _Turn:
             if not _PLACES.take(self._caller):
                 await _PLACES.turn(self._caller)
             self._held = True
-        await let_others_run()
+        await turns.next()
 
 
 def each(view: Callable[[T], Any]) -> Views[T]:

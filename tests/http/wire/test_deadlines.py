@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recado.domain.errors import Unavailable
+from recado.engine.turns import turns
 from recado.http.call import Call
 from recado.http.models import ApiModel
 from recado.http.reply import Reply
@@ -51,6 +52,18 @@ async def test_a_request_that_waits_too_long_is_given_up(serve: Any, thing: Any,
         if method != "HEAD":
             assert (await answer.json(content_type=None))["code"] == "SERVICE_UNAVAILABLE"
     assert isinstance(handler.ended, asyncio.CancelledError)
+
+
+async def test_long_work_gives_way_to_a_request_until_it_is_answered(serve: Any, thing: Any) -> None:
+    handler = Hangs()
+    api = await serve(thing("GET", handler=handler))
+    asked = asyncio.ensure_future(api.client.get("/things"))
+    await handler.entered.wait()
+    assert turns.served == 1
+    await api.clock.advance(10)
+    async with await asked as answer:
+        assert answer.status == 503
+    assert turns.served == 0
 
 
 async def test_each_request_has_its_own_time(serve: Any, thing: Any) -> None:
