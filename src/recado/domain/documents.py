@@ -5,6 +5,7 @@ The texts of refusals never repeat what was given.
 
 import re
 from datetime import date
+from operator import mul
 from typing import Final
 
 from recado.domain.errors import Problem
@@ -35,7 +36,7 @@ def canonical_cpf(text: str) -> str:
 def cpf_check_digits(base: str) -> str:
     """The two check digits of the first nine digits of a CPF: each a sum with falling weights, modulo 11."""
     for _ in range(2):
-        total = sum(int(digit) * weight for digit, weight in zip(base, range(len(base) + 1, 1, -1), strict=True))
+        total = sum(map(mul, map(int, base), range(len(base) + 1, 1, -1)))
         base += str(total * 10 % 11 % 10)
     return base[-2:]
 
