@@ -3,7 +3,8 @@
 import asyncio
 import io
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -16,13 +17,16 @@ from recado.actors.consents import Consents
 from recado.actors.consequences import Consequences
 from recado.actors.contact_block import Raced
 from recado.actors.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
-from recado.actors.contact_rows import Row
+from recado.actors.contact_plain import PIECE
+from recado.actors.contact_rows import Row, RowReader
 from recado.domain.contact_import import ImportFormat, ImportOptions
 from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import contact_imports, contacts, lists
+from recado.engine.turns import Turns
+from recado.storage import contact_imports, contact_lines, contacts, lists
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport
+from recado.storage.contacts import Contact
 from recado.storage.crypto import KeyRing
 from recado.storage.documents import Documents
 from recado.storage.lists import StaticList
@@ -80,6 +84,37 @@ async def test_an_import_that_cannot_be_written_fails_and_keeps_no_other_waiting
     assert (found.status, found.processed, found.created) == ("failed", 1_000, 1_000)
     assert found.finished_at is not None
     assert await database.fetchval("select count(*) from contact_import_blocks") == 0
+
+
+async def test_few_rows_are_read_and_made_in_one_turn(
+    database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, line, wait = RowReader.rows, contact_lines.line, Turns.next
+    since: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+
+    def reading(reader: RowReader, block: bytes, first_row: int) -> Iterator[Row]:
+        for row in read(reader, block, first_row):
+            since["read"] += 1
+            yield row
+
+    def making(contact: Contact) -> str:
+        since["made"] += 1
+        return line(contact)
+
+    async def waiting(turns: Turns) -> None:
+        most.update(since - most)
+        since.clear()
+        await wait(turns)
+
+    monkeypatch.setattr(RowReader, "rows", reading)
+    monkeypatch.setattr(contact_lines, "line", making)
+    monkeypatch.setattr(Turns, "next", waiting)
+    rows = b"\n".join(b"+55119%08d,granted,site" % serial for serial in range(MANY))
+    found = await handed_in(imports, b"phone,optIn.status,optIn.source\n" + rows)
+    await imports.work()
+    assert (await now(database, found)).created == MANY
+    assert most == {"read": actors_imports.ROWS_IN_A_ROW, "made": PIECE}
 
 
 async def test_imports_take_turns(database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, IdSource
+from recado.engine.turns import in_pieces, turns
 from recado.storage import companies, contact_imports, contact_lines, contact_updates, contacts, lists, opt_outs
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, Progress
@@ -35,6 +36,10 @@ from recado.storage.postgres import Connection, Database
 
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
 """A consent that does not undo a refusal: the row is written without it."""
+
+
+STATEMENT: Final = 250
+"""Contacts of one statement: to make its parameters, and to read what it answers, takes a millisecond or two."""
 
 
 class Raced(Exception):
@@ -69,6 +74,7 @@ class BlockWriter:
                 if not wary and may_be_plain(block.options):
                     waiting = await block.write_plain(waiting)
                 while waiting:
+                    await turns.next()
                     targets, waiting = turn(waiting, block.options.match_by)
                     outcomes.append(await block.write(targets))
                 await block.join_list()
@@ -97,7 +103,6 @@ class _Block:
         self.withdrawn = Gathered()  # wallets are locked last, and once
         self._ids, self._documents = parts._ids, parts._documents
         self._consents = parts._consents.gathering(self.withdrawn)
-        self._clock = parts._clock
         self._connection = connection
         self._import = found
         self._progress = progress
@@ -118,8 +123,9 @@ class _Block:
         """Write what needs no closer look; answers the other rows."""
         phones = [row.values["phone"] for row in rows]
         known = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        await turns.next()
         plain, others = parted(rows, known)
-        members, registered = await write_plain(self._connection, self._environment, plain, self._ids, self._clock)
+        members, registered = await write_plain(self._connection, self._environment, plain, self._ids)
         self._members += members
         self._progress.created += len(members)
         self._known = known
@@ -139,6 +145,7 @@ class _Block:
         await self._insert(new)
         await self._save(known)
         await write_groups(self._connection, self._environment, targets, self._ids)
+        await turns.next()
         self._members += [each.contact.id for each in targets]
         self._progress.unchanged += sum(each.rows - 1 for each in targets)
         changes = [
@@ -182,9 +189,8 @@ class _Block:
             )  # fmt: skip
 
         made: list[Target] = []
-        for start in range(0, len(targets), PIECE):
-            made += sifted(targets[start : start + PIECE], make, self._progress)
-            await self._clock.sleep(0)
+        async for piece in in_pieces(targets, PIECE):
+            made += sifted(piece, make, self._progress)
         return made
 
     def _differing(self, before: Contact, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -224,9 +230,6 @@ class _Block:
         asking = [each for each in targets if each.consent is not None]
         if not asking:
             return list(targets)
-        entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in asking])
-        for each, entry in zip(asking, entries, strict=True):
-            each.registered = entry
 
         def check(each: Target) -> Problem | None:
             current = None if each.before is None else each.before.consent
@@ -241,7 +244,13 @@ class _Block:
                     _take(each, decide(None, None, now=self._now, registered=each.registered))
             return None
 
-        return [*(each for each in targets if each.consent is None), *sifted(asking, check, self._progress)]
+        decided = [each for each in targets if each.consent is None]
+        async for piece in in_pieces(asking, STATEMENT):
+            entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in piece])
+            for each, entry in zip(piece, entries, strict=True):
+                each.registered = entry
+            decided += sifted(piece, check, self._progress)
+        return decided
 
     async def _readdressed(self, targets: Sequence[Target]) -> None:
         """Anyone who receives an address that the opt-out registry knows has refused."""
@@ -252,19 +261,22 @@ class _Block:
             and each.changed is None
             and (address := new_address(each.before, each.contact)) is not None
         ]
-        entries = await opt_outs.entries(self._connection, [address for _, address in addresses])
-        for (each, _), entry in zip(addresses, entries, strict=True):
-            each.registered = entry or each.registered
-            _take(each, readdressed(each.contact.consent, entry))
+        async for piece in in_pieces(addresses, STATEMENT):
+            entries = await opt_outs.entries(self._connection, [address for _, address in piece])
+            for (each, _), entry in zip(piece, entries, strict=True):
+                each.registered = entry or each.registered
+                _take(each, readdressed(each.contact.consent, entry))
 
     # What is written ------------------------------------------------------------------------------------------------
 
     async def _insert(self, new: Sequence[Target]) -> None:
         """Insert; whom the opt-out registry knows is born denied."""
-        for start in range(0, len(new), PIECE):
-            piece = new[start : start + PIECE]
+        async for piece in in_pieces(new, STATEMENT):
             await self._deny_opted_out([each for each in piece if each.consent is None])
-            await contact_lines.copy_new(self._connection, [each.contact for each in piece])
+            lines: list[str] = []
+            async for some in in_pieces(piece, PIECE):
+                lines += [contact_lines.line(each.contact) for each in some]
+            await contact_lines.copy_new(self._connection, lines)
         self._progress.created += len(new)
 
     async def _deny_opted_out(self, new: Sequence[Target]) -> None:
@@ -283,8 +295,7 @@ class _Block:
         """
         differing = [each for each in known if each.contact is not each.before or each.groups is not None]
         differing.sort(key=lambda each: each.contact.id)  # as everybody locks contacts, who changes several
-        for start in range(0, len(differing), PIECE):
-            piece = differing[start : start + PIECE]
+        async for piece in in_pieces(differing, STATEMENT):
             written = await contact_updates.save_many(
                 self._connection, *self._environment, [each.contact for each in piece], self._now
             )

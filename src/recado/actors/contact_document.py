@@ -15,6 +15,7 @@ from recado.actors.contact_files import LONGEST_ROW, NO_ROWS, Block, Lines, Unre
 _PIECE: Final = 256 * 1024  # bytes read at once
 _NO_SPACE: Final = re.compile(r"[^ \t\n\r]").search
 _MOST_MEMBERS: Final = 1_000  # beside the contacts, read before others have their turn
+_MOST_SCANNED: Final = 200  # contacts, read in one turn
 _MOST_NAMED: Final = 60  # of those beside the contacts
 _LONGEST_NAME: Final = 200
 _LONG: Final = 64 * 1024  # characters of a value, after which they have it, too
@@ -100,7 +101,7 @@ class DocumentFile:
             row = self._text[start : self._at].replace("\n", " ").replace("\r", " ")
             if block.add(row.encode()):
                 yield block.taken()
-            elif len(row) > _LONG:
+            elif len(row) > _LONG or block.count % _MOST_SCANNED == 0:
                 yield NO_ROWS
             if not self._goes_on("]"):
                 break

@@ -24,6 +24,7 @@ from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import LIST, IdSource
 from recado.domain.references import reference_not_found
 from recado.engine.periodic import Periodic
+from recado.engine.turns import turns
 from recado.storage import audit, contact_imports, lists
 from recado.storage.audit import Actor
 from recado.storage.contact_imports import ContactImport, ImportKey
@@ -39,7 +40,7 @@ READ_AT_ONCE: Final = 2  # files, each of another organization: each holds a con
 MOST_WAITING: Final = 16  # files of one organization
 BLOCKS_IN_A_ROW: Final = 20  # of one import, before the next one has its turn
 BLOCKS_AT_ONCE: Final = 2  # of one import: while one commits, the server has the other to write
-ROWS_IN_A_ROW: Final = 100  # read before others have theirs
+ROWS_IN_A_ROW: Final = 40  # read in one turn
 TRIES_AT_A_RACE: Final = 5
 MOST_ATTEMPTS: Final = 10  # at a block, before the import fails
 
@@ -129,8 +130,8 @@ class ContactImports:
                 raise Unreadable(fault)
         total = 0
         for block in contacts:
+            await turns.next()
             if not block.count:
-                await self._clock.sleep(0)
                 continue
             await contact_imports.insert_block(connection, draft.key, total + 1, block.rows, self._documents)
             total += block.count
@@ -221,12 +222,13 @@ class ContactImports:
         block = await contact_imports.block(self._db, key, first_row, self._documents)
         if block is None:
             return None
+        await turns.next()
         rows: list[Row] = []
         in_a_row = ROWS_IN_A_ROW if len(block) <= 4 * STEP else 1  # of long rows each takes milliseconds
         for row in reader.rows(block, first_row):
             rows.append(row)
             if not len(rows) % in_a_row:
-                await self._clock.sleep(0)
+                await turns.next()
         names = [row.values.get(name) for row in rows for name in ("phone", "external_id")]
         return _Batch(first_row, rows, frozenset(name for name in names if name is not None))
 

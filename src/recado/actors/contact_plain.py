@@ -7,15 +7,15 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from recado.actors.contact_rows import Row
-from recado.domain.clock import Clock
 from recado.domain.contact import MOST_TAGS, ContactSource
 from recado.domain.contact_import import ImportMode, ImportOptions, MatchBy
 from recado.domain.ids import CONTACT, IdSource
+from recado.engine.turns import in_pieces
 from recado.storage import contact_updates
 from recado.storage.contact_lines import PlainLines
 from recado.storage.postgres import Connection
 
-PIECE = 250  # contacts, between two turns of others
+PIECE = 50  # contacts that are made in one turn
 
 
 def may_be_plain(options: ImportOptions) -> bool:
@@ -47,7 +47,7 @@ def parted(rows: Sequence[Row], known: Collection[str]) -> tuple[list[Row], list
 
 
 async def write_plain(
-    connection: Connection, environment: tuple[str, str], rows: Sequence[Row], ids: IdSource, clock: Clock
+    connection: Connection, environment: tuple[str, str], rows: Sequence[Row], ids: IdSource
 ) -> tuple[list[str], list[Row]]:
     """Insert; answers the ids of the new contacts, and the rows of those whom the opt-out registry knows.
 
@@ -59,12 +59,11 @@ async def write_plain(
     new = [row for place, row in enumerate(rows) if place not in places] if places else rows
     lines = PlainLines(*environment, ContactSource.IMPORT.value)
     members: list[str] = []
-    for start in range(0, len(new), PIECE):
-        for row in new[start : start + PIECE]:
+    async for piece in in_pieces(new, PIECE):
+        for row in piece:
             contact_id = ids.new(CONTACT)
             lines.add(contact_id, row.values)
             members.append(contact_id)
-        await clock.sleep(0)
     if members:
         await lines.copy(connection)
     return members, registered

@@ -29,13 +29,13 @@ _NULL: Final = "\\N"
 _ESCAPES: Final = str.maketrans({"\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
-async def copy_new(connection: Connection, new: Sequence[Contact]) -> None:
-    """Store new contacts.
+async def copy_new(connection: Connection, lines: Sequence[str]) -> None:
+    """Store new contacts, each given as its `line`.
 
     Raises `asyncpg.UniqueViolationError`, which undoes the transaction, when somebody has the phone or the external id
     of one of them.
     """
-    await _copy(connection, [_line(contact) for contact in new], _COLUMNS)
+    await _copy(connection, lines, _COLUMNS)
 
 
 class PlainLines:
@@ -87,8 +87,8 @@ async def _copy(connection: Connection, lines: Sequence[str], columns: Sequence[
     await connection.copy_to_table("contacts", source=content, columns=columns, format="text")
 
 
-def _line(contact: Contact) -> str:
-    """A row as COPY takes it: texts are escaped where they may hold what separates cells and rows."""
+def line(contact: Contact) -> str:
+    """A new contact as a row of COPY: texts are escaped where they may hold what separates cells and rows."""
     address, tag_keys, words = derived(contact)
     at, revoked_at = contact.opt_in_at, contact.opt_in_revoked_at
     return "\t".join(
