@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 AT_ONCE = 60
 MEMBERS = 50_000
 SEARCHED = 3_000  # contacts, of which each search looks at all
+CONDITIONS = 48  # of a preview, each of which looks into the attributes of all
 TESTS, WAITING = 1_500, 6  # of webhooks: asked for, and those that may be under way or wait
 TESTS_AT_ONCE = 200  # connections: fewer than one address may have
 
@@ -49,6 +50,27 @@ async def test_searches_far_behind_keep_nobody_waiting(
 
     async with neighbour.held():
         answers = await keep_on(seconds, AT_ONCE, lambda: attacker.ask("GET", "/contacts?q=ana&skip=100000"))
+    assert answers[200] > 0
+    assert set(answers) <= {200, 429, 503}
+
+
+async def test_previews_of_many_conditions_keep_nobody_waiting(
+    attacker: Attacker, api: Api, neighbour: Neighbour, seconds: float
+) -> None:
+    phones = itertools.count(secrets.randbelow(10**7))
+    attributes = {f"note{n}": f"a text that ends with a needle {n}" for n in range(10)}
+    for _ in range(3):
+        contacts = [{"phone": f"+55118{next(phones):08}", "attributes": attributes} for _ in range(SEARCHED // 3)]
+        await api.call("POST", "/contacts/import", {"contacts": contacts, "options": {"matchBy": "phone"}})
+    conditions = [
+        {"field": "attribute", "operator": "contains", "key": f"note{n % 10}", "value": f"needle {n % 10}"}
+        for n in range(CONDITIONS)
+    ]
+
+    async with neighbour.held():
+        answers = await keep_on(
+            seconds, AT_ONCE, lambda: attacker.ask("POST", "/v2/segments/preview", {"filters": conditions})
+        )
     assert answers[200] > 0
     assert set(answers) <= {200, 429, 503}
 
