@@ -19,6 +19,7 @@ from recado.actors.contact_block import Raced
 from recado.actors.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
 from recado.actors.contact_plain import PIECE
 from recado.actors.contact_rows import Row, RowReader
+from recado.actors.contact_targets import STATEMENT
 from recado.domain.contact_import import ImportFormat, ImportOptions
 from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
@@ -86,10 +87,10 @@ async def test_an_import_that_cannot_be_written_fails_and_keeps_no_other_waiting
     assert await database.fetchval("select count(*) from contact_import_blocks") == 0
 
 
-async def test_few_rows_are_read_and_made_in_one_turn(
+async def test_few_rows_are_read_looked_up_and_made_in_one_turn(
     database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, line, wait = RowReader.rows, contact_lines.line, Turns.next
+    read, line, look_up, wait = RowReader.rows, contact_lines.line, contacts.by_phones, Turns.next
     since: Counter[str] = Counter()
     most: Counter[str] = Counter()
 
@@ -102,6 +103,10 @@ async def test_few_rows_are_read_and_made_in_one_turn(
         since["made"] += 1
         return line(contact)
 
+    async def looking_up(*arguments: Any) -> list[Contact]:
+        since["looked up"] += len(arguments[-1])
+        return await look_up(*arguments)
+
     async def waiting(turns: Turns) -> None:
         most.update(since - most)
         since.clear()
@@ -109,12 +114,13 @@ async def test_few_rows_are_read_and_made_in_one_turn(
 
     monkeypatch.setattr(RowReader, "rows", reading)
     monkeypatch.setattr(contact_lines, "line", making)
+    monkeypatch.setattr(contacts, "by_phones", looking_up)
     monkeypatch.setattr(Turns, "next", waiting)
     rows = b"\n".join(b"+55119%08d,granted,site" % serial for serial in range(MANY))
     found = await handed_in(imports, b"phone,optIn.status,optIn.source\n" + rows)
     await imports.work()
     assert (await now(database, found)).created == MANY
-    assert most == {"read": actors_imports.ROWS_IN_A_ROW, "made": PIECE}
+    assert most == {"read": actors_imports.ROWS_IN_A_ROW, "made": PIECE, "looked up": STATEMENT}
 
 
 async def test_imports_take_turns(database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch) -> None:

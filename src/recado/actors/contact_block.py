@@ -17,7 +17,7 @@ from recado.actors.contact_groups import with_groups, write_groups
 from recado.actors.contact_plain import PIECE, may_be_plain, parted, write_plain
 from recado.actors.contact_rows import Row
 from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
-from recado.actors.contact_targets import Finder, Target, sifted, turn, without_bad
+from recado.actors.contact_targets import STATEMENT, Finder, Target, looked_up, sifted, turn, without_bad
 from recado.domain.clock import Clock
 from recado.domain.consent import Changed, ConsentStatus, Refused, decide, readdressed
 from recado.domain.contact import ContactSource, tags_without
@@ -36,10 +36,6 @@ from recado.storage.postgres import Connection, Database
 
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
 """A consent that does not undo a refusal: the row is written without it."""
-
-
-STATEMENT: Final = 250
-"""Contacts of one statement: to make its parameters, and to read what it answers, takes a millisecond or two."""
 
 
 class Raced(Exception):
@@ -122,7 +118,8 @@ class _Block:
     async def write_plain(self, rows: Sequence[Row]) -> list[Row]:
         """Write what needs no closer look; answers the other rows."""
         phones = [row.values["phone"] for row in rows]
-        known = {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        found = await looked_up(contacts.by_phones, self._connection, self._environment, phones)
+        known = {contact.phone: contact for contact in found}
         await turns.next()
         plain, others = parted(rows, known)
         members, registered = await write_plain(self._connection, self._environment, plain, self._ids)
@@ -301,12 +298,12 @@ class _Block:
             )
             if len(written) < len(piece):
                 raise Raced
+            for each in piece:
+                each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)
         if self.options.list_id is not None:
             same = [each.contact.id for each in known if each.contact is each.before and each.groups is None]
             if not await contact_updates.hold(self._connection, *self._environment, same):
                 raise Raced
-        for each in differing:
-            each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)
         self._progress.updated += len(differing)
         self._progress.unchanged += len(known) - len(differing)
 

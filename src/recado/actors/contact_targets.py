@@ -1,6 +1,6 @@
 """Whose rows they are: the contacts that the rows of a block mean, and the rows that fail (C12.7)."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -11,11 +11,15 @@ from recado.domain.contact import ContactSource
 from recado.domain.contact_import import ImportMode, ImportOptions, MatchBy
 from recado.domain.errors import FieldError, Problem, validation_error
 from recado.domain.ids import CONTACT, lowest_id
+from recado.engine.turns import in_pieces
 from recado.storage import companies, contacts
 from recado.storage.contact_imports import ContactImport, Progress
 from recado.storage.contacts import Contact
 from recado.storage.debtor_groups import Groups
 from recado.storage.rows import Executor
+
+STATEMENT: Final = 250
+"""Contacts of one statement: to make its parameters, and to read what it answers, takes a millisecond or two."""
 
 
 @dataclass(slots=True, eq=False)
@@ -106,6 +110,19 @@ def _fail(target: Target, problem: Problem, progress: Progress) -> None:
     ]
 
 
+LookUp = Callable[[Executor, str, str, Sequence[str]], Awaitable[list[Contact]]]
+
+
+async def looked_up(
+    look_up: LookUp, connection: Executor, environment: tuple[str, str], keys: Sequence[str]
+) -> list[Contact]:
+    """The contacts with these keys, of which each becomes a record: some at a time."""
+    found: list[Contact] = []
+    async for piece in in_pieces(keys, STATEMENT):
+        found += await look_up(connection, *environment, piece)
+    return found
+
+
 class Finder:
     """Finds the contacts that targets mean, in the transaction of their block."""
 
@@ -143,7 +160,7 @@ class Finder:
         by_phone = await self._by_phones(targets) if known is None else known
         by_external_id: dict[str, Contact] = {}
         if external_ids and (wary or self._options.match_by is MatchBy.EXTERNAL_ID):
-            found = await contacts.by_external_ids(self._connection, *self._environment, external_ids)
+            found = await looked_up(contacts.by_external_ids, self._connection, self._environment, external_ids)
             by_external_id = {str(c.external_id): c for c in found}
         # Who has a phone or an external id once the targets before are written.
         phones_taken: dict[str, object] = {phone: c.id for phone, c in by_phone.items()}
@@ -168,7 +185,7 @@ class Finder:
 
     async def _by_phones(self, targets: Sequence[Target]) -> Mapping[str, Contact]:
         phones = [each.values["phone"] for each in targets if "phone" in each.values]
-        return {c.phone: c for c in await contacts.by_phones(self._connection, *self._environment, phones)}
+        return {c.phone: c for c in await looked_up(contacts.by_phones, self._connection, self._environment, phones)}
 
     def _refused_by_mode(self, before: Contact | None, phone: str | None) -> Problem | None:
         mode = self._options.mode
