@@ -20,7 +20,10 @@ from recado.http.unknown_fields import unknown_fields
 LENGTH: Final = 8  # bytes of the length of a frame between service and worker, big-endian
 LARGE: Final = 64 * 1024  # bytes; what is smaller is read at once, unless it holds very much
 SMALL: Final = 8 * 1024  # bytes, of which whatever they hold is read in two milliseconds
-MOST_AT_ONCE: Final = 12_000  # signs of values that are read at once: some three milliseconds, whatever they are
+# Signs of values that are read at once, in some three milliseconds whatever they are: no usual body has as many, but
+# those of operations on thousands of recipients.
+MOST_AT_ONCE: Final = 6_000
+MOST_IN_LISTS: Final = 10_000
 _MOST_ITEMS: Final = 256  # of a list in one piece
 _LARGEST_PIECE: Final = 512 * 1024  # bytes of a piece with several items
 MOST_VALUES: Final = 30_000  # in a body of up to 1 MiB, and in anything that cannot be divided
@@ -92,7 +95,7 @@ class LargeBody:
         return value
 
 
-def is_large(raw: bytes) -> bool:
+def is_large(raw: bytes, most_at_once: int) -> bool:
     """Whether a worker reads the body: for its size, or since what it holds would keep everybody waiting (C31).
 
     Values are counted by their signs, also where these stand in texts: to read an array or an object takes as long as
@@ -102,7 +105,7 @@ def is_large(raw: bytes) -> bool:
         return False
     if len(raw) > LARGE:
         return True
-    return 2 * (raw.count(b"[") + raw.count(b"{")) + raw.count(b",") > MOST_AT_ONCE or NUL in raw
+    return 2 * (raw.count(b"[") + raw.count(b"{")) + raw.count(b",") > most_at_once or NUL in raw
 
 
 def name_of(model: type[BaseModel]) -> str:

@@ -287,7 +287,7 @@ class Dispatcher:
             else:
                 call.raw_body = whole
             if operation.body is not None:
-                if len(call.raw_body) > SMALL and is_large(call.raw_body):
+                if len(call.raw_body) > SMALL and is_large(call.raw_body, operation.most_at_once):
                     body = await self._large(operation, operation.body, call)
                     call.unknown += body.unknown
                 else:

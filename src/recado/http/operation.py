@@ -3,7 +3,7 @@
 from pydantic import BaseModel
 
 from recado.domain.errors import Problem
-from recado.http.body_reading import MOST_VALUES
+from recado.http.body_reading import MOST_AT_ONCE, MOST_IN_LISTS, MOST_VALUES
 from recado.http.parsing import QueryParser
 from recado.http.route import MIB, Access, Idempotency, Route
 
@@ -12,8 +12,8 @@ class Operation:
     """See `Route`; the names are its own."""
 
     __slots__ = (
-        "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "load", "most_values",
-        "path_ids", "query", "rate_class", "route", "scope", "spooled", "versioned", "writes",
+        "body", "by_key", "creates", "handler", "has_body", "idempotency", "keeps_answers", "load", "most_at_once",
+        "most_values", "path_ids", "query", "rate_class", "route", "scope", "spooled", "versioned", "writes",
     )  # fmt: skip
 
     def __init__(self, route: Route) -> None:
@@ -26,6 +26,7 @@ class Operation:
         self.writes = route.method not in {"GET", "HEAD"}
         self.query = QueryParser(route.query, route.bad_query_status) if route.query is not None else None
         self.body: type[BaseModel] | None = route.body
+        self.most_at_once = MOST_AT_ONCE if route.body_limit <= MIB else MOST_IN_LISTS
         self.most_values = MOST_VALUES if route.body_limit <= MIB else None
         self.has_body = route.body is not None or route.raw_body
         self.spooled = frozenset(route.spooled)

@@ -8,9 +8,10 @@ import pytest
 from tests.http.wire.harm import Body
 
 from recado.http.body import UNCOUNTED
-from recado.http.body_reading import LARGE, SMALL, is_large
+from recado.http.body_reading import LARGE, MOST_AT_ONCE, MOST_IN_LISTS, SMALL, is_large
 from recado.http.call import Call
 from recado.http.reply import Reply
+from recado.http.route import MIB
 
 ROOM = LARGE - 200  # bytes of the items of a body that has nearly the size of a large one
 
@@ -42,26 +43,26 @@ USUAL = {
 @pytest.mark.parametrize("body", HEAVY.values(), ids=HEAVY)
 def test_a_body_that_holds_very_much_is_large_below_its_size(body: bytes) -> None:
     assert len(body) < LARGE
-    assert is_large(body)
+    assert is_large(body, MOST_IN_LISTS)
 
 
 @pytest.mark.parametrize("body", USUAL.values(), ids=USUAL)
 def test_a_usual_body_is_large_by_its_size_only(body: bytes) -> None:
     assert len(body) < LARGE
-    assert not is_large(body)
-    assert is_large(body.ljust(LARGE + 1))
+    assert not is_large(body, MOST_IN_LISTS)
+    assert is_large(body.ljust(LARGE + 1), MOST_IN_LISTS)
 
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b"0", b'"\\u0000"'])
 def test_a_small_body_is_read_at_once_whatever_it_holds(item: bytes) -> None:
-    assert not is_large(array(item, SMALL - 200))
+    assert not is_large(array(item, SMALL - 200), MOST_AT_ONCE)
 
 
 async def test_a_body_that_holds_very_much_is_read_by_a_worker_however_it_arrives(serve: Any, thing: Any) -> None:
     async def handle(call: Call) -> Reply:
         return Reply(200, {"process": call.body.how})
 
-    api = await serve(thing("POST", handler=handle, body=Body))
+    api = await serve(thing("POST", handler=handle, body=Body, body_limit=2 * MIB))
     with_its_head = array(b"[[]]", UNCOUNTED - 500)
     assert SMALL < len(with_its_head) < UNCOUNTED
 
@@ -73,3 +74,13 @@ async def test_a_body_that_holds_very_much_is_read_by_a_worker_however_it_arrive
     for heavy in (HEAVY["arrays in arrays"], BytesIO(HEAVY["objects"]), with_its_head):
         assert await process(heavy) != os.getpid()
     assert await process(USUAL["phones"]) == os.getpid()
+
+
+async def test_only_operations_on_long_lists_read_as_much_at_once_as_those_need(serve: Any, thing: Any) -> None:
+    async def handle(call: Call) -> Reply:
+        return Reply(200, {"process": call.body.how})
+
+    api = await serve(thing("POST", handler=handle, body=Body, body_limit=MIB))
+    headers = {"Content-Type": "application/json"}
+    async with api.client.post("/things", data=USUAL["phones"], headers=headers) as answer:
+        assert (await answer.json())["process"] != os.getpid()
