@@ -1,12 +1,17 @@
-"""Bodies that are far too much: arrays of a million faults, of forbidden characters, and a table of one endless row.
+"""Bodies that are far too much: arrays of a million faults, of forbidden characters, many that are just not large by
+their size, and a table of one endless row.
 
 They cost the caller who sends them, and whoever else would send large bodies a turn of waiting; nobody else anything.
 """
+
+from itertools import cycle
 
 import pytest
 from tests.abuse.attacker import Attacker, keep_on
 from tests.abuse.neighbour import Neighbour
 from tests.program import Api
+
+from recado.http.body_reading import LARGE
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 
@@ -59,6 +64,32 @@ async def test_a_stranger_with_arrays_of_nul_keeps_nobody_waiting(
     async with neighbour.held():
         answers = await keep_on(seconds, 4, lambda: stranger.ask("POST", "/v2/sessions", body))
     assert set(answers) <= REFUSED
+
+
+async def test_many_bodies_just_below_the_large_ones_keep_nobody_waiting(
+    attacker: Attacker, neighbour: Neighbour, seconds: float
+) -> None:
+    deep, leaf = b"[" * 60 + b"]" * 60 + b",", b'{"kind":"not","child":{"kind":"leaf","filter":{}}},'
+    nul = b'{"name":[' + b"{}," * 21_000 + b'"\\u0000"]}'
+    bodies = cycle(
+        [
+            ("/messages/bulk", array("priority", deep, LARGE - 100)),
+            ("/messages", array("templateVars", b"{},", LARGE - 100)),
+            ("/v2/templates", array("components", b"[0],", LARGE - 100)),
+            ("/v2/segments", array("filters", leaf, LARGE - 100)),
+            ("/v2/lists", nul),
+        ]
+    )
+
+    async def ask() -> int:
+        path, body = next(bodies)
+        assert len(body) <= LARGE
+        return await attacker.ask("POST", path, body)
+
+    async with neighbour.held():
+        answers = await keep_on(seconds, 8, ask)
+    assert set(answers) <= REFUSED
+    assert answers[422]
 
 
 async def test_a_table_of_one_endless_row_keeps_nobody_waiting(

@@ -25,13 +25,11 @@ class ObjectForm:
         self.nested = frozenset(self.members)
 
     def fits(self, document: Mapping[str, Any]) -> bool:
-        if not self.required <= document.keys():
-            return False
         for name, allowed in self.fixed.items():
             value = document.get(name)
             if isinstance(value, _PLAIN) and value not in allowed:
                 return False
-        return True
+        return self.required.issubset(document)
 
 
 @dataclass(slots=True)

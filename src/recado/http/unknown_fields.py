@@ -182,14 +182,14 @@ def _members(forms: Forms, value: dict[str, Any], place: _Place, found: list[Fie
     objects = [form for form in forms if type(form) is ObjectForm]
     if len(objects) > 1:
         objects = [form for form in objects if form.fits(value)] or objects
-    if len(objects) == 1:
-        names, nested = objects[0].names, objects[0].nested
-    else:
-        free = not objects or any(form.names is None for form in objects)
-        names = None if free else frozenset().union(*(form.names or () for form in objects))
-        nested = frozenset().union(*(form.nested for form in objects))
-    if names is None:
+    if not objects or objects[0].names is None:
         return []
+    names, nested = objects[0].names, objects[0].nested
+    for form in objects[1:]:
+        if form.names is None:
+            return []
+        names |= form.names
+        nested |= form.nested
     if not names.issuperset(value):
         _name_unknown(names, value, place, found)
     if nested.isdisjoint(value):
