@@ -23,7 +23,7 @@ SMALL: Final = 8 * 1024  # bytes, of which whatever they hold is read in two mil
 # Signs of values that are read at once, in some three milliseconds whatever they are: no usual body has as many, but
 # those of operations on thousands of recipients.
 MOST_AT_ONCE: Final = 6_000
-MOST_IN_LISTS: Final = 10_000
+MOST_IN_LISTS: Final = 12_000
 _MOST_ITEMS: Final = 256  # of a list in one piece
 _LARGEST_PIECE: Final = 512 * 1024  # bytes of a piece with several items
 MOST_VALUES: Final = 30_000  # in a body of up to 1 MiB, and in anything that cannot be divided
@@ -98,14 +98,15 @@ class LargeBody:
 def is_large(raw: bytes, most_at_once: int) -> bool:
     """Whether a worker reads the body: for its size, or since what it holds would keep everybody waiting (C31).
 
-    Values are counted by their signs, also where these stand in texts: to read an array or an object takes as long as
-    two other values, or longer. U+0000 is looked for value by value.
+    Values are counted by their signs, also where these stand in texts. To read an array or an object takes as long as
+    two other values, or longer; members are copied for each one that is missing. U+0000 is looked for value by value.
     """
     if len(raw) <= SMALL:
         return False
     if len(raw) > LARGE:
         return True
-    return 2 * (raw.count(b"[") + raw.count(b"{")) + raw.count(b",") > most_at_once or NUL in raw
+    signs = 2 * (raw.count(b"[") + raw.count(b"{")) + raw.count(b",") + raw.count(b":")
+    return signs > most_at_once or NUL in raw
 
 
 def name_of(model: type[BaseModel]) -> str:

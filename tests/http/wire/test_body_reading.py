@@ -46,6 +46,11 @@ def test_a_body_that_holds_very_much_is_large_below_its_size(body: bytes) -> Non
     assert is_large(body, MOST_IN_LISTS)
 
 
+def test_thousands_of_members_count_twice() -> None:
+    body = b"{" + b",".join(b'"%d":0' % number for number in range(4_000)) + b"}"
+    assert is_large(body, MOST_AT_ONCE)
+
+
 @pytest.mark.parametrize("body", USUAL.values(), ids=USUAL)
 def test_a_usual_body_is_large_by_its_size_only(body: bytes) -> None:
     assert len(body) < LARGE
