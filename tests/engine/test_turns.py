@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from recado.engine.clock import VirtualClock
-from recado.engine.turns import REST, Turns, in_pieces
+from recado.engine.turns import REST, SOON, Turns, in_pieces
 
 STEP = 0.002  # seconds
 
@@ -114,6 +114,29 @@ async def test_a_request_that_is_long_work_itself_keeps_no_work_resting(turns: T
     await clock.settle()
     assert work.made == 3
     assert turns.served == 0
+
+
+async def test_a_request_that_waits_for_long_keeps_no_work_resting(
+    turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
+) -> None:
+    turns.begin(request_task)
+    await clock.advance(SOON * 0.9)
+    work = Work(turns, clock, 100)
+    await clock.settle()
+    assert work.made == 1
+    await clock.advance(SOON * 0.2)
+    assert work.made == 100
+
+
+async def test_a_body_that_came_late_takes_no_time_of_the_request(
+    turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
+) -> None:
+    turns.begin(request_task)
+    await clock.advance(SOON * 2)
+    turns.begin(request_task)
+    work = Work(turns, clock)
+    await clock.settle()
+    assert work.made == 1
 
 
 async def test_a_turn_that_nobody_wants_any_more_is_passed_over(

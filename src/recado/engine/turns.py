@@ -15,6 +15,9 @@ from recado.engine.clock import SystemClock
 REST: Final = 4.0
 """Times the length of a step: while others are served, all long work together has a fifth of the loop's time."""
 
+SOON: Final = 0.1
+"""Seconds. Who is served for longer waits for something else than the loop: a place, a lock, another process."""
+
 T = TypeVar("T")
 Task = asyncio.Task[Any]
 
@@ -25,7 +28,7 @@ class Turns:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._served: set[Task] = set()
+        self._served: dict[Task, float] = {}  # since when, in that order
         self._line: deque[asyncio.Future[None]] = deque()
         self._look_due: TimerHandle | None = None  # until nobody stands in the line, and the last step is made
         self._resting = False
@@ -34,17 +37,18 @@ class Turns:
 
     @property
     def served(self) -> int:
-        """How many are served now."""
+        """For how many long work rests."""
         return len(self._served)
 
     def begin(self, task: Task) -> None:
         """The task serves somebody who waits; once it asks for a turn, it is long work itself."""
         self._follow(task.get_loop())
-        self._served.add(task)
+        self._served.pop(task, None)
+        self._served[task] = self._clock.monotonic()
 
     def end(self, task: Task) -> None:
         """It does so no more; safe to call twice."""
-        self._served.discard(task)
+        self._served.pop(task, None)
         if self._resting and not self._served:
             self._look_soon()
 
@@ -80,6 +84,8 @@ class Turns:
         if self._step_began is not None:
             self._rests_until = now + REST * (now - self._step_began)
             self._step_began = None
+        while self._served and now - next(iter(self._served.values())) > SOON:
+            del self._served[next(iter(self._served))]
         while self._line and self._line[0].done():  # nobody wants it any more
             self._line.popleft()
         if not self._line:
