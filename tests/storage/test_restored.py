@@ -1,6 +1,7 @@
 """The queue of a restored database: nothing of it leaves again, and a late report of what did leave is believed."""
 
 import random
+from datetime import timedelta
 from typing import Any
 
 from tests.storage.test_batch_races import building
@@ -11,16 +12,17 @@ from recado.storage import ledger, message_reads, messages, receipts
 from recado.storage.messages import NewMessage
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
-from recado.storage.restored import end_queue
+from recado.storage.restored import Ended, end_queue
 
 ORGANIZATION = "org_" + "0" * 21
+HOUR = timedelta(hours=1)
 OWED_REPLY = "insert into opt_out_replies values ('org_1', 'live', 'cnt_1', 'num_1', now())"
 
 
 async def test_a_restored_queue_is_ended_and_late_reports_are_believed(database: Database) -> None:
     clock = SystemClock()
     ids, now = IdSource(clock, random.Random(5)), clock.now()
-    message_id = ids.new(MESSAGE)
+    message_id, later_id = ids.new(MESSAGE), ids.new(MESSAGE)
     async with database.transaction() as connection:
         await ledger.open_wallets(connection, ids, ORGANIZATION, now)
     await database.execute("update wallets set balance_coins = 1000, status = 'low' where env = 'live'")
@@ -37,11 +39,12 @@ async def test_a_restored_queue_is_ended_and_late_reports_are_believed(database:
         "metadata": None, "campaign_id": "spring", "scheduled_at": None, "due_at": now, "ttl": now - now,
         "held_base_ms": 0, "accepted_at": now, "coins": 100,
     }  # fmt: skip
-    await messages.accept(database, [NewMessage(**fields)])
-    assert (await held(database)) == 100
+    later = fields | {"id": later_id, "scheduled_at": now + HOUR, "due_at": now + HOUR}
+    await messages.accept(database, [NewMessage(**fields), NewMessage(**later)])
+    assert (await held(database)) == 200
     await database.execute(OWED_REPLY)
 
-    assert await end_queue(database, now) == 1
+    assert await end_queue(database, now) == Ended(messages=2, scheduled=1)
 
     assert await database.fetchval("select count(*) from dispatch") == 0
     message = await message_reads.get(database, ORGANIZATION, "live", message_id)
@@ -49,7 +52,7 @@ async def test_a_restored_queue_is_ended_and_late_reports_are_believed(database:
     assert message.status == "failed"
     assert (await held(database)) == 0
     assert tuple(await database.fetchrow("select queued, failed, held_coins from totals where key = 'spring'")) == (
-        4, 1, 200,
+        3, 2, 100,
     )  # fmt: skip
     assert await database.fetchval("select status from batches where id = $1", batch.id) == "canceled"
     assert await database.fetchval("select count(*) from batch_blocks") == 0

@@ -33,7 +33,7 @@ from recado.storage.backup import (
 )
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.ownership import Ownership
-from recado.storage.restored import end_queue
+from recado.storage.restored import Ended, end_queue
 
 
 def mount(app: typer.Typer) -> None:
@@ -89,11 +89,16 @@ def restore(
         require_installation(settings)
         ended = run_async(until_told(_end_queue(settings)))
     if as_json:
-        print_json({"createdAt": created_at, "ended": ended})
+        print_json({"createdAt": created_at, "ended": ended.messages, "scheduled": ended.scheduled})
         return
     if file is not None:
         print(f"restored {file}, as of {created_at}, into {settings.data_dir}")
-    print(f"{ended:,} messages of the old queue ended with outcome_unknown; reports that still come in count")
+    print(f"{ended.messages:,} messages of the old queue ended with outcome_unknown; reports that still come in count")
+    if ended.scheduled:
+        print(
+            f"{ended.scheduled:,} of them were scheduled for later: what is still wanted has to be sent again "
+            "(docs/operations.md, Backup)"
+        )
 
 
 async def _backup(settings: Settings, file: Path) -> Manifest:
@@ -113,7 +118,7 @@ async def _backup(settings: Settings, file: Path) -> Manifest:
         await server.stop()
 
 
-async def _restore(settings: Settings, file: Path) -> int:
+async def _restore(settings: Settings, file: Path) -> Ended:
     claim_folder(settings.data_dir)
     server = EmbeddedPostgres(settings.data_dir, clock=SystemClock())
     halt = Halt()
@@ -130,7 +135,7 @@ async def _restore(settings: Settings, file: Path) -> int:
     return ended
 
 
-async def _end_queue(settings: Settings, *, restoring: bool = False) -> int:
+async def _end_queue(settings: Settings, *, restoring: bool = False) -> Ended:
     installation = Installation(settings, clock=SystemClock(), random_bytes=secrets.token_bytes, restoring=restoring)
     try:
         await to_its_end(installation.start())

@@ -1,8 +1,10 @@
 """The queue of a database that was restored from a backup, ended so that nothing leaves twice."""
 
+from dataclasses import dataclass
 from datetime import datetime
 
 from recado.storage.pool import Pool
+from recado.storage.rows import reader
 from recado.storage.sql import load
 
 SQL = load("restored")
@@ -10,8 +12,19 @@ SQL = load("restored")
 _LONG = 24 * 3600.0  # seconds; a long queue takes what it takes
 
 
-async def end_queue(database: Pool, now: datetime) -> int:
-    """Fail everything that is queued or being sent as `outcome_unknown`, and cancel open batches; how many messages.
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How many messages were ended; `scheduled`: those among them whose moment was still to come."""
+
+    messages: int
+    scheduled: int
+
+
+_read_ended = reader(Ended)
+
+
+async def end_queue(database: Pool, now: datetime) -> Ended:
+    """Fail everything that is queued or being sent as `outcome_unknown`, and cancel open batches.
 
     In one transaction, while no service runs on the database. What is held for the messages is released.
     """
@@ -20,5 +33,4 @@ async def end_queue(database: Pool, now: datetime) -> int:
         await connection.execute(SQL.end_blocks, timeout=_LONG)
         await connection.execute(SQL.end_claims, timeout=_LONG)
         await connection.execute(SQL.end_replies, timeout=_LONG)
-        ended: int = await connection.fetchval(SQL.end_queue, now, timeout=_LONG)
-    return ended
+        return _read_ended(await connection.fetchrow(SQL.end_queue, now, timeout=_LONG))

@@ -43,6 +43,6 @@ ended as (
     set status = 'failed', last_error = 'outcome_unknown: restored from a backup', failed_at = $1, updated_at = $1
     from gone g
     where m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
-    returning m.id
+    returning m.scheduled_at
 )
-select count(*) from ended;
+select count(*) as messages, count(*) filter (where scheduled_at > $1) as scheduled from ended;
