@@ -87,7 +87,8 @@ HEADERS: dict[str, Any] = {
     "ETag": {"description": "The version of the record.", "schema": {"type": "string"}},
     WARNINGS: {
         "description": "Where the answer has no `warnings`: fields and parameters of the request that the operation "
-        "does not know, and ignored. A JSON array of the first ten, each with `code` and `path`.",
+        "does not know, and ignored. A JSON array of the first ten, each with `code` and `path`, "
+        "and with `detail` where it says what was probably meant.",
         "schema": {"type": "string", "contentMediaType": "application/json"},
     },
 }

@@ -112,12 +112,18 @@ def name_in(reply: Reply, found: Sequence[FieldError], *, writes: bool) -> None:
         if isinstance(reply.body, bytes) and reply.body[-1:] == b"}" and len(reply.body) > 2:  # rendered already
             reply.body = reply.body[:-1] + b',"warnings":' + orjson.dumps(warnings) + b"}"
             return
-    short = [{"code": each["code"], "path": _ascii(each["path"])} for each in warnings[:_MOST_IN_HEADER]]
+    short = [_short(each, found) for each, found in zip(warnings, found[:_MOST_IN_HEADER], strict=False)]
     reply.headers = {**reply.headers, HEADER: orjson.dumps(short).decode()}
 
 
 def _detail(found: FieldError) -> str:
     return f"This field {found.message}"
+
+
+def _short(warning: dict[str, str], found: FieldError) -> dict[str, str]:
+    """What a header says of one: where, and the name that was probably meant, if there is one."""
+    short = {"code": warning["code"], "path": _ascii(warning["path"])}
+    return {**short, "detail": warning["detail"]} if _MEAN in found.message else short
 
 
 def _ascii(text: str) -> str:

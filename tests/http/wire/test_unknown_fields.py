@@ -194,13 +194,23 @@ async def test_an_answer_that_is_rendered_already_names_them_too(parcels: Any) -
         assert await answer.json() == {"name": "x"}
 
 
+async def test_a_read_says_in_its_header_what_was_probably_meant(parcels: Any) -> None:
+    async with parcels.client.get("/parcels?statuss=1&odd=1") as answer:
+        assert orjson.loads(answer.headers[HEADER]) == [
+            {"code": "UNKNOWN_FIELD", "path": "statuss", "detail": DETAIL.replace("size", "status")},
+            {"code": "UNKNOWN_FIELD", "path": "odd"},
+        ]
+
+
 async def test_a_read_an_empty_answer_and_a_refusal_name_them_in_a_header(parcels: Any) -> None:
     async with parcels.client.get("/parcels?state=%C3%A9") as answer:
-        assert orjson.loads(answer.headers[HEADER]) == [{"code": "UNKNOWN_FIELD", "path": "state"}]
+        assert [(each["code"], each["path"]) for each in orjson.loads(answer.headers[HEADER])] == [
+            ("UNKNOWN_FIELD", "state")
+        ]
         assert await answer.json() == {"items": []}
     async with parcels.client.patch("/parcels", json={"name": "x", "inner": {"sise": 1}}) as answer:
         assert answer.status == 204
-        assert orjson.loads(answer.headers[HEADER]) == [UNKNOWN]
+        assert orjson.loads(answer.headers[HEADER]) == [UNKNOWN | {"detail": DETAIL}]
     async with parcels.client.post("/parcels", json={"nam\u00e9\r\nX-Own: 1": "x"}) as answer:
         assert answer.status == 422
         assert "X-Own" not in answer.headers
