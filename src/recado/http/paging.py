@@ -15,7 +15,7 @@ from recado.storage.rows import Page as Found
 
 MOST_SKIPPED = 100_000
 MOST_SKIPPED_MESSAGES = 10_000
-EXACT_TOTAL = 10_000  # beyond, `total` is an estimate
+EXACT_TOTAL = 10_000  # beyond, `total` is 10,001: at least so many
 
 Item = TypeVar("Item")
 Record = TypeVar("Record")
@@ -109,8 +109,8 @@ class Page(ApiModel, Generic[Item]):
     """The body of a list with a total, for the OpenAPI document: `class NumberPage(Page[NumberOut])` names it."""
 
     items: list[Item]
-    total: Annotated[int, Field(description="Exact up to 10,000; beyond, an estimate.")]
-    total_estimated: Annotated[bool, Field(description="Present and true when `total` is an estimate.")] = False
+    total: Annotated[int, Field(description="Exact up to 10,000; counting ends at 10,001.")]
+    total_estimated: Annotated[bool, Field(description="Present and true when there are at least `total`.")] = False
     next_cursor: Annotated[str, Field(description="Where the next page begins. Absent on the last one.")] = ""
 
 

@@ -17,7 +17,7 @@ _MICROSECOND = timedelta(microseconds=1)
 in_order = attrgetter("id")
 """The order in which statements for many messages take their rows, so that no two of them wait for each other."""
 
-COUNTED_TO = 10_000  # C5.1: beyond this many matches, a total is an estimate
+COUNTED_TO = 10_000  # C5.1: beyond this many matches, a total says "at least"
 
 
 class Executor(Protocol):
