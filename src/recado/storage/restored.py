@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.storage.pool import Pool
-from recado.storage.rows import reader
 from recado.storage.sql import load
 
 SQL = load("restored")
@@ -20,9 +19,6 @@ class Ended:
     scheduled: int
 
 
-_read_ended = reader(Ended)
-
-
 async def end_queue(database: Pool, now: datetime) -> Ended:
     """Fail everything that is queued or being sent as `outcome_unknown`, and cancel open batches.
 
@@ -33,4 +29,5 @@ async def end_queue(database: Pool, now: datetime) -> Ended:
         await connection.execute(SQL.end_blocks, timeout=_LONG)
         await connection.execute(SQL.end_claims, timeout=_LONG)
         await connection.execute(SQL.end_replies, timeout=_LONG)
-        return _read_ended(await connection.fetchrow(SQL.end_queue, now, timeout=_LONG))
+        [ended] = await connection.fetch(SQL.end_queue, now, timeout=_LONG)
+    return Ended(ended["messages"], ended["scheduled"])
