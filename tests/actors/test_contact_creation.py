@@ -12,7 +12,7 @@ from recado.actors.consequences import Consequences
 from recado.actors.contact_creation import NewContact
 from recado.actors.contact_rules import new_contact
 from recado.actors.contact_system import ContactSystem
-from recado.domain.consent import ConsentChange, ConsentStatus
+from recado.domain.consent import ConsentChange, ConsentStatus, OptOut
 from recado.domain.contact_input import read_new
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, IdSource
@@ -111,7 +111,7 @@ async def test_a_batch_whose_answer_was_lost_can_run_again(people: People) -> No
 async def test_the_registry_is_asked_for_everyone_by_phone_and_by_address(people: People) -> None:
     refused = datetime(2026, 1, 1, tzinfo=UTC)
     for address in (Address(ORG, ENV, phone="+5511987650001"), Address(ORG, ENV, email="Maria@example.com")):
-        await opt_outs.enter(people.db, [(address, refused, "site")])
+        await opt_outs.enter(people.db, [(address, OptOut(refused, "site"))])
     answers = await people.run(
         people.new(1),
         people.new(2, email="maria@Example.com"),

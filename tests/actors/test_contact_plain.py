@@ -15,6 +15,7 @@ from recado.actors.consequences import Consequences
 from recado.actors.contact_imports import ContactImports, Draft
 from recado.actors.contact_plain import may_be_plain, parted
 from recado.actors.contact_rows import Row
+from recado.domain.consent import OptOut
 from recado.domain.contact_import import ImportFormat, ImportMode, ImportOptions, MatchBy
 from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
@@ -75,7 +76,7 @@ async def written(database: Database, seed: int, options: Mapping[str, Any]) -> 
     registered = [opt_outs.Address(*ENVIRONMENT, phone=one_phone), opt_outs.Address(*ENVIRONMENT, email=one_address)]
     async with database.transaction() as connection:
         if seed % 3:
-            await opt_outs.enter(connection, [(address, moment, "site") for address in registered])
+            await opt_outs.enter(connection, [(address, OptOut(moment, "site")) for address in registered])
     documents = Documents(KeyRing.parse("test:" + "QUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUFBQUE="), b"i" * 32)
     consents = Consents(IDS, Consequences(), lambda _: None)
     imports = ContactImports(database, ids=IDS, documents=documents, consents=consents, clock=CLOCK)

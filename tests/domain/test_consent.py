@@ -17,6 +17,7 @@ from recado.domain.consent import (
     decide,
     readdressed,
     refusal_to_send,
+    repeated_refusal,
     with_request,
 )
 
@@ -119,6 +120,36 @@ def test_whoever_is_registered_is_born_denied_by_that_refusal(change: ConsentCha
     assert decided.after == Consent(DENIED, source="site", revoked_at=entry.at)
     assert (decided.before, decided.at, decided.date_given) == (UNKNOWN, entry.at, False)
     assert decide(None, change, now=NOW) is None
+
+
+refusals = st.builds(
+    OptOut,
+    st.datetimes(datetime(2026, 1, 1), datetime(2026, 1, 4), timezones=st.just(UTC)),
+    st.sampled_from([None, "call centre", "complaint", "inbound_keyword", "provider"]),
+)
+
+
+@given(refusals, refusals, refusals)
+def test_of_several_refusals_the_latest_date_stays_and_no_operators_source_is_lost(
+    one: OptOut, two: OptOut, three: OptOut
+) -> None:
+    joined = one.joined(two).joined(three)
+    assert joined.at == max(one.at, two.at, three.at)
+    assert joined.own == (one.own and two.own and three.own)
+    assert joined.source in {each.source for each in (one, two, three) if each.own == joined.own}
+
+
+@given(consents(), changes)
+def test_a_refusal_either_changes_a_consent_or_is_told_to_the_registry_once_more(
+    current: Consent, change: ConsentChange
+) -> None:
+    decided = decide(current, change, now=NOW)
+    repeat = repeated_refusal(current, change, now=NOW)
+    if change.status is DENIED and not isinstance(decided, Refused):
+        assert (decided is None) == (repeat is not None)
+    if repeat is not None:
+        assert (current.status, change.status, repeat.source) == (DENIED, DENIED, change.source)
+        assert repeat.at == (change.revoked_at if change.dates_count and change.revoked_at else NOW)
 
 
 def test_a_key_keeps_the_date_of_a_consent_that_was_refused_later() -> None:

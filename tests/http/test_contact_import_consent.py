@@ -1,11 +1,13 @@
 """Consent in imports: a row undoes no later refusal, and every change has its place in the history (C12.5, C12.7)."""
 
+import asyncio
 from typing import Any
 
 import orjson
 import pytest
 from tests.http.importing import NDJSON, contact, contacts, counts, hand_in, imported, phone
 from tests.http.people import session
+from tests.waiting import until
 
 from recado.domain.phones import phone_hash
 
@@ -79,6 +81,37 @@ async def test_a_row_that_brings_an_address_that_opted_out_makes_the_contact_den
     assert counts(await imported(api, rows)) == {"updated": 2}
     found = await contacts(api)
     assert [found[phone(n)]["optIn"]["status"] for n in (1, 2)] == ["denied", "unknown"]
+
+
+@pytest.mark.parametrize("fields", [{"source": "call centre"}, {}, {"revokedAt": "2020-01-01T00:00:00Z"}])
+async def test_a_refusal_of_a_file_takes_the_place_of_the_persons_own_in_the_registry(api: Any, fields: Any) -> None:
+    """So that no keyword takes it back (C28.3)."""
+    own = consent("denied", source="inbound_keyword", revokedAt=REFUSED)
+    await imported(api, [own | {"email": "eva@example.com"}])
+    before = await contact(api)
+    assert counts(await imported(api, [consent("denied", **fields), consent("denied", **fields)])) == {"unchanged": 2}
+    assert await contact(api) == before
+    sources = await api.database.fetch("select source from opt_outs")
+    assert [row["source"] for row in sources] == [fields.get("source")] * 2
+    history = (await api.get(f"/contacts/{before['id']}/consents")).body["items"]
+    assert [entry["to"] for entry in history] == ["denied"]
+
+
+async def test_a_consent_at_the_moment_of_a_repeated_refusal_is_refused_after_it(api: Any) -> None:
+    await imported(api, [consent("denied", revokedAt=REFUSED)])
+    contact_id = (await contact(api))["id"]
+
+    async def it_waits() -> bool:
+        return bool(await api.database.fetchval("select count(*) from pg_locks where not granted"))
+
+    async with api.database.transaction() as connection:
+        await connection.execute(
+            "update contacts set opt_in_status = 'granted', revision = revision + 1 where id = $1", contact_id
+        )
+        importing = asyncio.ensure_future(imported(api, [consent("denied", source="call centre")]))
+        await until(it_waits, 10, "the import waits for the contact")
+    assert counts(await importing) == {"updated": 1}
+    assert (await contact(api))["optIn"]["status"] == "denied"
 
 
 async def test_every_change_of_a_consent_in_a_file_has_its_place_in_the_history(api: Any) -> None:

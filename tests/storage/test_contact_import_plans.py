@@ -41,6 +41,12 @@ async def test_changed_contacts_are_found_one_by_one_without_statistics(database
     assert ">= g.id" in found["contacts_pkey"]
 
 
+async def test_contacts_that_are_held_as_they_are_are_found_one_by_one_without_statistics(database: Database) -> None:
+    found = await indexes(database, contact_updates.SQL.hold_unchanged)
+    assert list(found) == ["contacts_pkey"]
+    assert ">= g.id" in found["contacts_pkey"]
+
+
 async def test_companies_are_listed_along_their_names(database: Database) -> None:
     assert "companies_name" in await indexes(database, companies.PAGE)
 

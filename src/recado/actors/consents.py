@@ -9,7 +9,7 @@ from datetime import datetime
 
 from recado.actors import contact_events
 from recado.domain.changes import Change, ConsentRefused, DeliveriesQueued, OnChange
-from recado.domain.consent import Changed
+from recado.domain.consent import Changed, OptOut
 from recado.domain.contact import email_key
 from recado.domain.ids import IdSource
 from recado.storage import contact_consents, opt_outs, withdrawals
@@ -17,7 +17,7 @@ from recado.storage.audit import Actor
 from recado.storage.contacts import Contact
 from recado.storage.events import RecordEvent, emit_records
 from recado.storage.moves import AfterCommit, Effects, Moved
-from recado.storage.opt_outs import Address
+from recado.storage.opt_outs import Address, Refusal
 from recado.storage.rows import Executor
 
 
@@ -82,10 +82,14 @@ class Consents:
         now: datetime,
         *,
         events: Sequence[RecordEvent] = (),
+        repeated: Sequence[Refusal] = (),
     ) -> Outcome:
-        """Write what follows from `changes`, with `events` told before theirs. Run it in their transaction."""
+        """Write what follows from `changes`, with `events` told before theirs. Run it in their transaction.
+
+        `repeated`: refusals that changed nothing, for the registry alone; their contacts are locked.
+        """
         outcome = Outcome()
-        refused = await self.note(connection, changes, outcome, events=events)
+        refused = await self.note(connection, changes, outcome, events=events, repeated=repeated)
         await self.withdraw(connection, refused, now, outcome)
         return outcome
 
@@ -96,6 +100,7 @@ class Consents:
         outcome: Outcome,
         *,
         events: Sequence[RecordEvent] = (),
+        repeated: Sequence[Refusal] = (),
     ) -> list[withdrawals.Recipient]:
         """Write history, registry and events of some of a transaction's changes; answers who refused.
 
@@ -105,7 +110,7 @@ class Consents:
         denied = [each for each in changes if each.changed.denies]
         await opt_outs.enter(
             connection,
-            [(address_of(each.contact), each.changed.at, each.changed.after.source) for each in denied],
+            [*repeated, *((address_of(e.contact), OptOut(e.changed.at, e.changed.after.source)) for e in denied)],
         )
         for each in changes:
             if each.changed.grants and each.registered:

@@ -19,7 +19,7 @@ from recado.actors.contact_rows import Row
 from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
 from recado.actors.contact_targets import STATEMENT, Finder, Target, looked_up, sifted, turn, without_bad
 from recado.domain.clock import Clock
-from recado.domain.consent import Changed, ConsentStatus, Refused, decide, readdressed
+from recado.domain.consent import Changed, ConsentStatus, Refused, decide, readdressed, repeated_refusal
 from recado.domain.contact import ContactSource, tags_without
 from recado.domain.contact_import import ImportOptions
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
@@ -151,7 +151,8 @@ class _Block:
             if each.changed is not None
         ]
         events = [contact_events.created(each.contact) for each in new] if self.options.emit_events else []
-        return await self._consents.record(self._connection, changes, self._now, events=events)
+        repeated = [(address_of(each.contact), each.repeated) for each in targets if each.repeated is not None]
+        return await self._consents.record(self._connection, changes, self._now, events=events, repeated=repeated)
 
     async def join_list(self) -> None:
         """Everyone whom the block names becomes a member; a list that was deleted meanwhile has none."""
@@ -233,6 +234,7 @@ class _Block:
             decided = decide(current, each.consent, now=self._now, registered=each.registered)
             if not isinstance(decided, Refused):
                 _take(each, decided)
+                each.repeated = None if current is None else repeated_refusal(current, each.consent, now=self._now)
             elif decided.code not in _IGNORED:
                 return refusal_of(decided)
             else:
@@ -288,7 +290,8 @@ class _Block:
     async def _save(self, known: Sequence[Target]) -> None:
         """Write those that differ; anyone who was changed since they were read makes the block run again.
 
-        So does anyone who was deleted of those that join a list: its members are contacts.
+        So does anyone who was deleted of those that join a list: its members are contacts. Anyone who only refuses
+        once more is held: a consent at the same moment comes before that, or after it.
         """
         differing = [each for each in known if each.contact is not each.before or each.groups is not None]
         differing.sort(key=lambda each: each.contact.id)  # as everybody locks contacts, who changes several
@@ -300,6 +303,10 @@ class _Block:
                 raise Raced
             for each in piece:
                 each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)
+        repeating = [each.contact for each in known if each.repeated is not None and each.contact is each.before]
+        async for held in in_pieces(repeating, STATEMENT):
+            if not await contact_updates.hold_unchanged(self._connection, *self._environment, held):
+                raise Raced
         if self.options.list_id is not None:
             same = [each.contact.id for each in known if each.contact is each.before and each.groups is None]
             if not await contact_updates.hold(self._connection, *self._environment, same):

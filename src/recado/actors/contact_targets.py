@@ -34,6 +34,7 @@ class Target:
     consent: ConsentChange | None = None
     changed: Changed | None = None
     registered: OptOut | None = None
+    repeated: OptOut | None = None  # refused before, and refuses again
     groups: Groups | None = None
 
 

@@ -9,7 +9,7 @@ import asyncpg
 from recado.actors import contact_events
 from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of, new_address
 from recado.actors.contact_rules import Values, changed_contact, future_refusal, no_such_company, refusal_of, taken
-from recado.domain.consent import Changed, ConsentChange, Refused, decide, readdressed
+from recado.domain.consent import Changed, ConsentChange, OptOut, Refused, decide, readdressed, repeated_refusal
 from recado.domain.errors import not_found
 from recado.domain.ids import IdSource
 from recado.storage import (
@@ -29,7 +29,7 @@ from recado.storage.contacts import Contact, consent_columns
 from recado.storage.debtor_groups import Groups
 from recado.storage.documents import Documents
 from recado.storage.moves import Effects
-from recado.storage.opt_outs import Address
+from recado.storage.opt_outs import Address, Refusal
 from recado.storage.postgres import Connection, Database
 
 Key = tuple[str, str, str]
@@ -91,7 +91,9 @@ class Contacts:
             groups = await self._groups(connection, before, given)
             stored = await _save(connection, before, _touched(before, after, given), now)
             changes = [] if decided is None else [ConsentChanged(stored, decided, by, registered=registered)]
-            outcome = await self._consents.record(connection, changes, now)
+            repeat = repeated_refusal(before.consent, change, now=now)
+            repeated = [] if repeat is None else [(address_of(stored), repeat)]
+            outcome = await self._consents.record(connection, changes, now, repeated=repeated)
         outcome.committed()
         return stored, groups
 
@@ -113,12 +115,14 @@ class Contacts:
             if not known and not address.names():
                 raise not_found()  # deleted since it was found: nothing would keep the refusal
             registered = not known and await self._is_registered(connection, address)
-            if address.names() and not registered:
-                await self._register(connection, address, refusal, now, outcome, alone=not known)
+            if address.names():
+                unheard = not known and not registered
+                await self._register(connection, address, refusal, now, outcome, unheard=unheard)
             refused: list[withdrawals.Recipient] = []
             for start in range(0, len(known), _PIECE):
-                changes = await self._refuse(connection, environment, known[start : start + _PIECE], change, by, now)
-                refused += await self._consents.note(connection, changes, outcome)
+                piece = known[start : start + _PIECE]
+                changes, repeated = await self._refuse(connection, environment, piece, change, by, now)
+                refused += await self._consents.note(connection, changes, outcome, repeated=repeated)
             await self._consents.withdraw(connection, refused, now, outcome)
         outcome.committed()
         already = not refused if known else registered
@@ -130,8 +134,8 @@ class Contacts:
         async with self._db.transaction() as connection:
             before = await self._locked(connection, key, check)
             if before.consent.revoked_at is not None:  # the registry may not know its present address yet
-                refusal = (address_of(before), before.consent.revoked_at, before.consent.source)
-                await opt_outs.enter(connection, [refusal])
+                refusal = OptOut(before.consent.revoked_at, before.consent.source)
+                await opt_outs.enter(connection, [(address_of(before), refusal)])
             await debtor_groups.remove(connection, *key)
             await contact_consents.forget(connection, before)
             await contacts.delete(connection, before)
@@ -162,19 +166,25 @@ class Contacts:
         change: ConsentChange,
         by: audit.Actor,
         now: datetime,
-    ) -> list[ConsentChanged]:
-        """Store the refusal of contacts that are locked by this transaction; answers those that did not refuse yet."""
-        refusing = []
+    ) -> tuple[list[ConsentChanged], list[Refusal]]:
+        """Store the refusal of contacts that are locked by this transaction; answers those that did not refuse yet.
+
+        And what the registry is told of the others, which refuse once more.
+        """
+        refusing, repeated = [], []
         for before in await contacts.by_ids(connection, *environment, contact_ids):
             decided = decide(before.consent, change, now=now)
             if isinstance(decided, Changed):
                 refusing.append((replace(before, **consent_columns(decided.after)), decided))
+            elif (repeat := repeated_refusal(before.consent, change, now=now)) is not None:
+                repeated.append((address_of(before), repeat))
         if refusing:
             await contact_updates.save_many(connection, *environment, [after for after, _ in refusing], now)
-        return [
+        changes = [
             ConsentChanged(replace(after, revision=after.revision + 1, updated_at=now), decided, by)
             for after, decided in refusing
         ]
+        return changes, repeated
 
     async def _decide(
         self, connection: Connection, before: Contact, after: Contact, change: ConsentChange | None, now: datetime
@@ -214,12 +224,12 @@ class Contacts:
         now: datetime,
         outcome: Outcome,
         *,
-        alone: bool,
+        unheard: bool,
     ) -> None:
-        """Write the registry's entry; `alone`: no contact has the address, so that nothing else tells of it."""
+        """Write the registry's entry; `unheard`: nobody was told of it yet, and no contact has the address."""
         source, reason = refusal.after.source, refusal.after.revoked_reason
-        await opt_outs.enter(connection, [(address, refusal.at, source)])
-        if not alone:
+        await opt_outs.enter(connection, [(address, OptOut(refusal.at, source))])
+        if not unheard:
             return
         event = contact_events.opted_out(
             address.organization_id, address.env, None,

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from recado.actors import contact_events
 from recado.actors.consents import ConsentChanged, Consents, Gathered, address_of
 from recado.domain.changes import OnChange
-from recado.domain.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, decide
+from recado.domain.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
 from recado.domain.contact import MOST_NAME, ContactSource
 from recado.domain.errors import Unavailable
 from recado.domain.ids import CONTACT, IdSource, created_at
@@ -113,7 +113,7 @@ class InboundContacts:
         strangers = [Address(*person) for person in sorted(set(people) - known.keys())]
         entries = await opt_outs.entries(connection, strangers)
         fresh = [each for each, entry in zip(strangers, entries, strict=True) if entry is None]
-        await opt_outs.enter(connection, [(each, now, PROVIDER_SOURCE) for each in fresh])
+        await opt_outs.enter(connection, [(each, OptOut(now, PROVIDER_SOURCE)) for each in fresh])
         events = [
             contact_events.opted_out(
                 each.organization_id, each.env, None, phone=each.phone, source=PROVIDER_SOURCE, at=now, reason=None

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from recado.domain.errors import FieldError
+from recado.domain.keywords import OWN_SOURCES
 from recado.domain.machine import Machine
 
 LATEST_AHEAD: Final = timedelta(minutes=5)
@@ -83,6 +84,17 @@ class OptOut:
 
     at: datetime
     source: str | None = None
+
+    @property
+    def own(self) -> bool:
+        """Whether the person refused, who alone may take it back; else an operator or a complaint did."""
+        return self.source in OWN_SOURCES
+
+    def joined(self, other: "OptOut") -> "OptOut":
+        """Both as one: the later date, and the later source, but of an operator or a complaint before the person's."""
+        if self.own != other.own:
+            return OptOut(max(self.at, other.at), other.source if self.own else self.source)
+        return self if other.at <= self.at else OptOut(other.at, other.source or self.source)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +171,16 @@ def decide(
     return _granted_again(current, change, now, _refused_at(current, registered))
 
 
+def repeated_refusal(current: Consent, change: ConsentChange | None, *, now: datetime) -> OptOut | None:
+    """The registry's entry of a refusal that changes nothing, as the contact refused before (C12.5); None of others.
+
+    The refusal before may have been the person's, whom a keyword lets in again; an operator's must not be lost then.
+    """
+    if change is None or change.status is not ConsentStatus.DENIED or current.status is not ConsentStatus.DENIED:
+        return None
+    return OptOut(_refusal_date(change) or now, change.source)
+
+
 def readdressed(current: Consent, registered: OptOut | None) -> Changed | None:
     """What becomes of a contact's consent when it receives an address that the opt-out registry may know (C12.5).
 
@@ -192,7 +214,7 @@ def _born(change: ConsentChange | None, now: datetime, registered: OptOut | None
 
 def _denied(current: Consent, change: ConsentChange, now: datetime) -> Changed:
     """A refusal takes effect whatever its date."""
-    given = change.revoked_at if change.dates_count else None
+    given = _refusal_date(change)
     consented = change.at if change.dates_count and change.at is not None else current.at
     at = now if given is None else given
     after = Consent(
@@ -205,6 +227,10 @@ def _denied(current: Consent, change: ConsentChange, now: datetime) -> Changed:
         revoked_reason=change.revoked_reason,
     )
     return Changed(current.status, after, at, date_given=given is not None)
+
+
+def _refusal_date(change: ConsentChange) -> datetime | None:
+    return change.revoked_at if change.dates_count else None
 
 
 def _granted(current: Consent, change: ConsentChange, now: datetime) -> Changed:

@@ -81,6 +81,12 @@ async def hold(connection: Executor, organization_id: str, env: str, contact_ids
     return len(rows) == len(contact_ids)
 
 
+async def hold_unchanged(connection: Executor, organization_id: str, env: str, known: Sequence[Contact]) -> bool:
+    """Keep contacts as they are until this transaction ends; False when one was changed or deleted before."""
+    ids, revisions = [contact.id for contact in known], [contact.revision for contact in known]
+    return len(await connection.fetch(SQL.hold_unchanged, organization_id, env, ids, revisions)) == len(known)
+
+
 async def holders_of_groups(
     connection: Executor, organization_id: str, env: str, group_ids: Sequence[str]
 ) -> dict[str, str]:

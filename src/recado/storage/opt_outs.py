@@ -5,10 +5,11 @@ An entry from before a spelling was canonical keeps its hash. So whoever asks as
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from typing import Final
 
 from recado.domain.consent import OptOut
 from recado.domain.contact import email_hash, email_key
+from recado.domain.keywords import OWN_SOURCES
 from recado.domain.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
 from recado.storage.rows import Executor, columns, pack_some
 from recado.storage.sql import load
@@ -16,6 +17,7 @@ from recado.storage.sql import load
 SQL = load("opt_outs")
 
 PHONE, EMAIL = "phone", "email"
+_OWN_SOURCES: Final = sorted(OWN_SOURCES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,13 +58,17 @@ class Address:
         return [(self.organization_id, self.env, recipient_hash(self.organization_id, each)) for each in spelled]
 
 
+Refusal = tuple[Address, OptOut]
+"""Whose, when, and from where."""
+
+
 def pack_spellings(phones: Sequence[str | None]) -> str | None:
     """The other spellings of each phone, for a statement that asks the registry; usually nobody has any."""
     return pack_some([None if phone is None else " ".join(other_spellings(phone)) or None for phone in phones])
 
 
 async def entries(executor: Executor, addresses: Sequence[Address]) -> list[OptOut | None]:
-    """What the registry says of each: of its phone, in any spelling, or its e-mail address, the latest refusal."""
+    """What the registry says of each: of its phone, in any spelling, and its e-mail address, as one refusal."""
     named = [
         (n, a.organization_id, a.env, kind, hashed) for n, a in enumerate(addresses) for kind, hashed in a.known_names()
     ]
@@ -71,22 +77,21 @@ async def entries(executor: Executor, addresses: Sequence[Address]) -> list[OptO
         return found
     numbers, organizations, envs, kinds, hashes = (list(column) for column in zip(*named, strict=True))
     for row in await executor.fetch(SQL.entries, numbers, organizations, envs, kinds, hashes):
-        known = found[row["n"]]
-        if known is None or known.at < row["at"]:
-            found[row["n"]] = OptOut(row["at"], row["source"])
+        known, entry = found[row["n"]], OptOut(row["at"], row["source"])
+        found[row["n"]] = entry if known is None else known.joined(entry)
     return found
 
 
-async def enter(connection: Executor, refusals: Sequence[tuple[Address, datetime, str | None]]) -> None:
-    """Record refusals: whose, when, and from where. Of an entry that is there already the later date stays."""
-    rows: dict[tuple[str, str, str, bytes], tuple[datetime, str | None]] = {}
-    for address, at, source in refusals:
+async def enter(connection: Executor, refusals: Sequence[Refusal]) -> None:
+    """Record refusals. An entry that is there already, and one that is entered twice, are joined (`OptOut.joined`)."""
+    rows: dict[tuple[str, str, str, bytes], OptOut] = {}
+    for address, refusal in refusals:
         for name in address.names():
             key = (address.organization_id, address.env, *name)
-            if key not in rows or rows[key][0] < at:
-                rows[key] = (at, source)
+            rows[key] = rows[key].joined(refusal) if key in rows else refusal
     if rows:
-        await connection.execute(SQL.enter, *columns([(*key, *rows[key]) for key in sorted(rows)], 6))
+        entered = [(*key, rows[key].at, rows[key].source) for key in sorted(rows)]
+        await connection.execute(SQL.enter, *columns(entered, 6), _OWN_SOURCES)
 
 
 async def leave(connection: Executor, address: Address, contact_id: str) -> None:

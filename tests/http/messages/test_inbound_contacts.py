@@ -1,6 +1,7 @@
 """People who write become contacts, opt out and in by keywords, and are answered once a day (C28)."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -82,6 +83,70 @@ async def test_an_operators_refusal_is_not_undone_by_a_keyword(mail: Any) -> Non
     assert (await mail.api.post("/contacts/opt-out", {"phone": PHONE, "source": "desk"})).status == 200
     await write(mail, "start")
     assert (await contact_of(mail))["optIn"]["status"] == "denied"
+
+
+async def patch(mail: Any, contact: Any, **fields: Any) -> Any:
+    return await mail.api.patch(f"/contacts/{contact['id']}", {"optIn": {"status": "denied", **fields}})
+
+
+async def opt_out(mail: Any, **fields: Any) -> Any:
+    return await mail.api.post("/contacts/opt-out", fields)
+
+
+REPEATS: list[Callable[[Any, Any], Awaitable[Any]]] = [
+    lambda mail, contact: patch(mail, contact, source="call centre"),
+    lambda mail, contact: patch(mail, contact),
+    lambda mail, contact: patch(mail, contact, source="letter", revokedAt="2020-01-01T00:00:00Z"),
+    lambda mail, contact: opt_out(mail, phone=PHONE),
+    lambda mail, contact: opt_out(mail, contactId=contact["id"], source="call centre"),
+    lambda mail, contact: opt_out(mail, phone=PHONE, at="2020-01-01T00:00:00Z"),
+]
+
+
+@pytest.mark.parametrize("refuse_again", REPEATS)
+async def test_a_keyword_undoes_no_refusal_that_an_operator_repeated(
+    mail: Any, refuse_again: Callable[[Any, Any], Awaitable[Any]]
+) -> None:
+    await write(mail, "sair")
+    contact = await contact_of(mail)
+    await mail.api.post("/webhooks", {"url": "https://hooks.example.com/", "events": ["*"]})
+    mail.api.clock.shift(1)
+    assert (await refuse_again(mail, contact)).status == 200
+    assert (await contact_of(mail))["optIn"] == contact["optIn"]
+    assert await mail.api.database.fetchval("select count(*) from events where type like 'contact.%'") == 0
+    await write(mail, "sair")  # of the person, who may not take back what the operator said
+    await write(mail, "voltar")
+    assert (await contact_of(mail))["optIn"]["status"] == "denied"
+
+
+async def test_a_stranger_whom_an_operator_refused_after_the_provider_is_not_let_in_by_a_keyword(mail: Any) -> None:
+    for source in ("provider", "call centre"):
+        mail.api.clock.shift(1)
+        assert (await opt_out(mail, phone=PHONE, source=source)).status == 200
+    await write(mail, "voltar")
+    assert (await contact_of(mail))["optIn"]["status"] == "denied"
+
+
+async def test_a_keyword_lets_nobody_in_whose_address_an_operator_refused(mail: Any) -> None:
+    await mail.api.post("/contacts", {"phone": PHONE, "email": "ana@example.com"})
+    mail.api.clock.shift(1)
+    other = (await mail.api.post("/contacts", {"phone": "+5511987654399", "email": "ana@example.com"})).body
+    assert (await opt_out(mail, contactId=other["id"], source="call centre")).status == 200
+    await write(mail, "sair")
+    await write(mail, "voltar")
+    assert (await contact_of(mail))["optIn"]["status"] == "denied"
+
+
+async def test_after_a_consent_that_undid_the_operators_refusal_keywords_work_again(mail: Any) -> None:
+    await write(mail, "sair")
+    contact = await contact_of(mail)
+    mail.api.clock.shift(1)
+    await patch(mail, contact, source="call centre")
+    mail.api.clock.shift(1)
+    assert (await patch(mail, contact, status="granted", source="shop")).status == 200
+    await write(mail, "sair")
+    await write(mail, "voltar")
+    assert (await contact_of(mail))["optIn"]["status"] == "granted"
 
 
 async def test_whoever_opts_out_is_answered_once_a_day(mail: Any) -> None:

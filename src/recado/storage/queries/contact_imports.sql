@@ -119,6 +119,19 @@ returning c.id
 -- Those of these contacts that are there; none of them goes away meanwhile.
 select id from contacts where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
 
+-- name: hold_unchanged
+-- Those of these contacts that still have these revisions; none of them changes meanwhile. One by one along the key, in the
+-- order of their ids: so everybody locks contacts who changes several.
+select c.id
+from (select * from unnest($3::text[], $4::integer[]) as g (id, revision) order by id offset 0) g
+cross join lateral (
+    select id from contacts
+    where organization_id = $1 and env = $2 and id >= g.id and id <= g.id and revision = g.revision
+    order by id
+    limit 1
+    for no key update
+) c
+
 -- name: groups_held
 -- Whose the debt groups of these ids are.
 select id, contact_id from debtor_groups where organization_id = $1 and env = $2 and id = any($3::text[])

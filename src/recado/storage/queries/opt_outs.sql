@@ -9,12 +9,22 @@ cross join lateral (
 ) o;
 
 -- name: enter
+-- Of an entry that is there already the later date stays, and a source of an operator or a complaint, as no keyword takes
+-- back what they refused; else the later source. $7: the sources of a person's own refusal.
 insert into opt_outs (organization_id, env, kind, hash, at, source)
 select g.*
 from unnest($1::text[], $2::text[], $3::text[], $4::bytea[], $5::timestamptz[], $6::text[]) as g
 on conflict (organization_id, env, kind, hash) do update
-set at = excluded.at, source = coalesce(excluded.source, opt_outs.source)
-where opt_outs.at < excluded.at;
+set
+    at = greatest(opt_outs.at, excluded.at),
+    source = case
+        when (excluded.source = any($7::text[])) is true and (opt_outs.source = any($7)) is not true then opt_outs.source
+        when (excluded.source = any($7)) is not true and (opt_outs.source = any($7)) is true then excluded.source
+        else coalesce(excluded.source, opt_outs.source)
+    end
+where
+    opt_outs.at < excluded.at
+    or ((excluded.source = any($7)) is not true and (opt_outs.source = any($7)) is true);
 
 -- name: leave
 delete from opt_outs where organization_id = $1 and env = $2 and kind = $3 and hash = $4;

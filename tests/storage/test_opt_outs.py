@@ -1,0 +1,44 @@
+"""The registry joins refusals as the domain does (C12.5.8)."""
+
+from datetime import UTC, datetime, timedelta
+from itertools import product
+
+from recado.domain.consent import OptOut
+from recado.storage import opt_outs
+from recado.storage.opt_outs import Address
+from recado.storage.postgres import Database
+
+FIRST = datetime(2026, 3, 1, tzinfo=UTC)
+REFUSALS = [
+    OptOut(FIRST + timedelta(days=day), source)
+    for day in range(3)
+    for source in (None, "call centre", "complaint", "inbound_keyword", "provider")
+]
+
+
+async def test_a_refusal_joins_the_entry_that_is_there(database: Database) -> None:
+    pairs = list(product(REFUSALS, repeat=2))
+    addresses = [Address("org_1", "test", phone=f"+55119{serial:08}") for serial in range(len(pairs))]
+    for turn in range(2):
+        entered = [pair[turn] for pair in pairs]
+        await opt_outs.enter(database, list(zip(addresses, entered, strict=True)))
+    assert await opt_outs.entries(database, addresses) == [one.joined(two) for one, two in pairs]
+
+
+async def test_refusals_of_one_statement_join_as_those_of_several_do(database: Database) -> None:
+    pairs = list(product(REFUSALS, repeat=2))
+    addresses = [Address("org_1", "test", phone=f"+55119{serial:08}") for serial in range(len(pairs))]
+    both = [(address, refusal) for address, pair in zip(addresses, pairs, strict=True) for refusal in pair]
+    await opt_outs.enter(database, both)
+    assert await opt_outs.entries(database, addresses) == [one.joined(two) for one, two in pairs]
+
+
+async def test_phone_and_address_are_one_refusal(database: Database) -> None:
+    by_phone, by_email = (
+        Address("org_1", "test", phone="+5511987654321"),
+        Address("org_1", "test", email="a@example.com"),
+    )
+    own, operators = OptOut(FIRST + timedelta(days=1), "inbound_keyword"), OptOut(FIRST, "call centre")
+    await opt_outs.enter(database, [(by_phone, own), (by_email, operators)])
+    both = Address("org_1", "test", by_phone.phone, by_email.email)
+    assert await opt_outs.entries(database, [both]) == [OptOut(own.at, "call centre")]
