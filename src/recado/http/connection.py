@@ -26,7 +26,7 @@ from recado.http.rendering import WireResponse
 
 HEAD_SECONDS = 10.0
 HEAD_BYTES = 64 * 1024
-READING_SECONDS = 60.0  # how long a client may leave an answer unread once the buffers are full
+READING_SECONDS = 60.0  # how long a client may leave an answer unread once the buffers are full, or nothing follows
 KEEP_ALIVE_SECONDS = 75.0
 LINGERING_SECONDS = 5.0  # how long the rest of a refused body is read, so that the client gets to see the answer
 LONGEST_LINE = 8190
@@ -49,8 +49,9 @@ class Connection(RequestHandler):
     """A connection. `begun` is set while bytes have come that no request was made of yet."""
 
     __slots__ = (
-        "_chunked", "_framing", "_head_size", "_incoming", "_network", "_received", "answer_error", "begun", "busy",
-        "framing_pace", "heard", "late_since", "limits", "pause", "report_error", "rest", "rest_pace", "stuck_since",
+        "_chunked", "_framing", "_head_size", "_incoming", "_network", "_open_transport", "_received", "answer_error",
+        "begun", "busy", "closing_since", "framing_pace", "heard", "late_since", "limits", "pause", "report_error",
+        "rest", "rest_pace", "stuck_since",
     )  # fmt: skip
 
     def __init__(
@@ -90,12 +91,15 @@ class Connection(RequestHandler):
         self.busy = False
         self.late_since: float | None = None
         self.stuck_since: float | None = None
+        self.closing_since: float | None = None
         self.rest: StreamReader | None = None  # the body whose rest is being read for nothing but the client's sake
         self._incoming: StreamReader | None = None  # the body of the newest message; None before the first
         self._chunked = False
         self._received = 0  # bytes since the head of the newest message, where it is chunked
         self._framing = 0  # of them: those beyond what is usual, which were counted
         self._network = ""
+        # Until the connection is lost: `transport` is None already while the last answer is on its way.
+        self._open_transport: asyncio.Transport | None = None
         self._head_size = 0  # bytes of a head that is not whole
         self._msg_queue_resume_size = 0
 
@@ -105,6 +109,7 @@ class Connection(RequestHandler):
         address = peer[0] if isinstance(peer, tuple) else None
         self._network = "" if address is None else network_of(address)
         if self.limits.enter(self, address):
+            self._open_transport = transport  # type: ignore[assignment]
             super().connection_made(transport)
             return
         self.transport = transport  # type: ignore[assignment]
@@ -116,8 +121,10 @@ class Connection(RequestHandler):
         return self._request_count > 0, self._next_keepalive_close_time
 
     def close_idle(self) -> None:
-        """End, for another's sake, while no request is under way."""
+        """End, for another's sake, while no request is under way: what the client does not take now is lost."""
         self.force_close()
+        if self._open_transport is not None:
+            self._loop.call_soon(self._open_transport.abort)  # uvloop writes once in a turn: a small answer still goes
 
     def refuse(self, status: int, detail: str | None = None) -> None:
         """Answer what is no request, and end."""
@@ -224,6 +231,7 @@ class Connection(RequestHandler):
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Notice that the client is gone."""
+        self._open_transport = None
         self.limits.leave(self)
         super().connection_lost(exc)
         self._messages.clear()  # each of them holds its reader, and that this connection
@@ -339,13 +347,19 @@ class Connection(RequestHandler):
 
     def look(self, now: float) -> None:
         """Close the connection when its head, or its reading of an answer, takes too long; `now`: monotonic seconds."""
+        transport = self._open_transport
+        if transport is None:
+            return
         if not self.writing_paused:
             self.stuck_since = None
         elif self.stuck_since is None:
             self.stuck_since = now
-        elif now - self.stuck_since >= READING_SECONDS and self.transport is not None:
-            self.transport.abort()
-        if self.busy or not self.begun:
+        if self.closing_since is None and transport.is_closing():
+            self.closing_since = now
+        for since in (self.stuck_since, self.closing_since):
+            if since is not None and now - since >= READING_SECONDS:
+                transport.abort()
+        if self.busy or not self.begun or transport.is_closing():
             return
         if self.late_since is None:
             self.late_since = now
