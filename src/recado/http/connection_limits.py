@@ -24,7 +24,7 @@ class Idle(Protocol):
         """Whether it ever asked for something, and since when it waits: the smaller, the sooner it goes."""
 
     def close_idle(self) -> None:
-        """End it."""
+        """End it, at once: nothing that its client does may put that off."""
 
 
 class ConnectionLimits:
@@ -40,12 +40,13 @@ class ConnectionLimits:
         self._addresses = addresses
         self._by_network: dict[str, set[Idle]] = {}
         self._networks: dict[Idle, str] = {}
+        self._making_way: set[Idle] = set()  # until they are gone, a turn of the event loop later
         self.refused = 0
 
     @property
     def open(self) -> int:
-        """How many connections have a place."""
-        return len(self._networks)
+        """How many connections there are."""
+        return len(self._networks) + len(self._making_way)
 
     def enter(self, connection: Idle, address: str | None) -> bool:
         """Give `connection` a place, if need be that of an idle one; False when none is to be had.
@@ -56,7 +57,7 @@ class ConnectionLimits:
         network = "" if address is None or shared else network_of(address)
         group = self._by_network.get(network, set())
         full = not shared and len(group) >= self._of_address and not self._make_room(group, self._of_address)
-        if full or (self.open >= self._in_all and not self._make_room(self._networks, self._in_all)):
+        if full or (len(self._networks) >= self._in_all and not self._make_room(self._networks, self._in_all)):
             self.refused += 1
             return False
         self._by_network.setdefault(network, set()).add(connection)
@@ -65,6 +66,7 @@ class ConnectionLimits:
 
     def leave(self, connection: Idle) -> None:
         """The connection is gone; safe to call twice."""
+        self._making_way.discard(connection)
         network = self._networks.pop(connection, None)
         if network is None:
             return
@@ -82,6 +84,7 @@ class ConnectionLimits:
         idle.sort(key=lambda connection: (-self._neighbours(connection), connection.rested_since))
         for connection in idle[: max(1, limit // _AT_ONCE)]:
             self.leave(connection)
+            self._making_way.add(connection)
             connection.close_idle()
         return bool(idle)
 

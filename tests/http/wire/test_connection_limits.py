@@ -65,6 +65,14 @@ def test_in_all_those_of_the_address_that_has_most_make_way(limits: ConnectionLi
     assert not any(c.closed for c in (*few, *proxied))
 
 
+def test_who_makes_way_counts_until_it_is_gone_and_keeps_nobody_out(limits: ConnectionLimits) -> None:
+    idle = [Fake(asked=True, at=float(n)) for n in range(8)]
+    assert all(limits.enter(connection, "192.0.2.1") for connection in (*idle, Fake(busy=True)))
+    assert (idle[0].closed, limits.open) == (True, 9)
+    limits.leave(idle[0])
+    assert limits.open == 8
+
+
 def test_trusted_proxies_and_local_sockets_count_in_all_only(limits: ConnectionLimits) -> None:
     assert all(limits.enter(Fake(busy=True), "10.0.0.1") for _ in range(10))
     assert all(limits.enter(Fake(busy=True), None) for _ in range(10))
