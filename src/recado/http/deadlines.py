@@ -4,6 +4,8 @@ One timer serves all requests of a kind: they are due in the order in which they
 """
 
 import asyncio
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from recado.domain.clock import Clock, TimerHandle
@@ -24,6 +26,8 @@ class Deadlines:
         self._monotonic = clock.monotonic
         self._due: dict[Task, float] = {}
         self._expired: set[Task] = set()
+        self._uncounted: set[Task] = set()
+        self._hurries = False
         self._timer: TimerHandle | None = None
 
     def begin(self, task: Task, now: float) -> None:
@@ -34,7 +38,7 @@ class Deadlines:
             self._timer = self._clock.call_at(due, self._look)
 
     def end(self, task: Task) -> None:
-        """The time counts no more: there is an answer, or the caller is still sending."""
+        """The time counts no more: there is an answer."""
         self._due.pop(task, None)
         turns.end(task)
         if task in self._expired:
@@ -45,14 +49,34 @@ class Deadlines:
         """Whether it was here that the task was cancelled; `end` takes the cancellation back."""
         return task in self._expired
 
+    @contextmanager
+    def uncounted(self, task: Task) -> Iterator[None]:
+        """Meanwhile the time does not count, unless the service stops: it is the client's, which has its own limits.
+
+        Within `begin` and `end`. The time begins anew behind it.
+        """
+        if not self._hurries:
+            self.end(task)
+            self._uncounted.add(task)
+        try:
+            yield
+        finally:
+            self._uncounted.discard(task)
+        if task not in self._due:
+            self.begin(task, self._monotonic())
+
     def hurry(self, seconds: float) -> None:
         """Every request has only so many seconds from now on: the service stops."""
+        self._hurries = True
         self._seconds = min(self._seconds, seconds)
         latest = self._monotonic() + seconds
         self._due = {task: min(due, latest) for task, due in self._due.items()}
+        self._due |= dict.fromkeys(self._uncounted, latest)
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = self._clock.call_at(min(self._due.values(), default=latest), self._look)
+            self._timer = None
+        if self._due:
+            self._timer = self._clock.call_at(min(self._due.values()), self._look)
 
     def _look(self) -> None:
         """Cancel what is overdue, and come back when the next one is due."""

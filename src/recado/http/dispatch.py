@@ -280,10 +280,9 @@ class Dispatcher:
         if operation.has_body:
             whole = body_with_head(request, route.body_limit)
             if whole is None:
-                deadlines.end(task)  # bodies have limits of their own
                 call.room = self._room(call)
-                call.raw_body = await read_body(request, route.body_limit, self._clock, call.room, self._pace)
-                deadlines.begin(task, self._monotonic())
+                with deadlines.uncounted(task):  # bodies have limits of their own
+                    call.raw_body = await read_body(request, route.body_limit, self._clock, call.room, self._pace)
             else:
                 call.raw_body = whole
             if operation.body is not None:
@@ -295,9 +294,9 @@ class Dispatcher:
                     call.unknown += unknown_fields(operation.body, body.document)
         elif operation.spooled:
             media_type = media_type_of(call.headers.get("Content-Type"), operation.spooled)
-            deadlines.end(task)
-            call.spool = await self._spooler.read(request, route.body_limit, media_type, call.principal.organization_id)
-            deadlines.begin(task, self._monotonic())
+            owner = call.principal.organization_id
+            with deadlines.uncounted(task):
+                call.spool = await self._spooler.read(request, route.body_limit, media_type, owner)
         if operation.query is not None:
             call.query = operation.query.parse(query, call.unknown)
         elif query and operation.by_key:
