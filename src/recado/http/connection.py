@@ -32,6 +32,7 @@ LINGERING_SECONDS = 5.0  # how long the rest of a refused body is read, so that 
 LONGEST_LINE = 8190
 MOST_HEADERS = 100
 
+_ENDING_SECONDS = 1.0  # how long what is broken off at the end of the server may take to let go
 _SLICE = 16 * 1024  # bytes of chunks given to the parser at once: what it makes of them is looked at in between
 _USUAL_FRAMING = 1024  # bytes around the chunks of any body
 _FRAMING_SHARE = 2  # beyond them: as many as a half of the body itself
@@ -50,8 +51,8 @@ class Connection(RequestHandler):
 
     __slots__ = (
         "_chunked", "_framing", "_head_size", "_incoming", "_network", "_open_transport", "_received", "answer_error",
-        "begun", "busy", "closing_since", "framing_pace", "heard", "late_since", "limits", "pause", "report_error",
-        "rest", "rest_pace", "stuck_since",
+        "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since", "limits", "pause",
+        "report_error", "rest", "rest_pace", "stuck_since",
     )  # fmt: skip
 
     def __init__(
@@ -89,6 +90,7 @@ class Connection(RequestHandler):
         self.begun = True  # a connection without any request is as late as one with half a head
         self.heard = False
         self.busy = False
+        self.ending = False  # no further request is taken
         self.late_since: float | None = None
         self.stuck_since: float | None = None
         self.closing_since: float | None = None
@@ -197,7 +199,7 @@ class Connection(RequestHandler):
             await self._read_rest(payload)
             _forget_frames(payload)
         payload.set_exception(_TOO_LATE)
-        if not self._keepalive or self._close or self._force_close:
+        if not self._keepalive or self.ending or self._force_close:
             return False
         self._next_keepalive_close_time = self._loop.time() + KEEP_ALIVE_SECONDS
         if self._keepalive_handle is None:
@@ -209,7 +211,7 @@ class Connection(RequestHandler):
 
         Not longer than the client is there, nor than this connection is open to further requests.
         """
-        if self._lingering_time and not self._close and not self._force_close and payload.exception() is None:
+        if self._lingering_time and not self.ending and not self._force_close and payload.exception() is None:
             self.rest = payload
             with contextlib.suppress(TimeoutError, ConnectionError, RequestPayloadError):
                 async with asyncio.timeout(self._lingering_time):
@@ -225,9 +227,23 @@ class Connection(RequestHandler):
             self.close()
 
     def close(self) -> None:
-        """Take no further request, and end when none is under way: a client that was answered is not waited for."""
-        super().close()
+        """Take no further request, and end when none is under way: a client that was answered is not waited for.
+
+        A body that is not whole still comes, of a request that is under way or next.
+        """
+        self.ending = True
+        if self.rest is not None or self._between_messages:
+            super().close()  # from now on all bytes are dropped
         self._leave_rest()
+
+    async def shutdown(self, timeout: float | None = None) -> None:
+        """End after `close`: when the request under way is answered, or `timeout` seconds have passed.
+
+        aiohttp's own drops all bytes from the first moment on.
+        """
+        if self._task_handler is not None:
+            await asyncio.wait((self._task_handler,), timeout=timeout)
+        await super().shutdown(_ENDING_SECONDS)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         """Notice that the client is gone."""
@@ -265,6 +281,8 @@ class Connection(RequestHandler):
         body = self._incoming
         before = -1 if body is None or body.is_eof() else body.total_bytes  # -1: between messages
         super().data_received(data)
+        if self.ending and self._between_messages:
+            super().close()
         if self._upgraded:
             self._message_tail = b""
         if len(messages) > known:
@@ -308,7 +326,7 @@ class Connection(RequestHandler):
             if self._head_size <= HEAD_BYTES or self._force_close:
                 return
             if self.busy:
-                self._close = True  # once the request under way is answered
+                self.close()  # once the request under way is answered
             else:
                 self.refuse(400)
 
