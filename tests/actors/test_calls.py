@@ -53,7 +53,7 @@ def departure(outcome: Outcome) -> Departure:
         attempts=0,
         claimed_at=NOW,
     )
-    return Departure(cast("Row", row), NOW, cast("Any", Provider(outcome)), ACCOUNT, None)
+    return Departure(cast("Row", row), NOW, cast("Any", Provider(outcome)), ACCOUNT, None, 0)
 
 
 async def call(outcome: Outcome, stopped: Any) -> Outcome | None:

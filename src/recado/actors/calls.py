@@ -45,13 +45,17 @@ CALLS_OF_AN_ACCOUNT = 4_000  # C31: of all numbers of one business account
 
 @dataclass(slots=True, eq=False)
 class Departure:
-    """One claimed message on its way: to whom it is given, and the moment its token was taken."""
+    """One claimed message on its way: to whom it is given, and the moment its token was taken.
+
+    `pauses`: how many its number had made by then.
+    """
 
     row: Row
     sent_at: datetime
     provider: ChatAppProvider
     account: Account
     template: Template | None
+    pauses: int
 
 
 class Calls:

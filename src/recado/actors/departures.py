@@ -230,7 +230,7 @@ class Departures:
             self._pacer.take(now, forced=row.force)
             sent_at = self._desk.moments.at(now)
             self._rows.gone(row.id)
-            departure = Departure(row, sent_at, view.provider, view.account, template)
+            departure = Departure(row, sent_at, view.provider, view.account, template, self.breaker.pauses)
             if not self._desk.calls.begin(departure, self._ended):
                 continue  # another process owns the numbers: it decides what becomes of the row
             self.in_flight += 1
@@ -275,7 +275,7 @@ class Departures:
         before = self.breaker.state
         match outcome:
             case SlowDown():
-                self.breaker.slow_down(now, outcome.after)
+                self.breaker.slow_down(now, outcome.after, departure.pauses)
             case Down():
                 self.breaker.down(now)
             case Unknown():
@@ -284,7 +284,7 @@ class Departures:
                 if before is BreakerState.HALF_OPEN:
                     self.breaker.unknown(now)
             case _:
-                self.breaker.answered()
+                self.breaker.answered(departure.pauses)
         if self._closed:
             return
         if isinstance(outcome, SlowDown | Down):

@@ -1,6 +1,7 @@
 """When a number must not call its provider: asked to slow down, no connection, or answers that say nothing (C29.2).
 
-Times are monotonic seconds. A slow-down and a failure to connect spend no attempt of a message (C14.5.4).
+Times are monotonic seconds. A slow-down and a failure to connect spend no attempt of a message (C14.5.4). A call is
+answered with the count of `pauses` at its beginning: one that began before the last pause tells nothing of its effect.
 """
 
 from enum import StrEnum
@@ -25,7 +26,9 @@ class BreakerState(StrEnum):
 class Breaker:
     """Pauses after "slow down", and the circuit after calls that did not get through, both doubling to 5 minutes."""
 
-    __slots__ = ("_failed", "_next_open", "_next_pause", "_unknown", "open_until", "paused_until", "state")
+    __slots__ = (
+        "_failed", "_next_open", "_pause", "_slowed", "_unknown", "open_until", "paused_until", "pauses", "state",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self.state = BreakerState.CLOSED
@@ -33,13 +36,15 @@ class Breaker:
         self.open_until = 0.0
         self._failed = 0  # calls in a row that failed to connect, or whose outcome is unknown
         self._unknown = 0  # of the last calls, a bit each, the newest lowest: whose outcome is unknown
-        self._next_pause = FIRST_PAUSE
+        self.pauses = 0  # so many, until now
+        self._slowed = False  # a pause was asked for, and no call that began after it was answered yet
+        self._pause = 0.0  # how long the last one took for which the provider named no time
         self._next_open = FIRST_PAUSE
 
     @property
     def untroubled(self) -> bool:
         """Nothing to remember but a few outcomes: no pause was asked for since the last answer, no circuit is open."""
-        return self.state is BreakerState.CLOSED and self._next_pause == FIRST_PAUSE
+        return self.state is BreakerState.CLOSED and not self._slowed
 
     def ready_at(self) -> float:
         """No call may begin before this moment."""
@@ -58,19 +63,27 @@ class Breaker:
         if self.state is BreakerState.OPEN:
             self.state = BreakerState.HALF_OPEN
 
-    def answered(self) -> None:
-        """The provider answered a call on its merits."""
-        self._next_pause = FIRST_PAUSE
+    def answered(self, begun: int) -> None:
+        """The provider answered a call on its merits. `begun`: the count of pauses at its beginning."""
+        if self._slowed and begun == self.pauses:
+            self._slowed, self._pause = False, 0.0
         if self._failed or self._unknown or self.state is not BreakerState.CLOSED:
             self._gets_through()
 
-    def slow_down(self, now: float, after: float | None) -> None:
-        """The provider asked to slow down, for `after` seconds where it said so."""
+    def slow_down(self, now: float, after: float | None, begun: int) -> None:
+        """The provider asked to slow down, for `after` seconds where it said so. `begun`: as in `answered`."""
         self._gets_through()
-        if now < self.paused_until and after is None:
-            return  # calls that were under way when the pause began say nothing new
-        self.paused_until = max(self.paused_until, now + (self._next_pause if after is None else after))
-        self._next_pause = min(self._next_pause * 2, LONGEST_PAUSE)
+        if after is None:
+            if now < self.paused_until:
+                return  # calls that were under way when the pause began say nothing new
+            if not self._pause:
+                self._pause = FIRST_PAUSE
+            elif begun == self.pauses:
+                self._pause = min(self._pause * 2, LONGEST_PAUSE)
+            after = self._pause
+        self.paused_until = max(self.paused_until, now + after)
+        self._slowed = True
+        self.pauses += 1
 
     def down(self, now: float) -> None:
         """No connection was made, or the account is not let in."""

@@ -125,6 +125,29 @@ async def test_slow_down_pauses_the_number_for_as_long_as_the_provider_says_and_
     assert await line.most_attempts() == 1
 
 
+async def test_an_answer_to_a_call_that_began_before_the_pause_does_not_shorten_the_next_one(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outcomes: list[Outcome] = [SlowDown(None), Accepted("provider-2"), SlowDown(None)]
+    calls_end, send = asyncio.Event(), line.provider.send
+
+    async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        outcome = await send(message, account, attempt)
+        await calls_end.wait()
+        return outcome
+
+    monkeypatch.setattr(line.provider, "send", slow)
+    line.provider.answer = lambda message: outcomes.pop(0) if outcomes else Accepted(f"provider-{message.id}")
+    await line.set_number(per_second=10)
+    await line.queue(2)
+    await line.goes_on(1.0)
+    assert len(line.provider.calls) == 2
+    calls_end.set()
+    await line.goes_on(20.0)
+    _, _, third, fourth = line.provider.moments
+    assert fourth - third >= 10.0
+
+
 async def test_five_failures_to_connect_open_the_circuit_and_single_probes_look_whether_it_may_close(
     line: "Line",
 ) -> None:
