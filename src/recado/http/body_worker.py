@@ -1,7 +1,8 @@
 """The process that reads large bodies for the service: one at a time, within a limit of memory, until its input ends.
 
 Input: frames of a pickled `Job` and a body. Output for each: `Answer`, pickled, and the pieces that it counts. A frame
-is its length (8 bytes, big-endian) and its content. Nothing is logged: an error's text may hold what a caller sent.
+is its length (8 bytes, big-endian) and its content. What it complains of while it starts is logged by the service;
+after that nothing is: an error's text may hold what a caller sent.
 """
 
 import contextlib
@@ -32,6 +33,7 @@ def main() -> None:
     wanted = _held(0) + MEMORY_LIMIT
     resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
     incoming, outgoing = sys.stdin.buffer, sys.stdout.buffer
+    _fall_silent()
     while (job := _frame(incoming)) is not None:
         body = _frame(incoming)
         if body is None:
@@ -40,6 +42,13 @@ def main() -> None:
         del body
         if last:
             return
+
+
+def _fall_silent() -> None:
+    """Give up standard error, and all that is written to it."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stderr.fileno())
+    os.close(nowhere)
 
 
 def _answer(job: Job, body: bytes, outgoing: BinaryIO) -> bool:

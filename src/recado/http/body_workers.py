@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractAsyncContextManager
-from subprocess import DEVNULL, Popen
+from subprocess import Popen
 from typing import Final
 
 import structlog
@@ -30,6 +30,8 @@ VALUES_WAITING: Final = 64  # of one caller
 LIMIT_SECONDS: Final = 20.0  # for one body, the start of the process included
 READY_AFTER: Final = 5.0  # seconds after the start, which has enough to do
 _PIECE: Final = 256 * 1024  # bytes given to a process at once
+_MOST_COMPLAINTS: Final = 64 * 1024  # bytes of which the last line is told
+_LONGEST_COMPLAINT: Final = 300  # characters
 
 _log = structlog.get_logger(__name__)
 
@@ -129,7 +131,7 @@ class BodyWorkers:
         except BaseException as error:
             self._end(worker)
             if isinstance(error, (OSError, EOFError)):
-                _log.warning("body_worker_failed", late=worker.late, stopping=self._stopped)
+                _log.warning("body_worker_failed", late=worker.late, stopping=self._stopped, told=worker.told())
                 raise Unavailable from None
             raise
         self._busy.discard(worker)
@@ -159,6 +161,7 @@ class _Worker:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._process: Popen[bytes] | None = None
+        self._complaints = -1  # descriptor of what the process writes while it starts
         self._reader: asyncio.StreamReader
         self._writer: asyncio.StreamWriter
         self.late = False
@@ -180,11 +183,19 @@ class _Worker:
         finally:
             timer.cancel()
 
+    def told(self) -> str:
+        """Why the process could not start; empty when it could. It says nothing any more once it reads bodies."""
+        if self._process is None:
+            return ""
+        lines = os.pread(self._complaints, _MOST_COMPLAINTS, 0).decode(errors="replace").splitlines()
+        return lines[-1][:_LONGEST_COMPLAINT] if lines else ""
+
     async def end(self) -> None:
         """End the process, whatever it does; safe to call twice."""
         process, self._process = self._process, None
         if process is None:
             return
+        os.close(self._complaints)
         process.kill()
         self._writer.transport.abort()
         await asyncio.to_thread(process.wait)
@@ -194,16 +205,22 @@ class _Worker:
         ours, theirs = socket.socketpair()
         with theirs:
             self._reader, self._writer = await asyncio.open_connection(sock=ours, limit=_PIECE)
+            complaints = -1
             try:
-                # Of the environment only where modules are found: it holds secrets, which no parser needs.
+                complaints = os.memfd_create("complaints")
+                # Of the environment only where modules are found: it holds secrets, which no parser needs. And no
+                # module of the folder in which the service happens to run (-P): its files are not the program.
                 self._process = Popen(  # noqa: ASYNC220 - a millisecond
-                    [sys.executable, "-m", "recado.http.body_worker"],
-                    stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=DEVNULL, start_new_session=True,
+                    [sys.executable, "-P", "-m", "recado.http.body_worker"],
+                    stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=complaints, start_new_session=True,
                     env={"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
                 )  # fmt: skip
             except BaseException:
                 self._writer.transport.abort()  # descriptors may be what there was too little of
+                if complaints >= 0:
+                    os.close(complaints)
                 raise
+            self._complaints = complaints
 
     def _give_up(self) -> None:
         self.late = True

@@ -16,6 +16,8 @@ from recado.http.models import ApiModel
 def _harm(how: str) -> Any:
     if how == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "raise":
+        raise RuntimeError("+55 11 98765-4321")
     elif how == "swell":
         return len(bytearray(2**32))
     elif how == "hang":

@@ -4,6 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -184,6 +185,35 @@ async def test_no_secret_of_the_environment_reaches_a_worker(
     monkeypatch.setenv("RECADO_ADMIN_TOKEN", "hidden")
     environment = (await read(workers, {"how": "environment"})).how
     assert environment.keys() <= {"PYTHONPATH", "LC_CTYPE"}
+
+
+@pytest.mark.parametrize("name", ["secrets", "orjson", "recado"])
+async def test_a_file_where_the_service_runs_is_no_module_of_a_worker(
+    workers: BodyWorkers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
+) -> None:
+    (tmp_path / f"{name}.py").write_text("raise SystemExit")
+    monkeypatch.chdir(tmp_path)
+    assert (await read(workers, {"how": "well"})).how == "well"
+
+
+async def test_why_a_process_cannot_start_is_logged(
+    workers: BodyWorkers, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "resource.py").write_text("raise ImportError('no such library')")
+    with monkeypatch.context() as patch:
+        patch.syspath_prepend(tmp_path)
+        with capture_logs() as logged, pytest.raises(Unavailable):
+            await read(workers, {"how": "well"})
+    assert [(entry["event"], entry["told"]) for entry in logged] == [
+        ("body_worker_failed", "ImportError: no such library")
+    ]
+    assert (await read(workers, {"how": "well"})).how == "well"
+
+
+async def test_what_a_process_says_of_a_body_is_not_logged(workers: BodyWorkers) -> None:
+    with capture_logs() as logged, pytest.raises(Unavailable):
+        await read(workers, {"how": "raise"})
+    assert [(entry["event"], entry["told"]) for entry in logged] == [("body_worker_failed", "")]
 
 
 async def test_a_process_that_cannot_start_costs_one_request_and_no_descriptor(
