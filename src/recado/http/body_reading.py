@@ -7,7 +7,6 @@ import importlib
 import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import sha256
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -69,7 +68,7 @@ class Answer:
 
 @dataclass(slots=True)
 class LargeBody:
-    """A body that was read by a worker. `digest` takes the place of its canonical bytes in a fingerprint.
+    """A body that was read by a worker. `digest`: as that of a `JsonBody`, the same for the same document.
 
     `document` holds those of its members that are true or false, which decide how it is treated.
     """
@@ -134,7 +133,7 @@ def read(job: Job, raw: bytes) -> tuple[Outcome, list[bytes]]:
         return Outcome(malformed=problem), []
     del raw
     unknown = unknown_fields(model, body.document)
-    known = Outcome(sha256(body.canonical).digest(), _switches(model, body.document), unknown)
+    known = Outcome(body.digest, _switches(model, body.document), unknown)
     try:
         return _divided(known, validate_body(model, body, job.bad_status))
     except Problem as problem:

@@ -308,8 +308,8 @@ class Dispatcher:
             call.resource = await operation.load(call)
         if given_key is None:
             return await self._finish(operation, call, body)
-        content = call.raw_body if body is None else body.digest if isinstance(body, LargeBody) else body.canonical
-        key = key_of(call, route.path, given_key, query, content if call.spool is None else call.spool.digest)
+        content = call.spool.digest if call.spool is not None else call.raw_body if body is None else body.digest
+        key = key_of(call, route.path, given_key, query, content)
         if not operation.keeps_answers and not (route.makes_no_row and body and route.makes_no_row(body.document)):
             call.idempotency = key
             return await self._finish(operation, call, body)

@@ -6,6 +6,7 @@ same document.
 
 import codecs
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import islice
 from typing import Any, get_origin
 from urllib.parse import parse_qsl
@@ -35,6 +36,11 @@ class JsonBody:
     def __init__(self, document: Any, canonical: bytes) -> None:
         self.document = document
         self.canonical = canonical
+
+    @property
+    def digest(self) -> bytes:
+        """SHA-256 of the canonical bytes: what stands for the document in a fingerprint, wherever it was read."""
+        return sha256(self.canonical).digest()
 
 
 def parse_json(raw: bytes, most_values: int | None = None) -> JsonBody:

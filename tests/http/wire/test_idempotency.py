@@ -9,6 +9,7 @@ from structlog.testing import capture_logs
 from yarl import URL
 
 from recado.domain.errors import Problem, Unavailable
+from recado.http.body_reading import LARGE
 from recado.http.call import Call, IdempotencyKey
 from recado.http.models import ApiModel
 from recado.http.reply import Reply
@@ -48,6 +49,20 @@ async def test_a_repeat_gets_the_kept_answer_and_says_so(serve: Any, thing: Any)
     async with api.client.post("/things", data=body, headers={**KEY, "Content-Type": "application/json"}) as again:
         assert (again.status, await again.json()) == (201, {"n": 1, "replayed": True})
         assert again.headers["Idempotency-Replayed"] == "true"
+    assert handler.ran == 1
+
+
+@pytest.mark.parametrize("large_first", [False, True])
+async def test_a_document_that_white_space_makes_large_is_the_same_request(
+    serve: Any, thing: Any, large_first: bool
+) -> None:
+    handler = Counting()
+    api = await serve(thing("POST", handler=handler, body=Thing, idempotency=Idempotency.ACCEPTED))
+    small = b'{"name":"a","size":2}'
+    large = small + b" " * LARGE
+    for body in (large, small) if large_first else (small, large):
+        async with api.client.post("/things", data=body, headers={**KEY, "Content-Type": "application/json"}) as answer:
+            assert answer.status == 201
     assert handler.ran == 1
 
 

@@ -55,7 +55,7 @@ def check_form(key: str) -> None:
 
 
 def key_of(call: Call, pattern: str, key: str, query: str, content: bytes) -> IdempotencyKey:
-    """Return the hashes of `key`. `content`: the canonical JSON, or the bytes of a body that is no JSON.
+    """Return the hashes of `key`. `content`: the digest of canonical JSON, or the bytes of a body that is none.
 
     `pattern`: the route's path. Its parameters are filled in as they were understood: `%5F` is the same id as `_`.
     Organization and environment stand beside the hash in the store, so that they are no part of it.
