@@ -58,6 +58,7 @@ class Application:
         self._clock = SystemClock()
         self._installation = Installation(settings, clock=self._clock, random_bytes=os.urandom)
         self._stops = Stops()
+        self._flushed = True  # of everything that was stopped so far
         self._system: ActorSystem | None = None
         self._server: HttpServer | None = None
         self.made: NewOrganization | None = None
@@ -97,12 +98,13 @@ class Application:
     async def stop(self) -> bool:
         """Take nothing more, finish what is under way, close everything, within 20 s. Safe to call twice.
 
-        Answers whether everything is written. What is not is left as after a kill: calls to the rescuer of the next
-        process, requests to their callers, who had no answer.
+        Answers whether everything is written, also by an earlier stop, as that of a start which failed. What is not is
+        left as after a kill: calls to the rescuer of the next process, requests to their callers, who had no answer.
         """
         end = self._clock.monotonic() + FLUSH_SECONDS + CLOSE_SECONDS
         ended = await self._stops.run(FLUSH_SECONDS)
         unrecorded = self._system.unrecorded if self._system is not None else 0
+        self._flushed = self._flushed and not unrecorded and not ended.not_flushed
         if ended.cut_off or ended.not_flushed or unrecorded:
             log.error(
                 "stopped_before_the_end",
@@ -111,7 +113,7 @@ class Application:
                 cut_off=ended.cut_off,
             )
         await self._installation.stop(within=end - self._clock.monotonic())
-        return not unrecorded and not ended.not_flushed
+        return self._flushed
 
     async def wait(self) -> None:
         """Wait until the service cannot go on; raises RuntimeError that says why."""

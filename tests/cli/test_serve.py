@@ -246,3 +246,38 @@ def test_the_exit_status_tells_how_the_service_ended(
 
     assert begun == [None]
     assert "Recado serves http://127.0.0.1:0" in capsys.readouterr().out
+
+
+class Starting:
+    """An installation whose start is told to end, with a part that cannot write what it holds."""
+
+    application: recado.app.Application
+    made = owner_password = None
+
+    def __init__(self, *_: object, **__: object) -> None:
+        pass
+
+    async def start(self) -> None:
+        async def stop() -> None:
+            raise RuntimeError("the database is away")
+
+        self.application._stops.add("part", stop)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await asyncio.get_running_loop().create_future()
+
+    async def stop(self, *, within: float) -> None:
+        pass
+
+
+def test_the_exit_status_tells_what_a_start_that_was_told_to_end_could_not_write(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Application(recado.app.Application):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            Starting.application = self
+
+    monkeypatch.setattr(recado.app, "Installation", Starting)
+    monkeypatch.setattr(recado.app, "Application", Application)
+
+    assert asyncio.run(serve._serve(load_settings(data_dir=tmp_path), lambda: None, False)) == 3
