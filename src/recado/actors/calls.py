@@ -33,6 +33,7 @@ from recado.channels.provider import (
 )
 from recado.domain.clock import Clock
 from recado.domain.message import FailureCode, WaitReason, last_error
+from recado.domain.pair_pacing import PairPacing
 from recado.domain.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.storage.begun_calls import BegunCalls
 from recado.storage.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
@@ -47,7 +48,7 @@ CALLS_OF_AN_ACCOUNT = 4_000  # C31: of all numbers of one business account
 class Departure:
     """One claimed message on its way: to whom it is given, and the moment its token was taken.
 
-    `pauses`: how many its number had made by then.
+    `pauses`: how many its number had made by then; `pairs`: where it counts towards its recipient, if anywhere.
     """
 
     row: Row
@@ -56,6 +57,7 @@ class Departure:
     account: Account
     template: Template | None
     pauses: int
+    pairs: PairPacing | None = None
 
 
 class Calls:

@@ -150,12 +150,14 @@ class Departures:
         return True if opens_at <= now else opens_at - now
 
     def claim(self, row: Row, template: Template | None, view: NumberView, *, in_window: bool = False) -> bool:
-        """Begin to claim the row; False when the queue of claims is full.
+        """Begin to claim the row; False when the queue of claims is full. Until it departs, what its gates counted for
+        its recipient is taken back when it does not.
 
         `in_window`: the tier is full, and it may leave only into an open window; else a place in the tier is kept.
         """
         tier = None if row.free_form or in_window else view.tier
         if row.id in self._claiming:  # read once more while the answer is on its way, as when the database was away
+            view.take_back(row.recipient_hash)
             if tier is not None:
                 tier.release(row.recipient_hash)
             return True
@@ -163,6 +165,7 @@ class Departures:
         try:
             answer = self._desk.sending.claim(row, with_consent=watched, in_window=in_window)
         except Unavailable:
+            view.take_back(row.recipient_hash)
             if tier is not None:
                 tier.release(row.recipient_hash)
             return False
@@ -187,6 +190,7 @@ class Departures:
             if verdict == CLAIMED:
                 claimed.tier.count(row.recipient_hash, self._clock.now())
         if verdict != CLAIMED and verdict != IN_WINDOW:
+            claimed.view.take_back(row.recipient_hash)
             if subject_to_consent(claimed.template):
                 self._desk.consents.end(row)
             if verdict is None:
@@ -225,12 +229,13 @@ class Departures:
             del self._claimed[0]
             refused = subject_to_consent(template) and self._desk.consents.end(row)
             if refused or not self._passes_still(claimed, view, now):
+                claimed.view.take_back(row.recipient_hash)
                 self._errands.begin(self._call_off(row))
                 continue
             self._pacer.take(now, forced=row.force)
             sent_at = self._desk.moments.at(now)
             self._rows.gone(row.id)
-            departure = Departure(row, sent_at, view.provider, view.account, template, self.breaker.pauses)
+            departure = Departure(row, sent_at, view.provider, view.account, template, self.breaker.pauses, view.pairs)
             if not self._desk.calls.begin(departure, self._ended):
                 continue  # another process owns the numbers: it decides what becomes of the row
             self.in_flight += 1
@@ -301,7 +306,7 @@ class Departures:
 
     def _tell_pair(self, departure: Departure, outcome: Outcome) -> None:
         """What an outcome says of the pace towards its recipient (C14.5, pair)."""
-        pairs = None if self.view is None else self.view.pairs
+        pairs = departure.pairs
         if pairs is None:
             return
         recipient = departure.row.recipient_hash
@@ -324,6 +329,7 @@ class Departures:
             return []
         rows = [each.row for each in self._claimed]
         for each in self._claimed:
+            each.view.take_back(each.row.recipient_hash)
             if subject_to_consent(each.template):
                 self._desk.consents.end(each.row)
         self._claimed.clear()

@@ -204,12 +204,8 @@ class NumberActor(Actor):
         match verdict:
             case None:
                 left = self._departures.claim(row, template, view)
-                if not left:
-                    view.take_back(row.recipient_hash)
             case Hold(WaitReason.TIER_LIMIT):
                 left = self._departures.claim(row, template, view, in_window=True)
-                if not left:
-                    view.take_back(row.recipient_hash)
             case Hold():
                 left = self._hold(row, verdict)
             case Fail():
@@ -220,8 +216,6 @@ class NumberActor(Actor):
 
     def _not_claimed(self, failed: NotClaimed) -> None:
         row, error = failed.row, failed.error
-        if self._view is not None:
-            self._view.take_back(row.recipient_hash)
         if failed.verdict == WINDOW_CLOSED and not row.free_form:
             if not self._hold_for_the_tier(row):
                 self._later(row)

@@ -56,7 +56,7 @@ class NumberView:
     account: Account
 
     def take_back(self, recipient: int) -> None:
-        """A message that had passed the gates was not claimed: its recipient has not been written to."""
+        """A message that had passed the gates did not leave: its recipient has not been written to."""
         if self.pairs is not None:
             self.pairs.take_back(recipient)
 

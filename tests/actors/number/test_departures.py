@@ -28,13 +28,16 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
     )
     errands: Any = None
     departures = Departures(desk, pacer=Pacer(1.0), day=DayUsage(START), errands=errands, rows=ReadyRows())
-    row: Any = SimpleNamespace(id="msg_1", force=False, free_form=True)
-    view: Any = None
+    row: Any = SimpleNamespace(id="msg_1", force=False, free_form=True, recipient_hash=7)
+    taken_back: list[int] = []
+    view: Any = SimpleNamespace(take_back=taken_back.append)
 
     assert departures.claim(row, None, view)
+    assert not taken_back
     assert departures.claim(row, None, view)
     answers[0].set_result(CLAIMED)
     await answers[0]
 
     assert len(answers) == 1
     assert departures.under_way == {"msg_1"}
+    assert taken_back == [7]  # its gates counted it twice

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.number_messages import Changed, Look, OwnerMoved, TemplateMoved
+from recado.actors.number import NumberActor
+from recado.actors.number_messages import AskSituation, Changed, Look, OwnerMoved, TemplateMoved
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.ids import BATCH
 from recado.domain.message import BULK, NORMAL
 from recado.domain.number import NumberStatus, QualityRating
+from recado.domain.pair_pacing import BURST
 from recado.domain.template import TemplateStatus
 from recado.storage import dispatch, organizations, templates
 
@@ -192,6 +194,69 @@ async def test_a_row_whose_claim_is_answered_while_the_provider_is_not_to_be_cal
     line.provider.answer = lambda message: Accepted(f"provider-{message.id}")
     await line.goes_on(35.0, step=0.1)
     assert [line.provider.sent.count(each) for each in late] == [1, 1, 1]
+
+
+async def fail(line: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault in a turn of the number's actor: it is restarted."""
+
+    def faulty(_: NumberActor) -> None:
+        raise RuntimeError("a fault of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(NumberActor, "_situation", faulty)
+        line.tell(AskSituation())
+        await line.goes_on(0.1)
+
+
+@pytest.mark.parametrize("why", ["held", "failed"])
+async def test_rows_that_go_back_do_not_count_towards_their_recipient(
+    why: str, line: "Line", answers: Answers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line.provider.paces_pairs = True
+    await line.set_number(per_second=BURST * 20)  # all are claimed at once
+    ids = await line.queue(BURST, tell=False)
+    await line.db.execute("update messages set recipient_hash = 7")
+    answers.come.clear()
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert answers.held == BURST
+    await (pause_number(line, paused=True) if why == "held" else fail(line, monkeypatch))
+    await line.goes_on(0.5)
+    answers.come.set()
+    await line.goes_on(1.0)
+    if why == "held":
+        assert line.provider.sent == []
+        await pause_number(line, paused=False)
+    await line.goes_on(3.0)
+    assert sorted(line.provider.sent) == sorted(ids)
+    assert await line.counts() == {"sent": BURST}
+
+
+async def test_calls_that_the_provider_did_not_take_do_not_count_towards_their_recipient_while_the_number_rests(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls_end, send = asyncio.Event(), line.provider.send
+
+    async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        outcome = await send(message, account, attempt)
+        if len(line.provider.calls) > 1:
+            await calls_end.wait()
+        return outcome
+
+    monkeypatch.setattr(line.provider, "send", slow)
+    line.provider.answer = lambda message: SlowDown(5.0)
+    line.provider.paces_pairs = True
+    await line.set_number(per_second=BURST * 20)
+    ids = await line.queue(BURST, tell=False)
+    await line.db.execute("update messages set recipient_hash = 7")
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert len(line.provider.calls) > BURST / 2  # one has told that the number is to rest
+    calls_end.set()
+    line.provider.answer = lambda message: Accepted(f"provider-{message.id}")
+    await line.goes_on(10.0)
+    assert set(line.provider.sent) == set(ids)
+    assert await line.counts() == {"sent": BURST}
 
 
 async def test_a_row_whose_life_ended_while_it_was_being_claimed_fails(line: "Line", answers: Answers) -> None:
