@@ -171,6 +171,14 @@ ADDRESSES = [
         "There is no such route. GET /v2/openapi.json lists all routes.",
     ),
     Slip(
+        "the cancel of a message", "POST /messages/<sent>/cancel", 404, "ROUTE_NOT_FOUND",
+        "There is no such route. Did you mean POST /messages/{id}/archive? GET /v2/openapi.json lists all routes.",
+    ),
+    Slip(
+        "the deletion of a message", "DELETE /messages/<sent>", 405, "METHOD_NOT_ALLOWED",
+        "This route takes only GET. Did you mean POST /messages/{id}/archive?",
+    ),
+    Slip(
         "another method", "DELETE /messages", 405, "METHOD_NOT_ALLOWED", "This route takes only GET and POST.",
     ),
     Slip(
@@ -234,6 +242,17 @@ BODIES = [
     Slip(
         "no number", "POST /messages", 422, "VALIDATION_ERROR",
         "`numberId` is required for channel chatapp.", without(TEXT, "numberId"), path="/numberId",
+    ),
+    Slip(
+        "a text without the payload's shape", "POST /messages", 422, "VALIDATION_ERROR",
+        '1 invalid field: /payload is required (for type text, the payload is such as {"text": {"body": "Hello"}}).',
+        {**without(TEXT, "payload"), "text": "Bom dia"}, path="/payload",
+    ),
+    Slip(
+        "a text for a payload's object", "POST /messages", 422, "VALIDATION_ERROR",
+        "1 invalid field: /payload/text must be an object "
+        '(for type text, the payload is such as {"text": {"body": "Hello"}}).',
+        text(payload={"text": "Bom dia"}), path="/payload/text",
     ),
     Slip(
         "a name in snake case", "POST /v2/templates", 422, "VALIDATION_ERROR",

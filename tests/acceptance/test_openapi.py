@@ -12,6 +12,7 @@ from tests.acceptance.served import Served
 
 from recado.http.problem_codes import problem_codes
 from recado.http.route import Access, Idempotency
+from recado.http.usual_words import MEANT
 
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 90_000  # milliseconds; other tests run beside it
@@ -62,6 +63,15 @@ def test_the_document_tells_what_each_route_asks_for(served: Served, served_docu
         promised = {*route.responses, *problem_codes(route)} | unchanged
         assert {int(status) for status in described["responses"]} == promised
         assert described["summary"]
+
+
+def test_the_usual_words_of_others_lead_to_operations_that_are_there(served: Served, served_document: Any) -> None:
+    there = {(method, path) for method, path, _ in operations(served_document).values()}
+    administrator = {(route.method, route.path) for route in served.routes if route.access is Access.ADMIN}
+    assert {tuple(meant.split()) for meant in MEANT.values()} <= there - administrator
+    assert not {tuple(asked.split()) for asked in MEANT} & there
+    fixed = {path for _, path in there if "{" not in path}
+    assert not {path for _, path in map(str.split, MEANT)} & fixed
 
 
 def test_a_route_without_a_declared_answer_is_a_page_for_people(served: Served) -> None:

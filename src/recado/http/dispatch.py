@@ -31,7 +31,7 @@ from recado.http.middleware.client_ip import ClientAddresses, network_of, within
 from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
 from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
 from recado.http.middleware.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
-from recado.http.missing import missing_record, no_route
+from recado.http.missing import missing_record, no_method, no_route
 from recado.http.operation import Operation, missing_scope, session_needed
 from recado.http.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
 from recado.http.principal import ACCOUNT, NOBODY
@@ -41,6 +41,7 @@ from recado.http.route import Access, Idempotency, Route
 from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
 from recado.http.spool import Spooler, media_type_of
 from recado.http.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
+from recado.http.usual_words import usual
 from recado.storage.callers import STRANGER, working_for
 
 _READS = ("GET", "HEAD")
@@ -158,8 +159,9 @@ class Dispatcher:
         found = self._router.find(call.target)
         if found is None:
             self._count(call, ANONYMOUS, at)  # before the search for what was meant
-            call.route = self._router.similar(call.target)
-            raise no_route(call.route)
+            meant = usual(call.method, call.target)
+            call.route = self._router.similar(call.target) if meant is None else meant.partition(" ")[2]
+            raise no_route(meant or call.route)
         methods, call.path = found
         operation = methods.get(call.method)
         if operation is None and call.method == "HEAD":
@@ -167,12 +169,7 @@ class Dispatcher:
         if operation is None:
             self._count(call, ANONYMOUS, at)
             call.route = next(iter(methods.values())).route.path
-            allowed = sorted({*methods, "HEAD"} if "GET" in methods else methods)
-            raise Problem(
-                "METHOD_NOT_ALLOWED",
-                f"This route takes only {' and '.join(sorted(methods))}.",
-                headers={"Allow": ", ".join(allowed)},
-            )
+            raise no_method(methods, usual(call.method, call.target))
         if operation.route.access is Access.ADMIN and not self._administrator.exists:
             self._count(call, ANONYMOUS, at)
             raise no_route(None)

@@ -153,7 +153,9 @@ def _details(error: ValidationError) -> list[Any]:
 def _field_error(details: Any, path: str) -> FieldError:
     kind: str = details["type"]
     code = _CODES.get(kind) or ("WRONG_TYPE" if kind.endswith("_type") else kind.upper())
-    return FieldError(path, code, _message(kind, details))
+    hint = details.get("ctx", {}).get("hint")
+    message = _message(kind, details)
+    return FieldError(path, code, message if hint is None else f"{message} ({hint})")
 
 
 def _message(kind: str, details: Any) -> str:

@@ -1,6 +1,6 @@
-"""404 answers that say what does not exist: the record that the path names, or the route and the one most like it."""
+"""404 and 405 answers that say what does not exist: the record that the path names, or the route and what was meant."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from recado.domain.errors import NO_SUCH_RESOURCE, Problem
 from recado.domain.ids import is_id
@@ -30,5 +30,18 @@ def no_page(detail: str) -> Problem:
 
 def no_route(similar: str | None) -> Problem:
     """Return the 404 for a path without operation, with the route that is most like it, if there is one."""
-    hint = "" if similar is None else f" Did you mean {similar}?"
-    return Problem("ROUTE_NOT_FOUND", f"There is no such route.{hint} GET /v2/openapi.json lists all routes.")
+    return Problem("ROUTE_NOT_FOUND", f"There is no such route.{_hint(similar)} GET /v2/openapi.json lists all routes.")
+
+
+def no_method(methods: Collection[str], meant: str | None) -> Problem:
+    """Return the 405 for a path that takes only these methods, with the operation that was probably meant."""
+    allowed = sorted({*methods, "HEAD"} if "GET" in methods else methods)
+    return Problem(
+        "METHOD_NOT_ALLOWED",
+        f"This route takes only {' and '.join(sorted(methods))}.{_hint(meant)}",
+        headers={"Allow": ", ".join(allowed)},
+    )
+
+
+def _hint(meant: str | None) -> str:
+    return "" if meant is None else f" Did you mean {meant}?"

@@ -1,16 +1,17 @@
 """What callers send to and receive from the operations on messages (C15.1, C15.2)."""
 
+import json
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, PlainValidator, StringConstraints, ValidationInfo
-from pydantic_core import PydanticCustomError
+from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from recado.domain.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import MessagePageQuery, Page, PeriodQuery
-from recado.http.routes.message_payloads import SHAPES, AnyPayload
+from recado.http.routes.message_payloads import EXAMPLES, SHAPES, AnyPayload
 
 Channel = Literal["chatapp", "social", "sms", "email"]
 Direction = Literal["outbound", "inbound"]
@@ -40,8 +41,40 @@ def payload_of_type(value: Any, info: ValidationInfo) -> Any:
     if value is None:
         if kind == "template":
             return None
-        raise PydanticCustomError("missing", "Field required")
-    return SHAPES[kind].validator.validate_python(value)
+        raise PydanticCustomError("missing", "Field required", {"hint": _shape(kind)})
+    try:
+        return SHAPES[kind].validator.validate_python(value)
+    except ValidationError as error:
+        if kind not in EXAMPLES or all(len(details["loc"]) > 1 for details in _details(error)):
+            raise
+        raise _with_shape(error, _shape(kind)) from None
+
+
+def _with_shape(error: ValidationError, shape: str) -> ValidationError:
+    """The same faults; the first of the outer shape, of which there is one here, says how it is."""
+    lines: list[InitErrorDetails] = []
+    hint = {"hint": shape}
+    for details in _details(error):
+        outer = len(details["loc"]) <= 1
+        context = {**details.get("ctx", {}), **(hint if outer else {})}
+        if outer:
+            hint = {}
+        lines.append(
+            {
+                "type": PydanticCustomError(details["type"], details["msg"], context),
+                "loc": details["loc"],
+                "input": None,
+            }
+        )
+    return ValidationError.from_exception_data(error.title, lines)
+
+
+def _details(error: ValidationError) -> list[Any]:
+    return list(error.errors(include_url=False, include_input=False))
+
+
+def _shape(kind: str) -> str:
+    return f"for type {kind}, the payload is such as {json.dumps(EXAMPLES[kind])}"
 
 
 Payload = Annotated[

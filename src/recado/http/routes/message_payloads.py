@@ -200,6 +200,15 @@ class InteractivePayload(TypedDict):
 
 AnyPayload = TextPayload | TemplatePayload | MediaPayload | InteractivePayload
 
+# What a refusal shows to callers who do not know the shape: one that is taken, by free-form type.
+EXAMPLES: Final[dict[str, Any]] = {
+    "text": {"text": {"body": "Hello"}},
+    "media": {"kind": "image", "media": {"id": "med_1"}},
+    "interactive": {
+        "interactive": {"type": "button", "body": "Now?", "action": {"buttons": [{"id": "y", "title": "Yes"}]}}
+    },
+}
+
 SHAPES: Final[dict[str, TypeAdapter[Any]]] = {
     "text": TypeAdapter(TextPayload),
     "template": TypeAdapter(TemplatePayload),
