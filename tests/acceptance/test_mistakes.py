@@ -418,7 +418,8 @@ LISTS_AND_HEADERS = [
     ),
     Slip(
         "a webhook to this machine's neighbours", "POST /webhooks", 422, "URL_NOT_ALLOWED",
-        "1 invalid field: /url cannot be called: its host is an IP address, give a name.",
+        "1 invalid field: /url cannot be called: its host is an IP address, give a name "
+        "(the operator may open networks with RECADO_SSRF_ALLOW_CIDRS).",
         {"url": "http://10.0.0.1/", "events": ["message.sent"]}, path="/url",
     ),
     Slip(

@@ -67,6 +67,18 @@ async def test_a_url_of_another_form_is_refused_before_anything_is_asked(url: st
     assert names.asked == []
 
 
+@pytest.mark.parametrize("url", ["http://10.0.0.1/", "http://127.0.0.1:9000/", "http://localhost:9000/"])
+@pytest.mark.parametrize("allowed", [(), ("192.168.0.0/16",)])
+async def test_who_names_a_private_host_hears_how_an_operator_may_open_it(url: str, allowed: tuple[str, ...]) -> None:
+    answers = set()
+    for addresses in ([], ["127.0.0.1"], [PUBLIC]):
+        names = Names(localhost=addresses)
+        with pytest.raises(UrlRefused, match="the operator may open networks with RECADO_SSRF_ALLOW_CIDRS") as refused:
+            await guard(names, *allowed, clock=Passing(START)).check(url, live=False)
+        answers.add(str(refused.value))
+    assert len(answers) == 1
+
+
 @pytest.mark.parametrize(
     ("url", "host", "port", "path"),
     [

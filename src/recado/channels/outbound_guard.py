@@ -48,7 +48,8 @@ class NameRefused(UrlRefused):
     """Refused for what the name server said. One text for all: anyone who asks learns nothing of names inside."""
 
 
-NOT_PUBLIC = "its name does not exist, or leads to addresses that are not public"
+_OPENED_WITH = "the operator may open networks with RECADO_SSRF_ALLOW_CIDRS"
+NOT_PUBLIC = f"its name does not exist, or leads to addresses that are not public ({_OPENED_WITH})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +124,9 @@ def form_fault(target: Target, *, live: bool) -> str | None:
     if target.port < 1024 and target.port not in (443, _PORTS[target.scheme]):
         return "its port is neither 443 nor 1024 or above"
     if target.literal:
-        return "its host is an IP address, give a name"
+        return f"its host is an IP address, give a name ({_OPENED_WITH})"
     if "." not in target.host or target.host.endswith(_LOCAL_ENDS):
-        return "its host is a name of a local network"
+        return f"its host is a name of a local network ({_OPENED_WITH})"
     return None
 
 
