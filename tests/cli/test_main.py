@@ -139,6 +139,18 @@ def test_the_doctor_names_what_to_mend_and_fails(recado: Recado) -> None:
     assert warnings == ["RECADO_LISTN is not a setting: did you mean RECADO_LISTEN?"]
 
 
+def test_doctor_names_misspelled_settings_before_those_that_are_missing(recado: Recado) -> None:
+    done = recado("doctor", "--json", ADAPTER_CHATAPP="bridge", BRIDGE_CHATAP_URL="http://127.0.0.1:1")
+
+    checks = [(check["verdict"], check["text"]) for check in json.loads(done.stdout)["checks"]]
+    assert done.returncode == 1
+    assert checks[0] == (
+        "warning",
+        "RECADO_BRIDGE_CHATAP_URL is not a setting: did you mean RECADO_BRIDGE_CHATAPP_URL?",
+    )
+    assert {verdict for verdict, _ in checks[1:]} == {"failure"}
+
+
 def test_a_load_test_needs_a_token_and_an_address(recado: Recado) -> None:
     assert recado("loadtest").stderr.startswith("recado: --token is missing: 'recado keys create")
     assert recado("loadtest", "localhost:8080", "--token", "t").stderr.startswith(

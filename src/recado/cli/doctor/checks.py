@@ -26,12 +26,13 @@ _HERE = frozenset({"127.0.0.1", "::1", "localhost"})  # a simulator, which calls
 
 async def examine(data_dir: Path | None) -> list[Finding]:
     """Run every check that can be run. None of them makes, starts or writes anything."""
+    findings = list(_names(dict(os.environ)))
     try:
         settings = load_settings(data_dir=data_dir)
     except SettingsError as error:
-        return [failure("settings", line) for line in error.lines]
+        return [*findings, *(failure("settings", line) for line in error.lines)]
     configure_logging("error", settings.log_format)
-    findings = list(_settings(settings, dict(os.environ)))
+    findings += _settings(settings)
     findings += _keys(settings)
     listening = await address(settings)
     findings += listening
@@ -42,16 +43,20 @@ async def examine(data_dir: Path | None) -> list[Finding]:
     return findings
 
 
-def _settings(settings: Settings, environment: dict[str, str]) -> Iterator[Finding]:
+def _names(environment: dict[str, str]) -> Iterator[Finding]:
+    """What is said first: a setting that is missing or wrong may be one of these."""
     strange = misspelled(environment)
     for name, meant in strange:
         correct = f"did you mean {meant}?" if meant else "correct its name or remove it"
         yield warning("settings", f"{name} is not a setting: {correct}")
+    if not strange:
+        yield ok("settings", "every RECADO_ variable is a setting")
+
+
+def _settings(settings: Settings) -> Iterator[Finding]:
     token = settings.admin_token
     if token is not None and len(token.get_secret_value()) < _SHORT_TOKEN:
         yield warning("settings", f"RECADO_ADMIN_TOKEN has less than {_SHORT_TOKEN} characters")
-    if not strange:
-        yield ok("settings", "every RECADO_ variable is a setting")
 
 
 def _keys(settings: Settings) -> Iterator[Finding]:
