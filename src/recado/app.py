@@ -1,9 +1,11 @@
 """The life of the service: its parts are started in order, and stopped in reverse."""
 
+import asyncio
 import errno
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import structlog
 
@@ -73,6 +75,7 @@ class Application:
     async def start(self) -> None:
         """Start everything, or nothing."""
         descriptors = Descriptors.allowed()
+        await _try_address(self._settings.listen)
         try:
             await self._installation.start()
             self.made = self._installation.made
@@ -160,10 +163,26 @@ class Application:
             await part.start()
 
 
+async def _try_address(listen: Listen) -> None:
+    """Refuse an address that cannot be had before anything is made; it is let go at once, and taken later."""
+    with _telling(listen):
+        loop = asyncio.get_running_loop()
+        tried = await loop.create_server(asyncio.Protocol, listen.host, listen.port, start_serving=False)
+    tried.close()
+    await tried.wait_closed()
+
+
 async def _take_address(server: HttpServer, listen: Listen) -> None:
-    """Make the address the server's; SettingsError says what to do when that cannot be."""
-    try:
+    """Make the address the server's."""
+    with _telling(listen):
         await server.take_address()
+
+
+@contextmanager
+def _telling(listen: Listen) -> Iterator[None]:
+    """SettingsError says what to do when the address cannot be had."""
+    try:
+        yield
     except OSError as error:
         match error:
             case OSError(errno=errno.EADDRINUSE):

@@ -124,6 +124,17 @@ def test_an_address_in_use_is_one_line(recado: Recado, folder: str, start: Calla
     assert owner_epoch(folder) == owner  # the numbers are still its own
 
 
+def test_nothing_is_made_where_the_address_is_in_use(recado: Recado, tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        done = recado("serve", "--data-dir", str(folder), "--listen", address)
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"recado: {address} is in use: stop what listens there" in done.stderr
+    assert not folder.exists()
+
+
 def test_a_second_service_on_one_folder_says_who_runs_and_ends_unless_it_is_to_take_over(
     recado: Recado, folder: str, start: Callable[..., Service]
 ) -> None:
@@ -136,7 +147,11 @@ def test_a_second_service_on_one_folder_says_who_runs_and_ends_unless_it_is_to_t
     assert done.stdout == ""
     [line] = [line for line in done.stderr.splitlines() if line.startswith("recado: ")]
     told = re.escape(f"recado: process {running.process.pid} on {socket.gethostname()} (since ")
-    assert re.match(told + r"\S+Z\) serves this database: stop it first, or take its place with .* --take-over'$", line)
+    assert re.match(
+        told
+        + r"\S+Z\) serves this database: stop it first, or, only if it hangs, take its place with .* --take-over'$",
+        line,
+    )
     assert running.get("/readyz")["status"] == "ready"
     assert owner_epoch(folder) == owner
 

@@ -86,7 +86,7 @@ async def test_whoever_comes_second_is_told_who_serves_the_database(database: Da
         await second.take()
     assert re.fullmatch(
         r"process 4711 on web-1 \(since 20\d\d-\S+Z\) serves this database: stop it first,"
-        r" or take its place with 'recado serve --take-over'",
+        r" or, only if it hangs, take its place with 'recado serve --take-over'",
         str(refused.value),
     )
     assert (await owner_of(database)).pid == 4711

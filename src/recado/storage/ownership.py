@@ -101,8 +101,8 @@ class Ownership:
             locked = await self._lock_within(0.0, connection)
         if not locked and not take_over:
             raise Owned(
-                f"{await owner_of(connection)} serves this database: stop it first,"
-                " or take its place with 'recado serve --take-over'"
+                f"{await owner_of(connection)} serves this database: stop it first, or, only if it hangs,"
+                " take its place with 'recado serve --take-over'"
             )
         # One that could not be ended from here ends by itself, when the epoch is taken.
         self._held = locked
