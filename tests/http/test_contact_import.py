@@ -183,6 +183,36 @@ async def test_misspelled_options_are_refused_where_that_is_asked_for(api: Any) 
     assert (await hand_in(api, orjson.dumps(known), JSON, headers=headers)).status == 200
 
 
+async def test_options_of_a_document_in_its_query_are_named_or_refused_and_no_options(api: Any) -> None:
+    document = orjson.dumps({"contacts": [{"phone": phone(1)}]})
+    query = "?mode=update&listId=lst_00000000000000000000000000"
+    strict = await hand_in(api, document, JSON, query, headers={"Prefer": "handling=strict"})
+    assert (strict.status, strict.code) == (422, "VALIDATION_ERROR")
+    assert [(error["path"], error["code"]) for error in strict.body["errors"]] == [
+        ("listId", "UNKNOWN_FIELD"),
+        ("mode", "UNKNOWN_FIELD"),
+    ]
+    assert await nothing_is_stored(api)
+    answer = await hand_in(api, document, JSON, query)
+    assert (answer.status, counts(answer.body)) == (200, {"created": 1})
+    assert [(each["path"], each["detail"]) for each in answer.body["warnings"]] == [
+        (name, f"This field is unknown and was ignored: did you mean options.{name}?") for name in ("listId", "mode")
+    ]
+
+
+async def test_columns_that_give_nothing_are_named_or_refused(api: Any) -> None:
+    table = f"id,phone,Name,optIn.sttus,attributes.city,,shoe size\nx,{phone(1)},Ana,granted,Rio,,38\n".encode()
+    strict = await hand_in(api, table, CSV, headers={"Prefer": "handling=strict"})
+    assert (strict.status, strict.code) == (422, "VALIDATION_ERROR")
+    assert await nothing_is_stored(api)
+    answer = await hand_in(api, table, CSV)
+    assert (answer.status, counts(answer.body)) == (200, {"created": 1})
+    assert [(each["path"], each["code"]) for each in answer.body["warnings"]] == [
+        (name, "UNKNOWN_FIELD") for name in ("Name", "optIn.sttus", "shoe size")
+    ]
+    assert "did you mean name?" in answer.body["warnings"][0]["detail"]
+
+
 async def test_a_repeat_of_an_import_has_the_warnings_of_the_first_and_those_of_its_query(api: Any) -> None:
     key: dict[str, Any] = {"headers": {"Idempotency-Key": "one"}}
     first = await hand_in(api, orjson.dumps(MISSPELLED), JSON, "?foo=1", **key)

@@ -6,10 +6,10 @@ rows, so that a crash, a repeat or two workers change nothing about the result.
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import IO, Any, Final
+from typing import IO, Final
 
 import structlog
 
@@ -45,8 +45,8 @@ TRIES_AT_A_RACE: Final = 5
 MOST_ATTEMPTS: Final = 10  # at a block, before the import fails
 
 
-OptionsOf = Callable[[Mapping[str, Any]], ImportOptions]
-"""From the members of a JSON document beside its contacts (none of other formats) to the options; raises `Problem`."""
+OptionsOf = Callable[[ContactFile], ImportOptions]
+"""The options of a file, from its header, or from the members of a document, which are known then; raises `Problem`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class ContactImports:
     ) -> ContactImport:
         options = None
         if contacts.columns is not None:
-            options = options_of(contacts.members)
+            options = options_of(contacts)
             if fault := column_fault(contacts.columns, options.match_by):
                 raise Unreadable(fault)
         total = 0
@@ -137,7 +137,7 @@ class ContactImports:
             total += block.count
             if total > MOST_ROWS:
                 raise Problem("IMPORT_INVALID", f"A file holds at most {MOST_ROWS:,} rows.", meta={"limit": MOST_ROWS})
-        options = options or options_of(contacts.members)
+        options = options or options_of(contacts)
         if options.list_id is not None and await lists.get(connection, *draft.key[:2], options.list_id) is None:
             raise reference_not_found("listId", LIST, options.list_id, draft.key[1])
         new = ContactImport(

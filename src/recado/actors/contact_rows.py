@@ -35,6 +35,8 @@ _LISTS: Final = ("attributes", "external_ids", "debtor_groups")
 _PLAIN: Final = frozenset(
     {"phone", "name", "email", "avatarUrl", "cpf", "cnpj", "birthDate", "externalId", "companyId", "papelNaEmpresa"}
 )
+FIELD_COLUMNS: Final = _PLAIN | {TAGS}
+"""The columns of a table that are named as a field of a contact."""
 _CONSENT: Final = frozenset({"status", "source", "at", "ip", "userAgent", "revokedAt", "revokedReason"})
 
 _NUL: Final = b"\\u0000"  # in JSON
@@ -151,6 +153,12 @@ def _closely(_: Sequence[str]) -> dict[str, Any] | None:
     return None
 
 
+def unread_columns(columns: Sequence[str]) -> list[str]:
+    """The names of columns that give nothing for a contact."""
+    read = {place for place, _, _ in _columns(columns)}
+    return [name for place, name in enumerate(columns) if name and place not in read]
+
+
 def _columns(columns: Sequence[str]) -> list[Column]:
     found = []
     for place, name in enumerate(columns):
@@ -161,7 +169,7 @@ def _columns(columns: Sequence[str]) -> list[Column]:
                     found.append((place, prefix[:-1], member))
                 break
         else:
-            if name in _PLAIN or name == TAGS:
+            if name in FIELD_COLUMNS:
                 found.append((place, "", name))
     return found
 

@@ -66,6 +66,11 @@ def unknown_parameters(names: Iterable[str], known: Iterable[str]) -> list[Field
     ]
 
 
+def misplaced(name: str, place: str) -> FieldError:
+    """Return a query parameter that is known elsewhere only, at `place`."""
+    return FieldError(name, UNKNOWN, f"{_IGNORED}{_MEAN}{place}?")
+
+
 def refuse(found: Sequence[FieldError]) -> None:
     """Raise VALIDATION_ERROR (422) with what was `found`: `Prefer: handling=strict`."""
     errors = [FieldError(each.path, each.code, each.message.replace(" and was ignored", "")) for each in found]

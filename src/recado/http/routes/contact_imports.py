@@ -6,7 +6,9 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import Field, ValidationError
 
+from recado.actors.contact_files import ContactFile
 from recado.actors.contact_imports import ContactImports, Draft
+from recado.actors.contact_rows import FIELD_COLUMNS, unread_columns
 from recado.domain.contact import tags_united
 from recado.domain.contact_import import Country, ImportFormat, ImportMode, ImportOptions, MatchBy
 from recado.domain.errors import FieldError, not_found
@@ -14,12 +16,13 @@ from recado.domain.ids import CONTACT_IMPORT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.field_errors import from_body
+from recado.http.known_names import UNSAID
 from recado.http.models import ApiModel, QueryBool, QueryModel, Timestamp
 from recado.http.parsing import invalid_body, refuse_nul
 from recado.http.reply import Reply
 from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.contact_models import ContactCreate, Id, Tags
-from recado.http.unknown_fields import is_strict, name_in, refuse, unknown_fields
+from recado.http.unknown_fields import is_strict, misplaced, name_in, refuse, unknown_fields, unknown_parameters
 from recado.storage import contact_imports
 from recado.storage.contact_imports import PROCESSING, ContactImport
 from recado.storage.postgres import Database
@@ -138,17 +141,13 @@ class ImportOperations:
         )
         unknown: list[FieldError] = []
 
-        def options_in(members: Mapping[str, Any]) -> ImportOptions:
-            unknown[:] = unknown_fields(ImportDocument, {**members, "contacts": []})  # a row answers for itself
+        def options_of(file: ContactFile) -> ImportOptions:
+            unknown[:] = _unknown_in(file, draft.format, call.query)
             if unknown and is_strict(call.headers.get("Prefer")):
                 refuse(unknown)
-            return _options_in(members)
+            return _options_in(file.members) if draft.format is ImportFormat.JSON else _options(call.query)
 
-        if draft.format is ImportFormat.JSON:
-            found = await self._imports.accept(draft, spool.file, options_in)
-        else:
-            asked = _options(call.query)
-            found = await self._imports.accept(draft, spool.file, lambda _: asked)
+        found = await self._imports.accept(draft, spool.file, options_of)
         reply = Reply(202 if found.status == PROCESSING else 200, import_view(found))
         if unknown:
             # Here, not with those of the query: a repeat with the key is answered without reading the file again.
@@ -164,6 +163,21 @@ class ImportOperations:
         if found is None:
             raise not_found()
         return found
+
+
+def _unknown_in(file: ContactFile, form: ImportFormat, query: ImportQuery) -> list[FieldError]:
+    """What no import of this format reads: columns, members beside the contacts, options in the wrong place.
+
+    A row answers for itself.
+    """
+    if form is ImportFormat.JSON:
+        given = [str(ImportQuery.model_fields[name].alias) for name in sorted(query.model_fields_set)]
+        return [
+            *unknown_fields(ImportDocument, {**file.members, "contacts": []}),
+            *(misplaced(name, f"options.{name}") for name in given),
+        ]
+    columns = [name for name in unread_columns(file.columns or ()) if name not in UNSAID]
+    return unknown_parameters(columns, FIELD_COLUMNS)
 
 
 def _options_in(members: Mapping[str, Any]) -> ImportOptions:
