@@ -1,6 +1,5 @@
 """Turns replies and problems into what goes over the wire, with the headers that every answer carries (C2.3.8, C6)."""
 
-import asyncio
 from contextlib import aclosing
 
 import structlog
@@ -25,20 +24,17 @@ _CLOSING = frozenset({408, 413})
 
 
 class Answers:
-    """Renders replies. After `drain()` every answer ends its connection, and running streams end."""
+    """Renders replies. After `drain()` every answer ends its connection."""
 
     def __init__(self, problems: ProblemRenderer, clock: Clock) -> None:
         self._problems = problems
         self._clock = clock
         self._date = DateHeader()
         self._draining = False
-        self._streams: set[asyncio.Task[object]] = set()
 
     def drain(self) -> None:
         """Prepare for the end of the server."""
         self._draining = True
-        for task in self._streams:
-            task.cancel()
 
     def problem(self, problem: Problem, call: Call) -> Reply:
         """Return `problem` as the reply to `call`."""
@@ -94,24 +90,16 @@ class Answers:
                 headers[name] = value
         response = web.StreamResponse(status=reply.status, headers={n: clean(v) for n, v in headers.items()})
         response.content_length = reply.length
-        task = asyncio.current_task()
-        assert task is not None  # noqa: S101 - requests run in tasks
-        self._streams.add(task)
+        if self._draining:
+            response.force_close()
         try:
             async with aclosing(reply.chunks) as chunks:  # type: ignore[type-var]
                 await response.prepare(request)
                 if call.method != "HEAD":
                     async for chunk in chunks:
                         await response.write(chunk)
-        except asyncio.CancelledError:
-            if not self._draining:
-                raise
-            task.uncancel()
-            response.force_close()
         except Problem as problem:  # the status is sent: that the body has no end is all that can be told
             _log.warning("answer_broken_off", request_id=call.request_id, code=problem.code)
             raise ConnectionResetError("the answer could not be read to its end") from None
-        finally:
-            self._streams.discard(task)
         await response.write_eof()
         return response

@@ -149,8 +149,24 @@ class Dispatcher:
         if code is not None or self._requests.every:
             self._requests.answered(operation, call, reply.status, code, self._monotonic() - started)
         if isinstance(reply, StreamReply):
-            return await self._answers.stream(reply, call, request)
+            return await self._stream(reply, call, request, deadlines, task)
         return self._answers.whole(reply, call, request, started)
+
+    async def _stream(
+        self, reply: StreamReply, call: Call, request: BaseRequest, deadlines: Deadlines, task: Task
+    ) -> web.StreamResponse:
+        """Send `reply` at the client's pace; when the service stops before its end, the body has none (0037)."""
+        deadlines.begin(task, self._monotonic())
+        try:
+            with deadlines.uncounted(task):
+                return await self._answers.stream(reply, call, request)
+        except asyncio.CancelledError:
+            if not deadlines.expired(task):
+                raise
+            _log.warning("answer_broken_off", request_id=call.request_id, code="SERVICE_UNAVAILABLE")
+            raise ConnectionResetError("the service stops before the end of the answer") from None
+        finally:
+            deadlines.end(task)
 
     # The steps, in order ------------------------------------------------------------------------------------------
 

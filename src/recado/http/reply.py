@@ -39,10 +39,10 @@ class Reply:
 
 
 class StreamReply(Reply):
-    """An answer that is written piece by piece: server-sent events, downloads.
+    """An answer that is written piece by piece: a large page.
 
-    `length` in bytes where it is known; without it the answer is chunked. The iterator is closed when the client leaves
-    or the server stops.
+    `length` in bytes where it is known; without it the answer is chunked. The iterator is closed when the client
+    leaves, or when it has not ended in the time that a stop of the server leaves to it.
     """
 
     __slots__ = ("chunks", "length")

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 from recado.http.call import Call
 from recado.http.models import ApiModel
 from recado.http.reply import Reply, StreamReply
+from recado.http.server import ANSWER_SECONDS
 
 HEAD = b"Host: x\r\nAuthorization: Bearer good\r\n"
 
@@ -252,26 +253,40 @@ async def test_stopping_lets_running_requests_finish_and_takes_no_new_ones(serve
     assert api.server.connections == 0
 
 
-async def test_stopping_ends_answers_that_would_never_end(serve: Any, thing: Any) -> None:
-    closed = []
+@pytest.mark.parametrize("in_time", [True, False])
+async def test_stopping_lets_large_pages_end_and_gives_no_end_to_those_that_do_not(
+    serve: Any, thing: Any, wait_until: Any, in_time: bool
+) -> None:
+    leave, closed = asyncio.Event(), []
 
-    async def forever() -> Any:
+    async def page() -> Any:
         try:
-            while True:
-                yield b"data: tick\n\n"
-                await asyncio.Event().wait()
+            yield b'{"items":['
+            await leave.wait()
+            yield b"]}"
         finally:
             closed.append(True)
 
     async def handle(_: Call) -> Reply:
-        return StreamReply(200, forever(), content_type="text/event-stream")
+        return StreamReply(200, page(), content_type="application/json")
 
     api = await serve(thing(handler=handle))
     async with api.client.get("/things") as answer:
-        assert await answer.content.readline() == b"data: tick\n"
-        async with asyncio.timeout(5):
-            await api.server.stop()
-        assert await answer.content.read() == b"\n"
+        assert await answer.content.readany() == b'{"items":['
+        await api.clock.advance(120)  # it may be read for as long as it takes
+        connections = api.server._web.connections
+        stopping = asyncio.ensure_future(api.server.stop())
+        await wait_until(lambda: all(c.ending for c in connections))
+        await api.clock.advance(ANSWER_SECONDS - 1)
+        assert not closed
+        if in_time:
+            leave.set()
+            assert await answer.content.read() == b"]}"
+        else:
+            await api.clock.advance(1)
+            with pytest.raises(aiohttp.ClientPayloadError):
+                await answer.content.read()
+    await stopping
     assert closed == [True]
 
 
