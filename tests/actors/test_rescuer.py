@@ -176,14 +176,15 @@ async def test_a_note_stays_while_a_row_that_it_names_could_not_be_marked(databa
 # What the process before had noted (C32) ----------------------------------------------------------------------------
 
 
-async def noted(db: Database, folder: Path, *departures: tuple[str, float]) -> BegunCalls:
-    """The notes of the process that claimed last: of calls for messages, so many seconds after their claim."""
+async def noted(db: Database, folder: Path, *departures: tuple[str, float], claimed: float = 0.0) -> BegunCalls:
+    """The notes of the process that claimed last: of calls for messages, so many seconds after now. `claimed`: when."""
     calls = BegunCalls(folder, boot="this boot", notes=16)
     row = await db.fetchrow("select epoch, taken_at from dispatchers")
     await dispatch.note_opened(db, row["epoch"])
     calls.open(*row)
     for message_id, seconds in departures:
-        assert calls.began(ORGANIZATION, message_id, NOW + timedelta(seconds=seconds))
+        claimed_at, departed_at = NOW + timedelta(seconds=claimed), NOW + timedelta(seconds=seconds)
+        assert calls.began(ORGANIZATION, message_id, claimed_at, departed_at)
     return calls
 
 
@@ -205,6 +206,34 @@ async def test_a_call_that_had_begun_is_uncertain_from_the_moment_at_which_it_be
         assert await state(database, message_id) == ("sending", "uncertain", None, 1)
         moment = await database.fetchval("select claimed_at from dispatch where id = $1", message_id)
         assert moment == NOW + timedelta(seconds=0.04)
+
+
+@pytest.mark.parametrize("idempotent_in", ["live", "test"])
+async def test_a_claim_goes_back_though_an_earlier_one_of_the_message_was_called_for(
+    database: Database, rescued: Rescued, tmp_path: Path, idempotent_in: str
+) -> None:
+    """That call was refused for now, and the process killed before the next one."""
+    message_id = await claimed_by_a_dead_process(database, attempts=2)
+    (await noted(database, tmp_path, (message_id, -29.96), claimed=-30.0)).ended(message_id)
+    async with rescued(notes=tmp_path, idempotent_in=idempotent_in):
+        assert await state(database, message_id) == ("queued", None, None, 1)
+
+
+async def test_a_call_that_had_begun_stays_known_when_the_process_that_sorts_out_ends(
+    database: Database, rescued: Rescued, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    await noted(database, tmp_path, (message_id, 0.04))
+
+    async def killed(*_: object) -> int:
+        raise ConnectionResetError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rescue, "rescue", killed)
+        with pytest.raises(ConnectionResetError):
+            await rescued(notes=tmp_path).__aenter__()
+    async with rescued(notes=tmp_path):
+        assert await state(database, message_id) == ("sending", "uncertain", None, 1)
 
 
 async def test_an_idempotent_adapter_is_given_only_the_calls_that_had_begun_after_a_delay(
@@ -253,4 +282,4 @@ async def test_the_owner_before_begins_no_more_calls_though_it_is_alive(
     alive = await noted(database, tmp_path)
     async with rescued(notes=tmp_path):
         assert await state(database, message_id) == ("queued", None, None, 0)
-        assert not alive.began(ORGANIZATION, message_id, NOW)
+        assert not alive.began(ORGANIZATION, message_id, NOW, NOW)

@@ -90,8 +90,8 @@ class CrashRound(Round[Crash]):
     async def _note_kill(self, at: datetime, arguments: Mapping[str, Any]) -> None:
         """What was claimed: in doubt is only what the dead service had noted as begun, and the rest leaves again."""
         claimed = await claimed_by_the_dead(arguments)
-        begun = calls_of_the_dead(self._stage.service.data_dir)
-        in_doubt = {message_id: since for message_id, since in claimed.items() if message_id in begun}
+        noted = calls_of_the_dead(self._stage.service.data_dir)
+        in_doubt = {each: since for each, since in claimed.items() if noted.began_at(each, since) is not None}
         self.tell(f"{len(claimed)} messages were claimed, the calls of {len(in_doubt)} had begun")
         self.kills.append(Kill(at, in_doubt))
 

@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg
 from tests.waiting import until
 
-from recado.storage.begun_calls import NAME, Fenced
+from recado.storage.begun_calls import NAME, Fenced, FormerCalls
 from recado.storage.rows import Executor
 
 CHARGE = "charge"
@@ -176,9 +176,9 @@ async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> dict[str, datetim
         await connection.close()
 
 
-def calls_of_the_dead(data_dir: Path) -> set[str]:
-    """The messages whose call the dead service had noted as begun."""
+def calls_of_the_dead(data_dir: Path) -> FormerCalls:
+    """What the dead service had noted of its calls."""
     with (data_dir / NAME).open("rb") as file:
         notes = Fenced(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), 0).read()
     assert notes is not None
-    return set(notes.departed)
+    return notes

@@ -37,20 +37,83 @@ def former(folder: Path, *, boot: str | None = "boot-1", epoch: int = 7, taken: 
 
 def test_the_next_owner_reads_which_calls_began_and_when(tmp_path: Path) -> None:
     calls = opened(tmp_path)
-    calls.began(ORGANIZATION, message(1), LATER)
-    calls.began(ORGANIZATION, message(2), LATER + timedelta(microseconds=1))
+    calls.began(ORGANIZATION, message(1), LATER, LATER)
+    calls.began(ORGANIZATION, message(2), LATER + timedelta(microseconds=1), LATER + timedelta(microseconds=1))
     calls.ended(message(1))
     found = former(tmp_path)
     assert found is not None
-    assert found.departed == {message(1): LATER, message(2): LATER + timedelta(microseconds=1)}
+    assert found.began_at(message(1), LATER) == LATER
+    assert found.began_at(message(2), LATER) == LATER + timedelta(microseconds=1)
+    assert found.began_at(message(3), LATER) is None
     assert not found.never_began(message(1), LATER)
     assert not found.never_began(message(2), LATER)
     assert found.never_began(message(3), LATER)
 
 
+CLAIMED, DEPARTED = LATER, LATER + timedelta(milliseconds=40)
+
+
+@pytest.mark.parametrize("ended", [False, True])
+@pytest.mark.parametrize(
+    "step", [timedelta(), timedelta(seconds=30), timedelta(seconds=-30)], ids=["", "set forward", "set back"]
+)
+def test_a_call_is_of_its_claim_whatever_the_clock_showed(tmp_path: Path, step: timedelta, ended: bool) -> None:
+    """Claims and departures are stamped apart: one may have seen a clock that was set, the other not yet."""
+    calls = opened(tmp_path)
+    departed = DEPARTED + step
+    calls.began(ORGANIZATION, message(1), CLAIMED, departed)
+    if ended:
+        calls.ended(message(1))
+    found = former(tmp_path)
+    assert found is not None
+    for as_in_the_table in (CLAIMED, max(CLAIMED, departed)):  # before and after it was told when the call began
+        assert not found.never_began(message(1), as_in_the_table)
+        assert found.began_at(message(1), as_in_the_table) == departed
+
+
+def test_a_claim_after_a_call_that_was_refused_for_now_has_no_call_yet(tmp_path: Path) -> None:
+    calls = opened(tmp_path)
+    calls.began(ORGANIZATION, message(1), CLAIMED, DEPARTED)
+    calls.ended(message(1))
+    found = former(tmp_path)
+    assert found is not None
+    again = DEPARTED + timedelta(microseconds=1)
+    assert found.never_began(message(1), again)
+    assert found.began_at(message(1), again) is None
+
+
+def test_of_two_calls_for_a_message_the_later_one_is_told_wherever_its_note_lies(tmp_path: Path) -> None:
+    calls, second = opened(tmp_path, notes=3), timedelta(seconds=1)
+    calls.began(ORGANIZATION, message(0), CLAIMED - 2 * second, DEPARTED - 2 * second)
+    calls.ended(message(0))
+    calls.began(ORGANIZATION, message(2), CLAIMED - second, DEPARTED - second)
+    calls.began(ORGANIZATION, message(1), CLAIMED, DEPARTED)
+    calls.ended(message(1))
+    calls.began(ORGANIZATION, message(1), CLAIMED + second, DEPARTED + second)  # in the first place of the ring
+    found = former(tmp_path)
+    assert found is not None
+    assert found.began_at(message(1), CLAIMED + second) == DEPARTED + second
+    assert not found.never_began(message(1), CLAIMED + second)
+    assert not found.never_began(message(1), CLAIMED)  # as after a failover that lost what followed
+
+
+@pytest.mark.parametrize("step", [timedelta(), timedelta(seconds=30), timedelta(seconds=-30)])
+def test_a_claim_whose_note_was_written_over_may_have_been_called_for(tmp_path: Path, step: timedelta) -> None:
+    calls = opened(tmp_path, notes=1)
+    departed = DEPARTED + step
+    for number in range(2):
+        calls.began(ORGANIZATION, message(number), CLAIMED, departed)
+        calls.ended(message(number))
+    found = former(tmp_path)
+    assert found is not None
+    assert not found.never_began(message(0), CLAIMED)
+    assert not found.never_began(message(0), max(CLAIMED, departed))
+    assert found.never_began(message(0), max(CLAIMED, departed) + timedelta(microseconds=1))
+
+
 def test_the_moment_of_a_call_is_known_until_its_outcome_is_recorded(tmp_path: Path) -> None:
     calls = opened(tmp_path)
-    calls.began(ORGANIZATION, message(1), LATER)
+    calls.began(ORGANIZATION, message(1), LATER, LATER)
     assert calls.moment_of(message(1)) == LATER
     calls.ended(message(1))
     assert calls.moment_of(message(1)) is None
@@ -58,14 +121,14 @@ def test_the_moment_of_a_call_is_known_until_its_outcome_is_recorded(tmp_path: P
 
 def test_whoever_was_fenced_begins_no_call_more(tmp_path: Path) -> None:
     calls = opened(tmp_path)
-    assert calls.began(ORGANIZATION, message(1), LATER)
+    assert calls.began(ORGANIZATION, message(1), LATER, LATER)
     found = former(tmp_path)
-    assert not calls.began(ORGANIZATION, message(2), LATER)
+    assert not calls.began(ORGANIZATION, message(2), LATER, LATER)
     assert found is not None
     assert not found.never_began(message(1), LATER)
     found = former(tmp_path)
     assert found is not None
-    assert set(found.departed) == {message(1)}  # the next owner may send the other
+    assert set(found.begun) == {message(1)}  # the next owner may send the other
 
 
 @pytest.mark.parametrize(
@@ -86,11 +149,11 @@ def test_a_file_that_is_missing_or_none_of_ours_proves_nothing(tmp_path: Path, c
 def test_a_claim_of_before_the_oldest_note_may_have_been_called_for(tmp_path: Path) -> None:
     calls = opened(tmp_path, notes=4)
     for number in range(5):
-        calls.began(ORGANIZATION, message(number), LATER + timedelta(seconds=number))
+        calls.began(ORGANIZATION, message(number), LATER + timedelta(seconds=number), LATER + timedelta(seconds=number))
         calls.ended(message(number))
     found = former(tmp_path)
     assert found is not None
-    assert message(0) not in found.departed
+    assert message(0) not in found.begun
     assert not found.never_began(message(0), LATER)
     assert found.never_began(message(9), LATER + timedelta(seconds=5))
 
@@ -98,7 +161,7 @@ def test_a_claim_of_before_the_oldest_note_may_have_been_called_for(tmp_path: Pa
 def test_more_calls_at_once_than_notes_prove_nothing(tmp_path: Path) -> None:
     calls = opened(tmp_path, notes=4)
     for number in range(5):
-        assert calls.began(ORGANIZATION, message(number), LATER)
+        assert calls.began(ORGANIZATION, message(number), LATER, LATER)
     assert former(tmp_path) is None
 
 
@@ -110,7 +173,7 @@ def test_without_room_on_the_disk_calls_begin_all_the_same(tmp_path: Path, monke
     monkeypatch.setattr(os, "posix_fallocate", full)
     calls = BegunCalls(tmp_path, boot="boot-1")
     calls.open(8, LATER)
-    assert calls.began(ORGANIZATION, message(1), LATER)
+    assert calls.began(ORGANIZATION, message(1), LATER, LATER)
     assert calls.moment_of(message(1)) == LATER
     calls.ended(message(1))
     assert former(tmp_path) is None
@@ -126,7 +189,7 @@ def test_whatever_began_and_was_not_forgotten_is_told(
     for position, (begins, number) in enumerate(steps):
         if begins and number not in under_way:
             moment = LATER + timedelta(seconds=position)
-            calls.began(ORGANIZATION, message(number), moment)
+            calls.began(ORGANIZATION, message(number), moment, moment)
             under_way.add(number)
             began[number] = moment
         elif not begins and number in under_way:
@@ -137,7 +200,7 @@ def test_whatever_began_and_was_not_forgotten_is_told(
     for number, moment in began.items():
         assert not found.never_began(message(number), moment)
         if number in under_way:
-            assert found.departed[message(number)] == moment
+            assert found.began_at(message(number), moment) == moment
     assert found.never_began(message(99), LATER + timedelta(seconds=len(steps) + 2))
 
 
@@ -150,7 +213,7 @@ calls = BegunCalls(Path(sys.argv[1]), boot="boot-1")
 taken = datetime.fromisoformat(sys.argv[2])
 calls.open(7, taken)
 for number in range(1_000):
-    calls.began("org", f"msg_{number:021}", taken)
+    calls.began("org", f"msg_{number:021}", taken, taken)
     if number % 2:
         calls.ended(f"msg_{number:021}")
 os.kill(os.getpid(), signal.SIGKILL)
@@ -162,7 +225,7 @@ def test_the_notes_outlive_a_killed_process(tmp_path: Path) -> None:
     assert ended.returncode == -signal.SIGKILL
     found = former(tmp_path)
     assert found is not None
-    assert len(found.departed) == 1_000
+    assert len(found.begun) == 1_000
 
 
 def test_this_machine_names_its_boot_or_has_none() -> None:

@@ -130,7 +130,8 @@ class Calls:
         False: another process owns the numbers, and what is claimed here is its to decide.
         """
         row = departure.row
-        if not self._begun.began(row.organization_id, row.id, departure.sent_at):
+        assert row.claimed_at is not None  # noqa: S101 - what departs is claimed
+        if not self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at):
             return False
         task = asyncio.get_running_loop().create_task(self._run(departure, done))
         name = departure.account.business_account

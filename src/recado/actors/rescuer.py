@@ -140,7 +140,7 @@ class Rescuer:
             organization_id, message_id, claimed_at = row["organization_id"], row["id"], row["claimed_at"]
             if former.never_began(message_id, claimed_at):
                 back.append(_never_left(row, now))
-            elif (departed_at := former.departed.get(message_id)) is not None:
+            elif (departed_at := former.began_at(message_id, claimed_at)) is not None:
                 begun.append((organization_id, message_id, departed_at))
         if begun:
             await rescue.departed(self._records.db, former.epoch, begun)

@@ -17,17 +17,15 @@ import structlog
 log = structlog.get_logger()
 
 NAME = "begun-calls"
-NOTES = 65_536  # 4 MiB: calls in flight, and the last ones that ended
-STAMPED_WITHIN = timedelta(seconds=1)
-"""A departure is stamped no earlier than so long before its claim: their clocks are read apart."""
+NOTES = 65_536  # 4.5 MiB: calls in flight, and the last ones that ended
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
-_MAGIC = b"recado calls 1"
+_MAGIC = b"recado calls 2"
 _HEADER = struct.Struct("16s40sqq")  # magic, boot, epoch, taken at
-_FORGOTTEN, _FENCED, _UNNOTED = 80, 88, 89  # latest departure of a note written over; both flags: one byte
+_FORGOTTEN, _FENCED, _UNNOTED = 80, 88, 89  # latest moment in a note written over; both flags: one byte
 _FIRST = 128
-_NOTE = struct.Struct("q28s28s")  # departure, negative once the call has ended; organization; message
-_IDS = struct.Struct("28s28s")
+_NOTE = struct.Struct("qq28s28s")  # departure, negative once the call has ended; its claim; organization; message
+_WHOSE = struct.Struct("q28s28s")
 _MOMENT = struct.Struct("q")  # native: read and written in one piece, as the items of `_words` are
 _FIRST_WORD, _FORGOTTEN_WORD, _NOTE_WORDS = (
     _FIRST // _MOMENT.size,
@@ -35,6 +33,7 @@ _FIRST_WORD, _FORGOTTEN_WORD, _NOTE_WORDS = (
     _NOTE.size // _MOMENT.size,
 )
 _NONE = (None, 0, -1)  # of a call that is not under way
+_NEVER = (0, 0)
 _TRIES = range(64)  # places of the ring that are looked at for one that is free
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -45,16 +44,26 @@ _MICROSECOND = timedelta(microseconds=1)
 class FormerCalls:
     """What the owner before noted.
 
-    `departed`: by message, the moment of its call; `forgotten_until`: of calls before it, notes may be missing.
+    `begun`: by message, the later moment of its last call's claim and departure, and its departure. `forgotten_until`:
+    notes of claims up to it may be missing. Neither trusts a clock: a note names the very claim whose call it tells of.
     """
 
     epoch: int
-    departed: dict[str, datetime]
+    begun: dict[str, tuple[datetime, datetime]]
     forgotten_until: datetime
 
     def never_began(self, message_id: str, claimed_at: datetime) -> bool:
-        """Whether it is certain that no call began for this claim: every note since then is here, and it has none."""
-        return message_id not in self.departed and claimed_at - STAMPED_WITHIN > self.forgotten_until
+        """Whether it is certain that no call began for this claim: its note would be here, and the notes of its message
+        are of claims before.
+
+        `claimed_at`: as the table has it. Who began to sort out claims before us may have put the departure there.
+        """
+        return self.began_at(message_id, claimed_at) is None and claimed_at > self.forgotten_until
+
+    def began_at(self, message_id: str, claimed_at: datetime) -> datetime | None:
+        """When the call for this claim, or for a later one of its message, began; None where no note tells of one."""
+        until, departed_at = self.begun.get(message_id, (None, None))
+        return None if until is None or until < claimed_at else departed_at
 
 
 def boot_id() -> str | None:
@@ -132,20 +141,23 @@ class BegunCalls:
             return
         self._map, self._words = content, memoryview(content).cast("q")
 
-    def began(self, organization_id: str, message_id: str, departed_at: datetime) -> bool:
-        """Note a call that is about to begin; False when it must not: another process owns the numbers."""
+    def began(self, organization_id: str, message_id: str, claimed_at: datetime, departed_at: datetime) -> bool:
+        """Note a call that is about to begin; False when it must not: another process owns the numbers.
+
+        `claimed_at`: the moment of its claim, as the table has it.
+        """
         content, words = self._map, self._words
         if content is None or words is None:
             self._calls[message_id] = (departed_at, 0, -1)
             return True
-        since = departed_at - _EPOCH
-        moment = (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+        moment = _microseconds(departed_at)
         at = self._place(words)
         self._calls[message_id] = (departed_at, moment, at)
         if at < 0:
             content[_UNNOTED] = 1  # from now on nothing can be concluded from a note that is missing
         else:  # the moment last: a note that has one is whole
-            _IDS.pack_into(content, (at + 1) * _MOMENT.size, organization_id.encode(), message_id.encode())
+            ids = organization_id.encode(), message_id.encode()
+            _WHOSE.pack_into(content, (at + 1) * _MOMENT.size, _microseconds(claimed_at), *ids)
             words[at] = moment
         if content[_FENCED]:  # looked at after the note was written: anyone who fences reads the notes after that
             del self._calls[message_id]
@@ -180,8 +192,8 @@ class BegunCalls:
             moment = words[at]
             if moment > 0:
                 continue  # under way
-            if -moment > words[_FORGOTTEN_WORD]:
-                words[_FORGOTTEN_WORD] = -moment
+            if moment:
+                words[_FORGOTTEN_WORD] = max(-moment, words[at + 1], words[_FORGOTTEN_WORD])
             words[at] = 0
             return at
         return -1
@@ -200,13 +212,25 @@ class Fenced:
         self._content.close()
         if content[_UNNOTED]:
             return None
-        departed = {}
+        begun: dict[str, tuple[int, int]] = {}
         end = _FIRST + (len(content) - _FIRST) // _NOTE.size * _NOTE.size
-        for moment, _, message in _NOTE.iter_unpack(content[_FIRST:end]):
-            if moment:
-                departed[message.rstrip(b"\0").decode("ascii", "replace")] = _EPOCH + abs(moment) * _MICROSECOND
+        for moment, claim, _, message in _NOTE.iter_unpack(content[_FIRST:end]):
+            if moment:  # in the order of the ring, which is not that of the calls
+                name = message.rstrip(b"\0").decode("ascii", "replace")
+                departure = abs(moment)
+                begun[name] = max((max(claim, departure), departure), begun.get(name, _NEVER))
         (forgotten,) = _MOMENT.unpack_from(content, _FORGOTTEN)
-        return FormerCalls(self._epoch, departed, _EPOCH + forgotten * _MICROSECOND)
+        moments = {name: (_moment(until), _moment(departure)) for name, (until, departure) in begun.items()}
+        return FormerCalls(self._epoch, moments, _moment(forgotten))
+
+
+def _microseconds(moment: datetime) -> int:
+    since = moment - _EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+def _moment(microseconds: int) -> datetime:
+    return _EPOCH + microseconds * _MICROSECOND
 
 
 def _header(boot: bytes, epoch: int, taken_at: datetime) -> tuple[bytes, bytes, int, int]:
