@@ -158,7 +158,7 @@ def test_a_load_test_needs_a_token_and_an_address(recado: Recado) -> None:
     )
     unreachable = recado("loadtest", "http://127.0.0.1:1", "--token", "t")
     assert unreachable.returncode == 1
-    assert "http://127.0.0.1:1 does not answer" in unreachable.stderr
+    assert unreachable.stderr == "recado: nothing answers at 127.0.0.1:1: 'recado serve' starts the service\n"
 
 
 def test_a_load_test_takes_no_live_key_by_accident(recado: Recado) -> None:
@@ -166,7 +166,7 @@ def test_a_load_test_takes_no_live_key_by_accident(recado: Recado) -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("recado: this is a live key: its messages reach real people")
     told = recado("loadtest", "http://127.0.0.1:1", "--token", "svc_live_x", "--live-really-send").stderr
-    assert "http://127.0.0.1:1 does not answer" in told
+    assert "nothing answers at 127.0.0.1:1" in told
 
 
 @pytest.mark.parametrize(

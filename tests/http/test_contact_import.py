@@ -44,6 +44,18 @@ async def test_a_document_of_contacts_and_options(api: Any) -> None:
     assert (found["name"], found["tags"], found["attributes"], found["source"]) == ("Ana", ["novo"], {"n": 1}, "import")
 
 
+async def test_a_phone_without_its_country_is_refused_with_the_option_that_gives_it_one(api: Any) -> None:
+    hint = " The option `defaultCountry` (--default-country) reads phones of one country without its code."
+    table = b"phone\n(11) 98765-4321\n911\n+5511\n"
+    rows = [{"phone": "11987654321"}, {"phone": "911"}]
+    refused = [(await hand_in(api, table, CSV)).body, (await hand_in(api, orjson.dumps({"contacts": rows}), JSON)).body]
+    assert [[error["message"].endswith(hint) for error in each["errors"]] for each in refused] == [
+        [True, False, False], [True, False],
+    ]  # fmt: skip
+    taken = await hand_in(api, orjson.dumps({"contacts": rows[:1], "options": {"defaultCountry": "BR"}}), JSON)
+    assert taken.body["failed"] == 0
+
+
 async def test_who_reads_contacts_reads_how_far_an_import_is(api: Any) -> None:
     made = (await hand_in(api, orjson.dumps({"contacts": [{"phone": phone(1)}]}), JSON)).body
     reader, writer = await api.key("contacts:read"), await api.key("contacts:write")

@@ -39,6 +39,7 @@ FIELD_COLUMNS: Final = _PLAIN | {TAGS}
 """The columns of a table that are named as a field of a contact."""
 _CONSENT: Final = frozenset({"status", "source", "at", "ip", "userAgent", "revokedAt", "revokedReason"})
 
+_COUNTRY: Final = "The option `defaultCountry` (--default-country) reads phones of one country without its code."
 _NUL: Final = b"\\u0000"  # in JSON
 
 Error = dict[str, Any]
@@ -59,6 +60,13 @@ def row_error(number: int, error: FieldError) -> Error:
     if name := error.path.strip("/").replace("/", "."):
         entry["field"] = name
     return entry
+
+
+def _with_country(error: FieldError, document: Any) -> FieldError:
+    """The error, and the option that would make a phone of the one that it refuses."""
+    if error.code == "PHONE_INVALID" and isinstance(phone := document["phone"], str) and international(phone) != phone:
+        return FieldError(error.path, error.code, f"{error.message} {_COUNTRY}")
+    return error
 
 
 class RowReader:
@@ -125,6 +133,8 @@ class RowReader:
         if given.errors:
             errors = [error for error in given.errors if not (self._by_external_id and _is_missing_phone(error))]
             if errors:
+                if options.default_country is None:
+                    errors = [_with_country(error, document) for error in errors]
                 return Row(number, errors=[row_error(number, error) for error in errors])
         values = dict(given.values)
         if self._by_external_id and "external_id" not in values:

@@ -14,6 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from recado.cli.common import Json, print_json, print_table, run_async
 from recado.cli.errors import CommandError
+from recado.cli.unreachable import unreachable
 from recado.domain.contact_import import Country, ImportFormat, ImportMode, MatchBy
 
 _EXAMPLE: Final = "Example: RECADO_API_KEY=svc_live_… recado contacts import clients.csv --mode upsert --tag clients"
@@ -118,8 +119,7 @@ async def _call(session: aiohttp.ClientSession, method: str, url: str, **how: An
         async with session.request(method, url, **how) as answer:
             body = await answer.json(content_type=None)
     except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-        reason = str(error) or type(error).__name__
-        raise CommandError(f"{url} does not answer as Recado does ({reason}): is it up?") from None
+        raise unreachable(url, error) from None
     if answer.status >= 400:
         raise CommandError(f"refused with {answer.status} {body.get('code', '')}: {_reason(body)}")
     return body

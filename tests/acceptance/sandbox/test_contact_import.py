@@ -137,7 +137,12 @@ def test_bad_rows_are_told_and_make_the_status_one(handed_in: Any) -> None:
         ("rows.csv", "phone\n", ("--list", "lst_x"), "refused with 422 REFERENCE_NOT_FOUND"),
         ("rows.csv", "phone\n", ("--key-from", "ANOTHER"), "there is no API key in ANOTHER"),
         ("rows.csv", "phone\n", ("--url", "nowhere"), "'nowhere' is no address of an API"),
-        ("rows.csv", "phone\n", ("--url", "http://127.0.0.1:1"), "is it up?"),
+        (
+            "rows.csv",
+            "phone\n",
+            ("--url", "http://127.0.0.1:1"),
+            "nothing answers at 127.0.0.1:1: 'recado serve' starts",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_one_line_that_says_why(

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 
 from recado.cli.errors import CommandError
+from recado.cli.unreachable import unreachable
 
 PAGE = 200
 
@@ -42,8 +43,7 @@ class Api:
                         raise CommandError(f"{method} {path} answered {answer.status}: {detail}")
                     return await answer.json(content_type=None) if answer.status != 204 else None
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-                reason = str(error) or type(error).__name__
-                raise CommandError(f"{self._base_url} does not answer as Recado does ({reason}): is it up?") from None
+                raise unreachable(self._base_url, error) from None
 
     async def items(self, path: str, query: Mapping[str, str]) -> list[Any]:
         """Return every item of a limit/skip list."""
