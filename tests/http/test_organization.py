@@ -116,6 +116,16 @@ async def test_a_change_to_the_same_values_raises_no_revision(api: Any) -> None:
     assert api.changes == []
 
 
+async def test_the_administrator_is_told_of_parameters_that_nobody_knows(api: Any) -> None:
+    path = "/v2/admin/organizations?dryRun=true"
+    refused = await api.post(path, NEW, token=ADMIN, headers={"Prefer": "handling=strict"})
+    assert (refused.status, refused.code) == (422, "VALIDATION_ERROR")
+    assert [error["path"] for error in refused.body["errors"]] == ["dryRun"]
+    answer = await api.post(path, NEW, token=ADMIN)
+    assert answer.status == 201
+    assert [each["path"] for each in answer.body["warnings"]] == ["dryRun"]
+
+
 async def test_the_administrator_makes_an_organization_with_keys_and_a_sandbox_number(api: Any) -> None:
     answer = await api.post("/v2/admin/organizations", NEW, token=ADMIN)
     assert answer.status == 201

@@ -312,7 +312,7 @@ class Dispatcher:
                 call.spool = await self._spooler.read(request, route.body_limit, media_type, owner)
         if operation.query is not None:
             call.query = operation.query.parse(query, call.unknown)
-        elif query and operation.by_key:
+        elif query and (operation.by_key or route.access is Access.ADMIN):
             with suppress(Problem):  # nobody reads it: what is no text is no fault either
                 call.unknown += unknown_parameters((name for name, _ in pairs_of(query)), ())
         if operation.path_ids and not ids_are_formed(operation.path_ids, call.path):

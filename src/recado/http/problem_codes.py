@@ -34,11 +34,12 @@ def _of_everyone(route: Route) -> set[tuple[int, str]]:
         codes.add("RATE_LIMITED")
     if route.access is not Access.PUBLIC:
         codes.add("SERVICE_UNAVAILABLE")
+    if route.access in {Access.KEY, Access.ADMIN}:
+        codes.add("VALIDATION_ERROR")  # what it does not know, with `Prefer: handling=strict`
     if route.access is Access.ADMIN:
         codes |= {"UNAUTHORIZED", "ROUTE_NOT_FOUND"}
     if route.access is Access.KEY:
         codes |= {"UNAUTHORIZED", "API_KEY_EXPIRED", "API_KEY_REVOKED", "SESSION_EXPIRED", "IP_NOT_ALLOWED"}
-        codes.add("VALIDATION_ERROR")  # what it does not know, with `Prefer: handling=strict`
         if route.scope is not None:
             codes.add("SCOPE_REQUIRED")
         if route.session_only:

@@ -96,7 +96,7 @@ def test_every_operation_tells_each_problem_it_can_answer(thing: Any) -> None:
     assert problems("delete", "/things/{id}") == always | {404, 409}
     assert problems("post", "/things/{id}/send") == always | body | {404, 502}
     assert problems("post", "/callbacks/{name}") == {400, 404, 408, 413, 415, 429, 500, 503}
-    assert problems("get", "/admin/things") == {400, 401, 404, 429, 500, 503}
+    assert problems("get", "/admin/things") == {400, 401, 404, 422, 429, 500, 503}
     assert problems("get", "/l/{code}") == {400, 404, 429, 500}
     assert "304" in paths["/things/{id}"]["get"]["responses"]
 
