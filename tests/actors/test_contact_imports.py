@@ -21,6 +21,7 @@ from recado.actors.contact_plain import PIECE
 from recado.actors.contact_rows import Row, RowReader
 from recado.actors.contact_targets import STATEMENT
 from recado.domain.contact_import import ImportFormat, ImportOptions
+from recado.domain.errors import Unavailable
 from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
 from recado.engine.turns import Turns
@@ -121,6 +122,40 @@ async def test_few_rows_are_read_looked_up_and_made_in_one_turn(
     await imports.work()
     assert (await now(database, found)).created == MANY
     assert most == {"read": actors_imports.ROWS_IN_A_ROW, "made": PIECE, "looked up": STATEMENT}
+
+
+async def test_of_an_organization_one_file_is_read_and_16_wait(
+    imports: ContactImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, go_on = imports._store, asyncio.Event()
+    read: list[str] = []
+
+    async def held(connection: Any, draft: Draft, *arguments: Any) -> ContactImport:
+        read.append(draft.organization_id)
+        await go_on.wait()
+        return await store(connection, draft, *arguments)
+
+    async def reads(files: int) -> None:
+        async def so_many() -> bool:
+            return len(read) == files
+
+        await until(so_many, 10, "files are being read")
+
+    monkeypatch.setattr(imports, "_store", held)
+    table, other = (
+        b"phone\n+5511987654321",
+        Draft(ORGANIZATION + "2" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_2")),
+    )
+    running = [asyncio.ensure_future(handed_in(imports, table)) for _ in range(17)]
+    await reads(1)
+    with pytest.raises(Unavailable) as caught:
+        await handed_in(imports, table)
+    assert (caught.value.status, caught.value.headers["Retry-After"]) == (503, "10")
+    running.append(asyncio.ensure_future(imports.accept(other, io.BytesIO(table), lambda _: ImportOptions())))
+    await reads(2)
+    assert len(set(read)) == 2
+    go_on.set()
+    assert {found.status for found in await asyncio.gather(*running)} == {"completed"}
 
 
 async def test_imports_take_turns(database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch) -> None:
