@@ -1,5 +1,6 @@
 """POST /messages: what is stored, what is refused and why, and repeats (C15.2, C15.3)."""
 
+import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -127,3 +128,28 @@ async def test_a_repeat_is_replayed_and_another_request_with_its_key_refused(mai
     assert again.body == {**first.body, "status": "delivered", "replayed": True}
     refused = await mail.refusal(mail.body(to="+5511987650000"), headers=key)
     assert (refused.status, refused.code) == (422, "IDEMPOTENCY_KEY_REUSED")
+
+
+async def test_sends_that_come_at_once_under_one_key_are_one_message(mail: Any) -> None:
+    key = {"Idempotency-Key": "order 8"}
+    answers = await asyncio.gather(*(mail.api.post("/messages", mail.body(), headers=key) for _ in range(6)))
+    assert [answer.status for answer in answers] == [201] * 6
+    assert len({answer.body["id"] for answer in answers}) == 1
+    assert sorted(answer.body["replayed"] for answer in answers) == [False, *[True] * 5]
+    assert await mail.stored() == 1
+
+
+async def test_the_body_of_a_send_is_looked_at_before_its_key(mail: Any) -> None:
+    key = {"Idempotency-Key": "order 9"}
+    await mail.api.post("/messages", mail.body(), headers=key)
+    refused = await mail.api.post("/messages", {**mail.body(), "priority": "no such"}, headers=key)
+    assert (refused.status, refused.code) == (422, "VALIDATION_ERROR")
+
+
+async def test_a_body_where_none_is_taken_is_no_part_of_the_request(mail: Any) -> None:
+    sent = await mail.send()
+    headers = {"Idempotency-Key": "archive 1", "Prefer": "handling=strict"}
+    first = await mail.api.post(f"/messages/{sent['id']}/archive", {"zzz": 1}, headers=headers)
+    assert (first.status, first.body["status"], "warnings" in first.body) == (200, "archived", False)
+    again = await mail.api.post(f"/messages/{sent['id']}/archive", headers=headers)
+    assert (again.status, again.headers["Idempotency-Replayed"]) == (200, "true")
