@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 
 REFUSED = {400, 422, 429, 503}
 NUL = rb'"\u0000",'
+LONG_NUL = rb'"\u0000' + b"x" * 32 + b'",'  # of which a body of 1 MB holds no more values than it may
+ADDRESSES = (f"127.0.7.{number}" for number in range(1, 255))
 
 
 def array(name: str, item: bytes, size: int) -> bytes:
@@ -47,23 +49,29 @@ async def test_a_batch_of_wrong_variables_keeps_nobody_waiting(
 
 
 async def test_arrays_of_nul_keep_nobody_waiting(attacker: Attacker, neighbour: Neighbour, seconds: float) -> None:
-    bodies = [("/messages/bulk", array("recipients", NUL, 16_000_000)), ("/v2/lists", array("name", NUL, 1_000_000))]
+    bodies = [
+        ("/messages/bulk", array("recipients", NUL, 16_000_000), 422),
+        ("/v2/lists", array("name", NUL, 1_000_000), 400),  # more values than a small body may hold
+        ("/v2/lists", array("name", LONG_NUL, 1_000_000), 422),
+    ]
 
-    async def ask() -> int:
-        return [await attacker.ask("POST", path, body) for path, body in bodies][-1]
+    async def ask() -> tuple[int, ...]:
+        return tuple([await attacker.ask("POST", path, body) for path, body, _ in bodies])
 
     async with neighbour.held():
         answers = await keep_on(seconds, 2, ask)
-    assert set(answers) <= REFUSED
+    for (*_, expected), statuses in zip(bodies, map(set, zip(*answers, strict=True)), strict=True):
+        assert expected in statuses <= {expected, 429, 503}
 
 
 async def test_a_stranger_with_arrays_of_nul_keeps_nobody_waiting(
     attacker: Attacker, neighbour: Neighbour, seconds: float
 ) -> None:
-    stranger, body = attacker.without_credential(), array("email", NUL, 1_000_000)
+    stranger = attacker.without_credential(next(ADDRESSES))  # from which nobody has tried to sign in
+    bodies = cycle([array("email", NUL, 1_000_000), array("email", LONG_NUL, 1_000_000)])
     async with neighbour.held():
-        answers = await keep_on(seconds, 4, lambda: stranger.ask("POST", "/v2/sessions", body))
-    assert set(answers) <= REFUSED
+        answers = await keep_on(seconds, 4, lambda: stranger.ask("POST", "/v2/sessions", next(bodies)))
+    assert {400, 422, 429} <= set(answers) <= REFUSED
 
 
 async def test_many_bodies_just_below_the_large_ones_keep_nobody_waiting(
