@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from recado.domain.message import (
     CLASS_OF,
     CLASSES,
-    LATE_EVENTS,
     MESSAGE_MACHINE,
     FailureCode,
     MessageEvent,
@@ -62,7 +61,8 @@ def test_a_message_whose_call_may_have_left_is_never_refused_back_out_of_a_later
 
 
 def test_only_a_failure_is_revived_by_a_late_report() -> None:
-    assert {source for event in LATE_EVENTS for source in MESSAGE_MACHINE.sources(event)} == {S.FAILED}
+    late = (E.LATE_SENT, E.LATE_DELIVERED, E.LATE_READ)
+    assert {source for event in late for source in MESSAGE_MACHINE.sources(event)} == {S.FAILED}
 
 
 @pytest.mark.parametrize("report", Report)

@@ -105,8 +105,6 @@ MESSAGE_MACHINE: Final = Machine(
     initial={"accepted": _S.QUEUED, "inbound": _S.DELIVERED},
 )
 
-LATE_EVENTS: Final = frozenset({_E.LATE_SENT, _E.LATE_DELIVERED, _E.LATE_READ})
-
 
 class Report(StrEnum):
     """What a provider reports about a message that it took."""

@@ -39,7 +39,7 @@ _plain_names: dict[type[BaseModel], frozenset[str]] = {}  # names behind which n
 
 
 def unknown_fields(model: type[BaseModel], document: Any) -> list[FieldError]:
-    """Return at most 50 members of `document`, the parsed body, that `model` does not know; in steps of its own."""
+    """Return at most 50 members of `document`, the parsed body, that `model` does not know."""
     if type(document) is not dict:
         return []
     names = _plain_names.get(model)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus, Report, report_moves
 from recado.storage.moves import Moved
 from recado.storage.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
 from recado.storage.sql import load
@@ -17,19 +17,19 @@ from recado.storage.sql import load
 SQL = load("receipts")
 
 
-def _sources(event: MessageEvent) -> list[MessageStatus]:
-    # Whatever a sent message may become, one that is `sending` may: its report makes it `sent` first (C29.2).
-    return [*MESSAGE_MACHINE.sources(event), *MESSAGE_MACHINE.sources(MessageEvent.REPORT_SENT)]
+def _moved_by(report: Report) -> list[MessageStatus]:
+    return [status for status in MessageStatus if report_moves(status, report)]
 
 
 _GUARDS = (
-    list(MESSAGE_MACHINE.sources(MessageEvent.REPORT_SENT)),
-    _sources(MessageEvent.REPORT_DELIVERED),
-    _sources(MessageEvent.REPORT_READ),
-    _sources(MessageEvent.REPORT_FAILED),
+    _moved_by(Report.SENT),
+    _moved_by(Report.DELIVERED),
+    _moved_by(Report.READ),
+    _moved_by(Report.FAILED),
     list(MESSAGE_MACHINE.sources(MessageEvent.LATE_DELIVERED)),
 )
-_LEFT = (MessageStatus.SENT, MessageStatus.DELIVERED, MessageStatus.READ)
+_UNPAID = (MessageStatus.SENDING, MessageStatus.FAILED)
+"""A report moves a failed message only after an unknown outcome: its price was released, as far as we knew (C15.4)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,27 +125,25 @@ def _moves(report: ReportRow, row: Any) -> list[Moved]:
     if not row["moved"]:
         return []
 
-    def move(from_status: str, to_status: str, *, priced: bool) -> Moved:
-        return Moved(
-            report.organization_id,
-            report.env,
-            report.channel,
-            report.id,
-            from_status,
-            to_status,
-            (row["price_coins"] or 0) if priced else 0,
-            row["price_kind"] if priced else None,
-            row["batch_id"],
-            row["campaign_id"],
+    moves: list[Moved] = []
+    status = MessageStatus(row["status"])
+    for event in report_moves(status, Report(report.report), uncertain=True):
+        before, status = status, MESSAGE_MACHINE.move(status, event)
+        priced = before in _UNPAID
+        moves.append(
+            Moved(
+                report.organization_id,
+                report.env,
+                report.channel,
+                report.id,
+                before,
+                status,
+                (row["price_coins"] or 0) if priced else 0,
+                row["price_kind"] if priced else None,
+                row["batch_id"],
+                row["campaign_id"],
+            )
         )
-
-    if not row["was_sending"]:
-        # It had failed by an unknown outcome, as far as we knew: its price was released (C15.4).
-        late = row["status"] not in _LEFT and report.report != MessageStatus.FAILED
-        return [move(MessageStatus.FAILED if late else row["status"], report.report, priced=late)]
-    moves = [move(MessageStatus.SENDING, MessageStatus.SENT, priced=True)]
-    if report.report != MessageStatus.SENT:
-        moves.append(move(MessageStatus.SENT, report.report, priced=False))
     return moves
 
 

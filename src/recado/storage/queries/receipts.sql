@@ -110,7 +110,6 @@ counted as (
 select
     g.id,
     g.id in (select id from moved) as moved,
-    g.id in (select id from moved where was_sending) as was_sending,
     g.may_move and (g.id in (select id from moved)) is not true as busy,
     g.status, g.price_coins, g.price_kind, g.batch_id, g.campaign_id -- as before the move
 from seen g;
