@@ -3,7 +3,7 @@
 import asyncio
 import io
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any
@@ -92,25 +92,28 @@ async def test_few_rows_are_read_looked_up_and_made_in_one_turn(
     database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read, line, look_up, wait = RowReader.rows, contact_lines.line, contacts.by_phones, Turns.next
-    since: Counter[str] = Counter()
+    of_tasks: defaultdict[Any, Counter[str]] = defaultdict(Counter)  # two blocks are under way at once
     most: Counter[str] = Counter()
+
+    def since() -> Counter[str]:
+        return of_tasks[asyncio.current_task()]
 
     def reading(reader: RowReader, block: bytes, first_row: int) -> Iterator[Row]:
         for row in read(reader, block, first_row):
-            since["read"] += 1
+            since()["read"] += 1
             yield row
 
     def making(contact: Contact) -> str:
-        since["made"] += 1
+        since()["made"] += 1
         return line(contact)
 
     async def looking_up(*arguments: Any) -> list[Contact]:
-        since["looked up"] += len(arguments[-1])
+        since()["looked up"] += len(arguments[-1])
         return await look_up(*arguments)
 
     async def waiting(turns: Turns) -> None:
-        most.update(since - most)
-        since.clear()
+        most.update(since() - most)
+        since().clear()
         await wait(turns)
 
     monkeypatch.setattr(RowReader, "rows", reading)
