@@ -19,6 +19,7 @@ from recado.storage import embedded
 from recado.storage.cluster import Cluster, ClusterError
 from recado.storage.embedded import EmbeddedError, EmbeddedPostgres
 from recado.storage.postgres import Database
+from recado.storage.server_processes import is_server
 from recado.storage.service_folder import locate
 
 # A process that joins the server, tells its pid, and leaves when its input ends.
@@ -210,6 +211,48 @@ async def test_a_pid_file_whose_pid_is_another_program_by_now_does_not_hold_the_
     assert await query(server, "select a from t") == 1
     stranger.communicate()
     await server.stop()
+
+
+async def test_a_start_that_is_broken_off_leaves_no_server(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spawned: asyncio.Queue[int] = asyncio.Queue()
+    spawn = Cluster.spawn
+
+    def telling(cluster: Cluster) -> int:
+        pid = spawn(cluster)
+        spawned.put_nowait(pid)
+        return pid
+
+    server = make_server(data_dir)
+    with monkeypatch.context() as starting:
+        starting.setattr(Cluster, "spawn", telling)
+        start = asyncio.create_task(server.start())
+        pid = await spawned.get()
+        start.cancel()  # before the server has written its pid
+        with pytest.raises(asyncio.CancelledError):
+            await start
+    assert not is_server(pid, locate(data_dir).folder / "cluster")
+    assert await query(server, "select 1") == 1
+    await server.stop()
+
+
+async def test_a_start_that_is_broken_off_leaves_the_server_of_others(
+    own_server: EmbeddedPostgres, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    joining, asked = make_server(data_dir), asyncio.Event()
+
+    async def never(_: Cluster) -> bool:
+        asked.set()
+        return False
+
+    pid = own_server.pid
+    monkeypatch.setattr(joining, "_answers", never)
+    start = asyncio.create_task(joining.start())
+    await asked.wait()
+    start.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await start
+    assert await query(own_server, "select 1") == 1
+    assert own_server.pid == pid
 
 
 @pytest.mark.parametrize("left", ["", "\0" * 40])

@@ -15,7 +15,7 @@ from rich.progress import DownloadColumn, Progress, SpinnerColumn, TextColumn, T
 
 from recado import __version__
 from recado.cli.common import DataDir, Json, print_json, read_settings, run_async
-from recado.cli.ending import to_its_end, until_told
+from recado.cli.ending import until_told
 from recado.cli.errors import CommandError
 from recado.cli.opening import require_installation
 from recado.config.secrets import KEY_FILE
@@ -34,6 +34,7 @@ from recado.storage.backup import (
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.ownership import Ownership
 from recado.storage.restored import Ended, end_queue
+from recado.storage.shielded import to_its_end
 
 
 def mount(app: typer.Typer) -> None:
@@ -107,7 +108,7 @@ async def _backup(settings: Settings, file: Path) -> Manifest:
     server = EmbeddedPostgres(settings.data_dir, clock=clock)
     halt = Halt()
     try:
-        await to_its_end(server.start())  # one that has half started would not be stopped
+        await server.start()
         with _shown("writing") as progress:
             writing = asyncio.to_thread(
                 write_backup, file, settings.data_dir,
@@ -123,7 +124,7 @@ async def _restore(settings: Settings, file: Path) -> Ended:
     server = EmbeddedPostgres(settings.data_dir, clock=SystemClock())
     halt = Halt()
     try:
-        await to_its_end(server.start())
+        await server.start()
         with _shown("restoring") as progress:
             keys = settings.data_dir / KEY_FILE
             loading = asyncio.to_thread(load_backup, file, settings.data_dir, keys=keys, progress=progress, halt=halt)

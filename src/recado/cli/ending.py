@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
 import typer
@@ -32,14 +32,3 @@ async def until_told(work: Coroutine[Any, Any, T]) -> T:
         raise
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
-
-
-async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] = lambda: None) -> T:
-    """The work, which is not broken off: whoever is cancelled calls `hurry`, and leaves when it has ended."""
-    working = asyncio.ensure_future(work)
-    try:
-        return await asyncio.shield(working)
-    except asyncio.CancelledError:
-        hurry()
-        await asyncio.gather(working, return_exceptions=True)
-        raise

@@ -17,13 +17,16 @@ from recado.domain.clock import Clock
 from recado.storage.cluster import DATABASE, Cluster
 from recado.storage.cluster_lock import FileLock
 from recado.storage.failures import connection_lost
+from recado.storage.server_processes import is_server
 from recado.storage.service_folder import CHANGE_LOCK, SERVICE_ROOT, USERS_LOCK, locate
+from recado.storage.shielded import to_its_end
 
 log = structlog.get_logger(__name__)
 
 START_LIMIT = 600.0  # seconds: recovery after a crash reads up to max_wal_size again
 _STOP_LIMIT = 120.0
 _QUIT_LIMIT = 2.0
+_BROKEN_OFF_LIMIT = 10.0  # half of what a whole stop has (C32)
 _POLL = 0.02
 _SPAWNS = 5
 _FIRST_PAUSE = 0.1
@@ -46,12 +49,14 @@ class EmbeddedPostgres:
         self._cluster: Cluster | None = None
         self._users: FileLock | None = None
         self._watch: asyncio.Task[None] | None = None
+        self._spawned: int | None = None  # the pid of the last server that we started
 
     async def start(self) -> dict[str, Any]:
         """Joins or starts the server; answers the arguments to connect to its database.
 
         The first start makes the cluster (about a second). Waits for crash recovery up to ten minutes. Raises
         EmbeddedError, ClusterError, NoHome, BinariesMissing or LockTimeout, each with a text for the operator.
+        A start that is cancelled ends the server, unless others use it.
         """
         if self._cluster is None:
             home = await asyncio.to_thread(locate, self._data_dir, self._service_root)
@@ -62,7 +67,9 @@ class EmbeddedPostgres:
                     raise EmbeddedError(f"{home.folder / USERS_LOCK} is locked by another program")
                 try:
                     await self._ensure_running(cluster)
-                except BaseException:
+                except BaseException as error:
+                    if isinstance(error, asyncio.CancelledError) and users.try_take():
+                        await self._shut_down(cluster, _BROKEN_OFF_LIMIT)
                     users.release()
                     raise
             self._cluster, self._users = cluster, users
@@ -111,18 +118,17 @@ class EmbeddedPostgres:
         """Comes back when the database answers. The caller holds the change lock."""
         give_up_at = self._clock.monotonic() + START_LIMIT
         spawned = 0
-        expected: int | None = None
-        await asyncio.to_thread(cluster.create)
+        await to_its_end(asyncio.to_thread(cluster.create))
         while not await self._answers(cluster):
             if self._clock.monotonic() >= give_up_at:
                 raise EmbeddedError(f"PostgreSQL was not ready after {START_LIMIT:g} seconds.\n{cluster.log_end()}")
-            if not cluster.listening() and cluster.pid() is None and not _alive(expected):
+            if not cluster.listening() and cluster.pid() is None and not _alive(self._spawned):
                 # Nobody is there, or whom we started gave up: children of a killed server may need a moment to leave.
                 if spawned == _SPAWNS:
                     raise EmbeddedError(f"PostgreSQL does not start.\n{cluster.log_end()}")
                 if spawned:
                     await self._clock.sleep(_FIRST_PAUSE * 2**spawned)
-                expected = cluster.spawn()
+                self._spawned = cluster.spawn()
                 spawned += 1
             await self._clock.sleep(_POLL)
 
@@ -143,16 +149,19 @@ class EmbeddedPostgres:
         return True
 
     async def _shut_down(self, cluster: Cluster, within: float) -> None:
-        pid = cluster.interrupt()
-        if pid is None:
-            return
+        pid: int | None = None
         try:
             async with asyncio.timeout(max(0.0, within)):
-                await _gone(pid)
+                while cluster.pid() is None and self._spawned is not None and is_server(self._spawned, cluster.folder):
+                    await self._clock.sleep(_POLL)  # it has not yet written who it is
+                pid = cluster.interrupt()
+                if pid is not None:
+                    await _gone(pid)
         except TimeoutError:
             log.warning("postgres_quits", pid=pid)
             cluster.quit()
-            await _gone(pid)
+            if pid is not None:
+                await _gone(pid)
 
     async def _keep_running(self, cluster: Cluster) -> None:
         """Starts the server again whenever it ends while we use it."""
