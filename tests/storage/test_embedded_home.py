@@ -1,5 +1,6 @@
 """Where the embedded cluster lives, and whose it is: short sockets, root, moved and copied folders."""
 
+import errno
 import os
 import pwd
 import shutil
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 from tests.required import as_root, only_where
 from tests.storage.test_embedded import OtherProcess, make_server, query
 
@@ -16,7 +18,7 @@ from recado.storage import service_folder as service_folder_module
 from recado.storage.cluster import Cluster
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.postgres_binaries import bundled_binaries
-from recado.storage.service_folder import LOCATION, Home, NoHome, locate, service_folder
+from recado.storage.service_folder import DATA_FOLDER, LOCATION, Home, NoHome, holds_database, locate, service_folder
 
 
 def test_a_long_path_moves_the_socket_to_a_short_folder_that_every_process_finds(tmp_path: Path) -> None:
@@ -87,6 +89,34 @@ def test_a_folder_without_a_cluster_is_given_to_the_user_that_its_server_runs_as
     os.chown(home.folder, 0, 65534)  # it was made for another user, and then the start broke off
     assert locate(data_dir) == home
     assert home.folder.stat().st_gid == home.gid
+
+
+@as_root
+def test_nothing_is_left_of_a_first_start_that_found_the_disk_of_the_data_folder_full(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = Path.write_text
+
+    def full(path: Path, text: str) -> int:
+        if path.name == LOCATION:
+            written(path, text[: len(text) // 2])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return written(path, text)
+
+    root = tmp_path / "root"
+    with monkeypatch.context() as there:
+        there.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space left"):
+            locate(data_dir, root)
+
+    assert list(root.glob(f"*/{DATA_FOLDER}")) == []
+    assert service_folder(data_dir) is None
+    assert not holds_database(data_dir)
+    with capture_logs() as told:
+        home = locate(data_dir, root)
+    assert told == []
+    assert service_folder(data_dir) == home.folder
+    assert holds_database(data_dir)
 
 
 @as_root

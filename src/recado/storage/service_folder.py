@@ -79,7 +79,11 @@ def service_folder(data_dir: Path) -> Path | None:
 
 def holds_database(data_dir: Path) -> bool:
     """Whether a data folder has a database, made by a plain user or by root; only looks."""
-    return (data_dir / INSIDE).exists() or (data_dir / LOCATION).exists()
+    try:
+        named = (data_dir / LOCATION).stat().st_size > 0  # empty: only locked, by a start that failed
+    except (FileNotFoundError, NotADirectoryError):
+        named = False
+    return named or (data_dir / INSIDE).exists()
 
 
 def _service_home(data_dir: Path, service_root: Path) -> Home:
@@ -91,12 +95,7 @@ def _service_home(data_dir: Path, service_root: Path) -> Home:
             _mention_earlier(data_dir, service_root)
             slug = re.sub(r"[^a-z0-9]+", "-", data_dir.name.lower()).strip("-")[:32] or "data"
             folder = service_root / f"{slug}-{secrets.token_hex(4)}"
-            folder.mkdir(mode=0o710)
-            os.chown(folder, 0, account.pw_gid)
-            folder.chmod(0o710)
-            _remember(folder, data_dir)
-            # Last, so that a crash before it leaves an unused folder and not a name without one.
-            (data_dir / LOCATION).write_text(f"{folder}\n")
+            _make_folder(folder, data_dir, account)
         elif not folder.is_dir():
             raise NoHome(
                 f"the database of {data_dir} is gone: it lived in {folder}. Bring that folder back "
@@ -109,6 +108,22 @@ def _service_home(data_dir: Path, service_root: Path) -> Home:
             account = _account_of(cluster.stat().st_uid) if cluster.exists() else _service_account(service_root)
             os.chown(folder, 0, account.pw_gid)
     return Home(folder, account.pw_name, account.pw_uid, account.pw_gid, binaries)
+
+
+def _make_folder(folder: Path, data_dir: Path, account: pwd.struct_passwd) -> None:
+    """Make the folder of a new cluster, named in the data folder; nothing stays when that fails, as on a full disk."""
+    location = data_dir / LOCATION
+    try:
+        folder.mkdir(mode=0o710)
+        os.chown(folder, 0, account.pw_gid)
+        folder.chmod(0o710)
+        _remember(folder, data_dir)
+        # Last, so that a crash before it leaves an unused folder and not a name without one.
+        location.write_text(f"{folder}\n")
+    except BaseException:
+        os.truncate(location, 0)  # half a name would be that of a lost database; others lock the file: it stays
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _mention_earlier(data_dir: Path, service_root: Path) -> None:
