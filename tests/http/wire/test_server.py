@@ -307,3 +307,26 @@ async def test_a_socket_file_serves_too(serve: Any, thing: Any, tmp_path: Path) 
         client.get("http://x/things", headers={"Authorization": "Bearer good"}) as answer,
     ):
         assert answer.status == 200
+
+
+async def test_a_large_page_whose_first_piece_does_not_come_before_the_stop_has_no_end_and_no_other_answer(
+    serve: Any, thing: Any, wait_until: Any
+) -> None:
+    async def page() -> Any:
+        await asyncio.get_running_loop().create_future()
+        yield b"never"
+
+    async def handle(_: Call) -> Reply:
+        return StreamReply(200, page(), content_type="application/json")
+
+    api = await serve(thing(handler=handle))
+    reader, writer = await api.connect()
+    writer.write(b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n")
+    await wait_until(lambda: any(c.busy for c in api.server._web.connections))
+    connections = api.server._web.connections
+    stopping = asyncio.ensure_future(api.server.stop())
+    await wait_until(lambda: all(c.ending for c in connections))
+    await api.clock.advance(ANSWER_SECONDS)
+    head, _, body = (await reader.read()).partition(b"\r\n\r\n")
+    await stopping
+    assert (head.split()[1], body) == (b"200", b"")
