@@ -11,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import IO, Final
 
+import structlog
 from aiohttp.web_request import BaseRequest
 
 from recado.domain.clock import Clock
@@ -22,6 +23,9 @@ MOST_AT_ONCE: Final = 32
 MOST_OF_ONE: Final = 4  # of one organization
 RETRY_AFTER: Final = 2  # seconds
 IN_MEMORY: Final = 1024 * 1024  # bytes; a smaller body needs no file
+QUIET_SECONDS: Final = 60.0  # between two entries in the log that say that there is no room
+
+_log = structlog.get_logger(__name__)
 
 
 class Spool:
@@ -53,6 +57,7 @@ class Spooler:
         self._clock = clock
         self._pace = pace
         self._by_owner: Counter[str] = Counter()
+        self._tell_again_at = 0.0
 
     @property
     def open(self) -> int:
@@ -78,6 +83,7 @@ class Spooler:
             file.close()
             self.leave(owner)
             if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+                self._tell(error)
                 raise Unavailable("There is no room for the body now: try again shortly.") from None
             raise
         return Spool(self, owner, file, media_type, size, digest.digest())
@@ -87,6 +93,13 @@ class Spooler:
         self._by_owner[owner] -= 1
         if not self._by_owner[owner]:
             del self._by_owner[owner]
+
+    def _tell(self, error: OSError) -> None:
+        """Log why no body finds room, and where."""
+        now = self._clock.monotonic()
+        if now >= self._tell_again_at:
+            self._tell_again_at = now + QUIET_SECONDS
+            _log.warning("body_not_kept", folder=self._folder or tempfile.gettempdir(), cause=error.strerror)
 
     def _enter(self, owner: str) -> None:
         if self._by_owner[owner] >= MOST_OF_ONE:

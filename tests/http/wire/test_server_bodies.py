@@ -2,6 +2,7 @@
 
 import gzip
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 from structlog.testing import capture_logs
@@ -9,6 +10,7 @@ from tests.http.wire.test_server import HEAD, Thing, answer_of
 
 from recado.http.call import Call
 from recado.http.reply import Reply
+from recado.http.spool import IN_MEMORY
 
 
 async def test_a_client_that_asks_first_is_told_to_continue(serve: Any, thing: Any) -> None:
@@ -126,3 +128,21 @@ async def test_a_body_that_is_not_as_its_headers_announce_is_400(serve: Any, thi
             assert await reader.read() == b""
         assert (status, b"application/problem+json" in answer or b'"BAD_REQUEST"' in answer) == (400, True)
         assert logs == []  # a fault of the caller's is none of the operator's
+
+
+async def test_a_folder_without_room_for_bodies_is_told_once_a_minute(serve: Any, thing: Any, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    api = await serve(
+        thing("POST", spooled={"text/csv": None}, body_limit=4 * IN_MEMORY), spool_folder=full
+    )  # a folder that is not there has no room either
+    statuses = []
+    with capture_logs() as logs:
+        for pause in (0, 59, 1):
+            await api.clock.advance(pause)
+            for _ in range(2):
+                body = BytesIO(b" " * (IN_MEMORY + 1))
+                async with api.client.post("/things", data=body, headers={"Content-Type": "text/csv"}) as answer:
+                    statuses.append((answer.status, answer.headers["Retry-After"]))
+    assert statuses == [(503, "1")] * 6
+    told = {"event": "body_not_kept", "log_level": "warning", "folder": str(full), "cause": "No such file or directory"}
+    assert [entry for entry in logs if entry["event"] == "body_not_kept"] == [told, told]
