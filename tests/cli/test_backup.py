@@ -17,7 +17,16 @@ from tests.program import Api, Program, Service, running
 from tests.waiting import until
 
 from recado.storage import backup
-from recado.storage.backup import UNFINISHED, BackupError, Halt, Manifest, claim_folder, read_manifest, write_backup
+from recado.storage.backup import (
+    UNFINISHED,
+    BackupError,
+    Halt,
+    Manifest,
+    _running,
+    claim_folder,
+    read_manifest,
+    write_backup,
+)
 from recado.storage.cluster import Cluster
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.service_folder import locate
@@ -175,6 +184,16 @@ def _children(pid: int) -> set[str]:
             for child in (task / "children").read_text().split():
                 names.add(Path(f"/proc/{child}/comm").read_text().strip())
     return names
+
+
+def test_a_program_that_ended_without_a_word_is_told_by_its_signal_or_its_status() -> None:
+    with (
+        pytest.raises(BackupError, match=r"^sleep failed: SIGKILL ended it$"),
+        _running(["sleep", "60"], Halt()) as one,
+    ):
+        one.kill()
+    with pytest.raises(BackupError, match=r"^false failed: its status is 1$"), _running(["false"], Halt()):
+        pass
 
 
 def test_a_file_that_is_no_backup_is_refused(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import json
 import os
 import secrets
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
@@ -262,7 +263,12 @@ def _running(command: list[str], halt: Halt) -> Iterator["subprocess.Popen[bytes
         if status != 0:
             complaints.seek(0)
             told = " ".join(complaints.read(_LONGEST_COMPLAINT).decode(errors="replace").split())
-            raise BackupError(f"{Path(command[0]).name} failed: {told}")
+            raise BackupError(f"{Path(command[0]).name} failed: {told or _reason(status)}")
+
+
+def _reason(status: int) -> str:
+    """Why a program ended that could say nothing more."""
+    return f"{signal.Signals(-status).name} ended it" if status < 0 else f"its status is {status}"
 
 
 def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
