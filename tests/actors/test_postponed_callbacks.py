@@ -1,7 +1,8 @@
 """Callbacks that time out each time: they stand aside, in ever smaller parts, and lose nothing (C29.5)."""
 
+import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -10,12 +11,14 @@ import orjson
 import pytest
 from structlog.testing import capture_logs
 from tests.actors.line import Line, live_number
+from tests.waiting import until
 
+from recado.actors.callbacks import MOST_BROKEN
 from recado.actors.postponed_callbacks import MOST, PostponedCallbacks
 from recado.channels.events import Event
 from recado.domain.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import receipts
+from recado.storage import outage, receipts
 from recado.storage.postgres import Database
 from recado.storage.receipts import CallbackRow
 
@@ -119,6 +122,93 @@ async def test_a_restart_forgets_nothing_that_was_postponed(line: Line, postgres
     restarted = Line(line.db, line.number, line.clock)
     await restarted.callbacks.work()
     assert await received(line) == ["in-0", "in-1"]
+
+
+class Hindered:
+    """What callbacks meet when they are applied: `hinder` comes first, for each block that holds `only`."""
+
+    def __init__(self, line: Line, monkeypatch: pytest.MonkeyPatch, only: str = "") -> None:
+        self.times = 0
+        self.hinder: Callable[[Any], Awaitable[object]] | None = None
+        self._only = only
+        self._take_in = line.receipts.take_in
+        monkeypatch.setattr(line.receipts, "take_in", self.take_in)
+
+    async def take_in(self, executor: Any, env: str, events: Sequence[Any]) -> None:
+        self.times += 1
+        if self.hinder is not None and any(self._only in each.provider_message_id for each in events):
+            await self.hinder(executor)
+        await self._take_in(executor, env, events)
+
+
+async def finds_no_room(executor: Any) -> None:
+    await executor.execute("do $$ begin raise exception using errcode = '53100'; end $$")
+
+
+async def loses_its_connection(executor: Any) -> None:
+    await executor.execute("select pg_terminate_backend(pg_backend_pid())")
+
+
+async def test_while_the_database_refuses_writes_callbacks_wait_in_order(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = asyncio.Event()
+
+    async def try_write() -> None:
+        await room.wait()
+
+    monkeypatch.setattr(outage, "TRY_EVERY", 0.01)
+    monkeypatch.setattr(line.db._outage, "_try_write", try_write)
+    applied = Hindered(line, monkeypatch)
+    applied.hinder = finds_no_room
+    await store(line, line.inbound("hello", "in-1"))
+    await store(line, line.inbound("hello", "in-2"))
+    with capture_logs() as logs:
+        with pytest.raises(Unavailable):
+            await line.callbacks.work()
+        assert applied.times == 2  # together, and the first alone
+        with pytest.raises(Unavailable):
+            await line.callbacks.work()
+        assert applied.times == 2
+        applied.hinder = None
+        room.set()
+        await until(lambda: not line.db.refuses_writes, 10, "there is room")
+        await line.callbacks.work()
+    assert applied.times == 3
+    assert await received(line) == ["in-0", "in-1", "in-2"]
+    assert not [entry for entry in logs if entry["event"] == "callback_postponed"]
+
+
+async def test_a_connection_that_breaks_is_no_fault_of_the_callback(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied = Hindered(line, monkeypatch)
+    applied.hinder = loses_its_connection
+    await store(line, line.inbound("hello", "in-1"))
+    await store(line, line.inbound("hello", "in-2"))
+    for _ in range(MOST_BROKEN - 1):
+        with pytest.raises(Unavailable):
+            await line.callbacks.work()
+    assert line.callbacks.postponed.ids == []
+    assert await received(line) == ["in-0"]
+    applied.hinder = None
+    await line.callbacks.work()
+    assert await received(line) == ["in-0", "in-1", "in-2"]
+
+
+async def test_a_callback_that_breaks_every_connection_holds_the_others_up_for_so_many_only(
+    line: Line, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    applied = Hindered(line, monkeypatch, only="in-1")
+    applied.hinder = loses_its_connection
+    await store(line, line.inbound("hello", "in-1"))
+    await store(line, line.inbound("hello", "in-2"))
+    for _ in range(MOST_BROKEN - 1):
+        with pytest.raises(Unavailable):
+            await line.callbacks.work()
+    await line.callbacks.work()
+    assert len(line.callbacks.postponed.ids) == 1
+    assert await received(line) == ["in-0", "in-2"]
 
 
 class Apart:

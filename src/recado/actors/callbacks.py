@@ -16,10 +16,11 @@ from recado.channels.events import Event, Inbound, NumberStatus, Preference, Sta
 from recado.channels.payments import PAYMENTS
 from recado.channels.provider import ChatAppProvider, MalformedCallback
 from recado.domain.clock import Clock
+from recado.domain.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import receipts
 from recado.storage.batch import Batcher
-from recado.storage.failures import worth_repeating
+from recado.storage.failures import connection_broke, worth_repeating
 from recado.storage.postgres import Database
 from recado.storage.receipts import CallbackRow
 
@@ -28,6 +29,8 @@ log = structlog.get_logger()
 ENV = "live"  # the sandbox sends no callbacks
 AT_ONCE, AT_ONCE_BYTES = 50, 512 * 1024  # of callbacks in one transaction: about 1,300 reports
 KEPT = timedelta(days=7)
+MOST_BROKEN = 10
+"""Connections that may break under one callback, one after another, before it is taken to be what breaks them."""
 
 
 class Callbacks:
@@ -55,6 +58,7 @@ class Callbacks:
             "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
         )
         self._worker = Periodic("callbacks", 1.0, self.work, clock)
+        self._broken = (0, 0)  # the callback that waits for a connection that holds, and how many have not
         self.postponed = PostponedCallbacks(
             db, clock=clock, open_=self._open, apply=self._apply, answers=self._database_answers
         )
@@ -76,7 +80,8 @@ class Callbacks:
         self._worker.hint()
 
     async def work(self) -> None:
-        """Process what is open."""
+        """Process what is open. Raises `Unavailable` while the database is away, or does not write."""
+        self._require_writes()
         while rows := await receipts.open_callbacks(self._db, AT_ONCE, AT_ONCE_BYTES, self.postponed.ids):
             try:
                 await self._process(rows)
@@ -100,16 +105,28 @@ class Callbacks:
         await self._apply(events, results)
 
     async def _process_alone(self, callback_id: int) -> None:
-        """What fails alone, while the database answers, stands aside, so that those behind it can go on."""
+        """What fails alone, while the database answers and writes, stands aside, so that those behind it can go on.
+
+        An error of the connection is not the callback's: it waits for the next one, and those behind it wait too.
+        """
         row = await receipts.open_callback(self._db, callback_id)
         if row is None:  # its block is committed after all
             return
         try:
             await self._process([row])
-        except Exception as error:  # noqa: BLE001 - it is this callback's alone
+        except Exception as error:
             if worth_repeating(error):
                 await self._database_answers()
+            if connection_broke(error) and self._may_break_more(callback_id):
+                raise
             self.postponed.take(callback_id, error)
+
+    def _may_break_more(self, callback_id: int) -> bool:
+        """Count a connection that broke under a callback; False when it was one too many."""
+        waiting, broken = self._broken
+        broken = broken + 1 if waiting == callback_id else 1
+        self._broken = (callback_id, broken)
+        return broken < MOST_BROKEN
 
     async def _open(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
         """The events of a callback, and what was wrong with the rest; one of payments is applied here."""
@@ -133,8 +150,13 @@ class Callbacks:
                 await receipts.callbacks_processed(connection, results, self._clock.now())
 
     async def _database_answers(self) -> None:
-        """Raises `Unavailable` while the database is away: then no callback is at fault."""
+        """Raises `Unavailable` while the database is away, or does not write: then no callback is at fault."""
+        self._require_writes()
         await self._db.fetchval("select 1")
+
+    def _require_writes(self) -> None:
+        if self._db.refuses_writes:
+            raise Unavailable("The database does not write.")
 
     def _read(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
         provider = self._providers.get((row["channel"], row["adapter"]))

@@ -61,7 +61,10 @@ class PostponedCallbacks:
         apply: Callable[[Sequence[Event]], Awaitable[None]],
         answers: Callable[[], Awaitable[None]],
     ) -> None:
-        """`apply`: some events of one callback, in a transaction; `answers` raises while the database is away."""
+        """`apply`: some events of one callback, in a transaction.
+
+        `answers` raises while the database is away, or does not write.
+        """
         self._db = db
         self._clock = clock
         self._open = open_

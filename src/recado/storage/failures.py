@@ -45,6 +45,16 @@ def connection_lost(error: BaseException) -> bool:
     )
 
 
+def connection_broke(error: BaseException) -> bool:
+    """Whether the server or the way to it failed for no reason of the work: it was not too slow either."""
+    cause = error.__cause__ if isinstance(error, Unavailable) else error
+    return (
+        cause is not None
+        and connection_lost(cause)
+        and not isinstance(cause, TimeoutError | asyncpg.QueryCanceledError)
+    )
+
+
 def refusal_to_write(error: BaseException) -> str | None:
     """Why a server that answers does not write; None where that is not what the error says."""
     return _REFUSALS.get(getattr(error, "sqlstate", None) or "")
