@@ -4,15 +4,19 @@ import asyncio
 import errno
 import os
 import select
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
+from tests.waiting import until
 
 from recado.engine.clock import SystemClock
 from recado.storage import embedded
@@ -283,7 +287,7 @@ async def test_a_lock_file_without_a_pid_stays_while_its_server_is_there(
         finally:
             os.close(second)
     assert lock.read_text() == ""
-    assert 'lock file "postmaster.pid" is empty' in cluster.log_end()
+    assert 'lock file "postmaster.pid" is empty' in cluster.trouble()
     lock.write_text(told)
     assert await query(own_server, "select 1") == 1
 
@@ -356,3 +360,72 @@ async def test_a_server_that_does_not_start_is_an_error_with_the_reason(
     with pytest.raises(EmbeddedError, match=r"(?s)does not start.*pg_control"):
         await server.start()
     await server.stop()
+
+
+# How it is told -------------------------------------------------------------------------------------------------------
+
+FULL = """\
+2026-11-23 14:54:40.340 UTC [861] FATAL:  the database system is starting up
+2026-11-23 14:54:40.363 UTC [865] FATAL:  could not write to file "pg_wal/xlogtemp.865": No space left on device
+2026-11-23 14:54:40.364 UTC [858] LOG:  startup process (PID 865) exited with exit code 1
+2026-11-23 14:54:40.366 UTC [858] LOG:  shutting down due to startup process failure
+2026-11-23 14:54:42.053 UTC [918] LOG:  starting PostgreSQL 18.4 on x86_64-pc-linux-gnu
+2026-11-23 14:54:42.077 UTC [931] FATAL:  the database system is starting up
+2026-11-23 14:54:42.106 UTC [934] FATAL:  the database system is not yet accepting connections
+2026-11-23 14:54:42.107 UTC [935] FATAL:  terminating connection due to administrator command
+"""
+NO_ROOM = 'could not write to file "pg_wal/xlogtemp.865": No space left on device'
+
+
+@pytest.mark.parametrize("lines", [FULL, FULL.replace("FATAL:  could", "PANIC:  could"), FULL + FULL])
+async def test_of_a_servers_log_the_line_that_says_why_it_failed_is_told(data_dir: Path, lines: str) -> None:
+    cluster = Cluster(locate(data_dir))
+    cluster.folder.mkdir()
+    assert cluster.log_size() == 0
+    cluster.log.write_text(lines)
+    assert cluster.trouble() == NO_ROOM
+    size = cluster.log_size()
+    with cluster.log.open("a") as log:
+        log.write("2026-11-24 08:00:00.000 UTC [17] LOG:  redo starts at 0/16ED498\n")
+    assert cluster.trouble(since=size) == "2026-11-24 08:00:00.000 UTC [17] LOG:  redo starts at 0/16ED498"
+    cluster.log.write_text(FULL)  # a new one, which is shorter than what was read of the old one
+    assert cluster.trouble(since=2 * size) == NO_ROOM
+
+
+async def test_of_a_full_disk_that_takes_no_log_either_is_told_all_the_same(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(locate(data_dir))
+    cluster.folder.mkdir()
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Mock(free=4096))
+    assert cluster.trouble() == f"No space left on device: {cluster.folder}"
+
+
+async def test_a_server_that_cannot_be_started_again_is_told_once_and_when_it_is_back(
+    own_server: EmbeddedPostgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ensure_running = own_server._ensure_running
+    left = [EmbeddedError("no room")] * 5
+    back = asyncio.Event()
+
+    async def tried(cluster: Cluster) -> None:
+        if left:
+            raise left.pop()
+        await ensure_running(cluster)
+        back.set()
+
+    monkeypatch.setattr(embedded, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(own_server, "_ensure_running", tried)
+    pid = own_server.pid
+    assert pid is not None
+    with capture_logs() as logs:
+        os.kill(pid, signal.SIGKILL)
+        await back.wait()
+        await until(lambda: any(each["event"] == "postgres_restarted" for each in logs), 10, "its return is told")
+    told = [(each["log_level"], each["event"]) for each in logs if each["log_level"] != "debug"]
+    assert [event for event in told if event[1] != "postgres_ended"] == [
+        ("error", "postgres_not_restarted"),
+        ("warning", "postgres_restarted"),
+    ]
+    assert logs[-1]["failures"] == 5
+    assert await query(own_server, "select 1") == 1

@@ -4,6 +4,7 @@ The server is a process of its own session and outlives ours: anyone who comes n
 """
 
 import contextlib
+import errno
 import hashlib
 import os
 import pwd
@@ -32,6 +33,12 @@ _LONGEST_SOCKET = 100  # bytes of path; the kernel takes 107
 _LARGEST_LOG = 10 * 2**20  # bytes
 _NO_PID = 2**30  # above the largest pid of the kernel
 _INITDB_LIMIT = 300.0
+_READ_OF_LOG = 256 * 1024  # bytes
+_LONGEST_TOLD = 2000  # characters
+_WAL_SEGMENT = 16 * 2**20  # bytes
+# What the server says to those who connect too early, as we do while we wait for it, or whom its end cuts off.
+_TO_CALLERS = ("the database system is ", "terminating ")
+_FAILURE = re.compile(r" \[\d+\] (?:PANIC|FATAL):  (.+)$", re.MULTILINE)
 
 # Durability stays as it is by default (fsync, synchronous_commit). wal_compression stays off: this build knows no lz4,
 # and pglz took a quarter more time over a batch of updates. The log gets neither statements nor error texts, which hold
@@ -153,12 +160,27 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(each, number)
 
-    def log_end(self) -> str:
-        """The last lines of the server's log."""
+    def log_size(self) -> int:
+        """How many bytes the server's log has."""
         try:
-            return self.log.read_text(errors="replace")[-2000:].strip()
+            return self.log.stat().st_size
         except FileNotFoundError:
-            return ""
+            return 0
+
+    def trouble(self, since: int = 0) -> str:
+        """Why the server does not run, as its log says it behind so many bytes, or as its disk shows."""
+        try:
+            with self.log.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                log.seek(max(since if since <= size else 0, size - _READ_OF_LOG))  # it may be a new log by now
+                told = log.read().decode(errors="replace")
+        except FileNotFoundError:
+            told = ""
+        if (failure := last_failure(told)) is not None:
+            return failure
+        if shutil.disk_usage(self.folder).free < _WAL_SEGMENT:  # there may be no room for the log either
+            return f"{os.strerror(errno.ENOSPC)}: {self.folder}"
+        return told[-_LONGEST_TOLD:].strip()
 
     def _configure(self) -> None:
         """Writes the settings beside the cluster and not into it: root follows no path that the service user made."""
@@ -236,6 +258,12 @@ class Cluster:
                 folder = Path(tempfile.mkdtemp(prefix="recado-", dir="/tmp"))
         note.write_text(f"{folder}\n")
         return folder
+
+
+def last_failure(told: str) -> str | None:
+    """The last line of a server's log that says why it failed; None when no line does."""
+    failures = [text for text in _FAILURE.findall(told) if not text.startswith(_TO_CALLERS)]
+    return failures[-1][:_LONGEST_TOLD] if failures else None
 
 
 def server_pid(folder: Path) -> int | None:

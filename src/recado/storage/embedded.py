@@ -14,6 +14,7 @@ import asyncpg
 import structlog
 
 from recado.domain.clock import Clock
+from recado.domain.retry import backoff
 from recado.storage.cluster import DATABASE, Cluster
 from recado.storage.cluster_lock import FileLock
 from recado.storage.failures import connection_lost
@@ -35,7 +36,7 @@ _CONNECT_LIMIT = 10.0
 
 
 class EmbeddedError(Exception):
-    """The embedded server does not come up; the text holds the end of its log."""
+    """The embedded server does not come up; the text holds the cause that its log names, or its end."""
 
 
 class EmbeddedPostgres:
@@ -118,14 +119,15 @@ class EmbeddedPostgres:
         """Comes back when the database answers. The caller holds the change lock."""
         give_up_at = self._clock.monotonic() + START_LIMIT
         spawned = 0
+        told = cluster.log_size()
         await to_its_end(asyncio.to_thread(cluster.create))
         while not await self._answers(cluster):
             if self._clock.monotonic() >= give_up_at:
-                raise EmbeddedError(f"PostgreSQL was not ready after {START_LIMIT:g} seconds.\n{cluster.log_end()}")
+                raise EmbeddedError(f"PostgreSQL was not ready after {START_LIMIT:g} seconds.\n{cluster.trouble(told)}")
             if not cluster.listening() and cluster.pid() is None and not _alive(self._spawned):
                 # Nobody is there, or whom we started gave up: children of a killed server may need a moment to leave.
                 if spawned == _SPAWNS:
-                    raise EmbeddedError(f"PostgreSQL does not start.\n{cluster.log_end()}")
+                    raise EmbeddedError(f"PostgreSQL does not start.\n{cluster.trouble(told)}")
                 if spawned:
                     await self._clock.sleep(_FIRST_PAUSE * 2**spawned)
                 self._spawned = cluster.spawn()
@@ -164,25 +166,33 @@ class EmbeddedPostgres:
                 await _gone(pid)
 
     async def _keep_running(self, cluster: Cluster) -> None:
-        """Starts the server again whenever it ends while we use it."""
+        """Starts the server again whenever it ends while we use it. What fails again and again is told once."""
         failures = 0
+        ended_at = 0.0
         while True:
             pid = cluster.pid()
             if pid is None:  # ended already, or runs where its process is not visible to us: in another container
                 await self._clock.sleep(_FIRST_PAUSE)
             else:
                 await _gone(pid)
+            if not failures:
+                ended_at = self._clock.monotonic()
             try:
                 # A planned restart holds the lock until the server is back, and then nothing is left to do here.
                 async with self._changing(cluster):
-                    if not cluster.listening():
+                    if not failures and not cluster.listening():
                         log.warning("postgres_ended", pid=pid)
                     await self._ensure_running(cluster)
-                failures = 0
             except Exception as error:  # noqa: BLE001 - whatever it is, the next try may succeed
-                log.error("postgres_not_restarted", error=str(error))
                 failures += 1
-                await self._clock.sleep(min(_FIRST_PAUSE * 2**failures, _LONGEST_PAUSE))
+                tell = log.error if failures == 1 else log.debug
+                tell("postgres_not_restarted", error=str(error))
+                await self._clock.sleep(backoff(failures, 2 * _FIRST_PAUSE, _LONGEST_PAUSE))
+            else:
+                if failures:
+                    seconds = round(self._clock.monotonic() - ended_at, 1)
+                    log.warning("postgres_restarted", seconds=seconds, failures=failures)
+                failures = 0
 
 
 async def _make_database(arguments: dict[str, Any]) -> None:
