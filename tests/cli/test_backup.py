@@ -16,6 +16,7 @@ from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Program, Service, running
 from tests.waiting import until
 
+from recado.engine.clock import SystemClock
 from recado.storage import backup
 from recado.storage.backup import (
     UNFINISHED,
@@ -29,6 +30,7 @@ from recado.storage.backup import (
 )
 from recado.storage.cluster import Cluster
 from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.server_processes import is_server
 from recado.storage.service_folder import locate
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -174,6 +176,35 @@ async def test_a_restore_that_is_told_to_stop_takes_its_server_along_and_can_be_
     assert Cluster(locate(again)).pid() is None
     claim_folder(again)
     assert [each.name for each in again.iterdir()] == [UNFINISHED]
+
+
+async def test_the_server_that_a_killed_restore_left_is_ended_by_the_next_one_unless_it_is_used(
+    data_dir: Path,
+) -> None:
+    claim_folder(data_dir)
+    server = EmbeddedPostgres(data_dir, clock=SystemClock())
+    await server.start()
+    pid = server.pid
+    with pytest.raises(BackupError, match="another restore into"):
+        claim_folder(data_dir)
+    cluster = locate(data_dir).folder / "cluster"
+    assert pid is not None
+    assert is_server(pid, cluster)
+    leave_as_if_killed(server)
+    assert is_server(pid, cluster)
+
+    claim_folder(data_dir)
+
+    assert not is_server(pid, cluster)
+    assert [each.name for each in data_dir.iterdir()] == [UNFINISHED]
+
+
+def leave_as_if_killed(server: EmbeddedPostgres) -> None:
+    """The kernel drops the lock of a killed process, and nothing of it watches the server."""
+    assert server._watch is not None
+    assert server._users is not None
+    server._watch.cancel()
+    server._users.release()
 
 
 def _children(pid: int) -> set[str]:

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import secrets
+import select
 import shutil
 import signal
 import subprocess
@@ -25,7 +26,7 @@ from recado.storage.cluster import DATABASE, PORT, ROLE, Cluster
 from recado.storage.cluster_lock import FileLock
 from recado.storage.migrate import read_migrations
 from recado.storage.postgres_binaries import bundled_binaries
-from recado.storage.service_folder import DATA_FOLDER, LOCATION, USERS_LOCK, locate, service_folder
+from recado.storage.service_folder import DATA_FOLDER, INSIDE, LOCATION, USERS_LOCK, locate, service_folder
 
 FORMAT: Final = 1
 UNFINISHED: Final = "restore.unfinished"
@@ -33,6 +34,7 @@ UNFINISHED: Final = "restore.unfinished"
 _MANIFEST, _KEYS, _DUMP = "manifest.json", "keys.json", "database.dump"
 _PIECE: Final = 1024 * 1024  # bytes
 _LONGEST_COMPLAINT: Final = 500  # bytes
+_END_LIMIT: Final = 30.0  # seconds
 
 Progress = Callable[[int], None]
 
@@ -188,25 +190,41 @@ def _remove(data_dir: Path) -> None:
     """Remove what a restore that was interrupted has made; its server, if it still runs, is nobody's."""
     elsewhere = service_folder(data_dir)
     if elsewhere is not None and (elsewhere / DATA_FOLDER).exists():
-        lock = FileLock(elsewhere / USERS_LOCK)
-        if not lock.try_take():
-            raise BackupError(f"another restore into {data_dir} runs: wait until it has ended")
-        _end_server(Cluster(locate(data_dir)))
-        lock.release()
+        _end_unused(data_dir, elsewhere)
         shutil.rmtree(elsewhere)
         (data_dir / LOCATION).unlink()
-    elif (data_dir / "postgres").exists():
-        _end_server(Cluster(locate(data_dir)))
+    elif (inside := data_dir / INSIDE).exists():
+        _end_unused(data_dir, inside)
     for each in data_dir.iterdir():
         if each.name != UNFINISHED:
             shutil.rmtree(each) if each.is_dir() else each.unlink()
 
 
+def _end_unused(data_dir: Path, folder: Path) -> None:
+    """End the server whose folder that is, or raise BackupError while somebody uses it."""
+    users = FileLock(folder / USERS_LOCK)
+    if not users.try_take():
+        raise BackupError(f"another restore into {data_dir} runs: wait until it has ended")
+    try:
+        _end_server(Cluster(locate(data_dir)))
+    finally:
+        users.release()
+
+
 def _end_server(cluster: Cluster) -> None:
-    if cluster.pid() is not None:
-        raise BackupError(
-            f"the database of an interrupted restore still runs (process {cluster.pid()}): end it with SIGINT first"
-        )
+    """End the server that a killed restore left; the caller holds the lock of its users. What it has is removed."""
+    pid = cluster.pid()
+    if pid is None:
+        return
+    with contextlib.suppress(ProcessLookupError):
+        descriptor = os.pidfd_open(pid)
+        try:
+            cluster.interrupt()
+            ended, _, _ = select.select([descriptor], [], [], _END_LIMIT)
+        finally:
+            os.close(descriptor)
+        if not ended:
+            raise BackupError(f"the database of an interrupted restore still runs (process {pid}): end it first")
 
 
 def _form(manifest: Manifest) -> dict[str, Any]:
