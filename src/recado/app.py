@@ -17,6 +17,7 @@ from recado.config.errors import SettingsError
 from recado.config.forms import Listen
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
+from recado.domain.errors import Unavailable
 from recado.domain.ids import created_at
 from recado.engine.clock import SystemClock
 from recado.engine.loop_watch import LoopWatch
@@ -33,7 +34,7 @@ from recado.storage import server_clock
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.organizations import NewOrganization
-from recado.storage.ownership import KEPT_EVERY, Ownership
+from recado.storage.ownership import KEPT_EVERY, Owned, Ownership, session_name
 from recado.storage.partitions import ensure_partitions
 from recado.storage.recipients import Recipients
 
@@ -58,7 +59,10 @@ class Application:
         self._settings = settings
         self._take_over = take_over
         self._clock = SystemClock()
-        self._installation = Installation(settings, clock=self._clock, random_bytes=os.urandom)
+        self._sessions = session_name(os.urandom)
+        self._installation = Installation(
+            settings, clock=self._clock, random_bytes=os.urandom, application_name=self._sessions
+        )
         self._stops = Stops()
         self._flushed = True  # of everything that was stopped so far
         self._system: ActorSystem | None = None
@@ -80,8 +84,6 @@ class Application:
             await self._installation.start()
             self.made = self._installation.made
             self.owner_password = self._installation.owner_password
-            await self._continue_ids()
-            await ensure_partitions(self._installation.database, self._clock.now())
             providers = chatapp_providers(self._settings, self._clock, descriptors.outbound)
             for provider in providers.values():
                 self._stops.add("provider", provider.stop, flushes=False)
@@ -150,9 +152,18 @@ class Application:
         # Before the numbers are taken over: a service that cannot serve must not end the one that does.
         self._stops.add("address", server.stop, flushes=False)  # as a part, it flushes
         await _take_address(server, settings.listen)
-        ownership = Ownership(installation.database.server, clock=clock, host=socket.gethostname(), pid=os.getpid())
+        ownership = Ownership(
+            installation.database.server,
+            clock=clock,
+            host=socket.gethostname(),
+            pid=os.getpid(),
+            sessions=self._sessions,
+        )
         self._stops.add("ownership of the database", ownership.stop, flushes=False)
         await ownership.take(take_over=self._take_over)
+        # After it: an owner that hangs may hold what these wait for.
+        await self._continue_ids()
+        await ensure_partitions(installation.database, clock.now())
         kept = Periodic("ownership of the database", KEPT_EVERY, ownership.keep, clock)
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, made.directories.flush_uses, clock)
         self._stops.add("last uses of credentials", made.directories.flush_uses)
@@ -160,7 +171,8 @@ class Application:
         parts: tuple[Service, ...] = (LoopWatch(clock), kept, uses, watch, *made.parts, server)
         for part in parts:
             self._stops.add(type(part).__name__, part.stop, flushes=part is not kept and not isinstance(part, _READERS))
-            await part.start()
+            with _blaming(ownership):
+                await part.start()
 
 
 async def _try_address(listen: Listen) -> None:
@@ -176,6 +188,20 @@ async def _take_address(server: HttpServer, listen: Listen) -> None:
     """Make the address the server's."""
     with _telling(listen):
         await server.take_address()
+
+
+@contextmanager
+def _blaming(ownership: Ownership) -> Iterator[None]:
+    """Owned says who is in the way, where the database is not to be had and an owner before could not be ended."""
+    try:
+        yield
+    except Unavailable as error:
+        if ownership.not_ended is None:
+            raise
+        raise Owned(
+            f"{ownership.not_ended} still has sessions on the database, and the user of this one could not end them:"
+            " end that process, then start again"
+        ) from error
 
 
 @contextmanager

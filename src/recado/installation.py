@@ -46,10 +46,12 @@ class Installation:
         pool_size: int = 16,
         hot_size: int = 8,
         restoring: bool = False,
+        application_name: str = "recado",
     ) -> None:
         """`random_bytes` must be unpredictable: tokens and nonces are made of it. Sizes: see `Database`.
 
         `restoring`: opened by the restore of a backup itself; nobody else may use a folder whose restore has not ended.
+        `application_name`: of the database sessions.
         """
         self.settings = settings
         self.clock = clock
@@ -60,6 +62,7 @@ class Installation:
         self.owner_password: str | None = None
         self._sizes = (pool_size, hot_size)
         self._restoring = restoring
+        self._application_name = application_name
         self._keys: Keys | None = None
         self._key_ring: KeyRing | None = None
         self._database: Database | None = None
@@ -100,7 +103,13 @@ class Installation:
             else:
                 server = url.get_secret_value()
             pool_size, hot_size = self._sizes
-            self._database = Database(server, clock=self.clock, pool_size=pool_size, hot_size=hot_size)
+            self._database = Database(
+                server,
+                clock=self.clock,
+                pool_size=pool_size,
+                hot_size=hot_size,
+                application_name=self._application_name,
+            )
             await self._database.start()
             if self.settings.embedded or migrate_given:
                 self.applied = await migrate(self._database)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,11 @@ import pytest
 import recado.app
 from recado.cli import serve
 from recado.config.settings import load_settings
+from recado.domain.errors import Unavailable
 from recado.engine.clock import SystemClock
 from recado.storage.dispatch import current_epoch
 from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.ownership import Owned, Owner, Ownership
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -164,6 +167,63 @@ def test_a_second_service_on_one_folder_says_who_runs_and_ends_unless_it_is_to_t
     next_one.stop(signal.SIGKILL)
     after_a_kill = start()
     assert after_a_kill.get("/readyz")["status"] == "ready"
+
+
+def test_rows_that_a_frozen_service_holds_do_not_keep_its_successor_from_starting(
+    folder: str, start: Callable[..., Service]
+) -> None:
+    frozen = start()
+
+    async def taken_over() -> Service:
+        server = EmbeddedPostgres(Path(folder), clock=SystemClock())
+        arguments = await server.start()
+        looking = await asyncpg.connect(**arguments, server_settings={"application_name": "another program"})
+        try:
+            names = {row[0] for row in await looking.fetch(NAMES_OF_RECADO)}
+            frozen.process.send_signal(signal.SIGSTOP)
+            [name] = names  # of all its sessions
+            # As one of its sessions that stands in a transaction.
+            holding = await asyncpg.connect(
+                **arguments,
+                server_settings={"application_name": name, "idle_in_transaction_session_timeout": "60s"},
+            )
+            await holding.execute("begin")
+            await holding.execute("select from dispatchers where shard = 0 for update")
+            next_one = await asyncio.to_thread(start, "--take-over")
+            assert holding.is_closed()
+            assert await looking.fetchval("select 1") == 1
+            assert {row[0] for row in await looking.fetch(NAMES_OF_RECADO)}.isdisjoint(names)
+            return next_one
+        finally:
+            await looking.close()
+            await server.stop()
+
+    next_one = asyncio.run(taken_over())
+
+    assert next_one.get("/readyz")["status"] == "ready"
+    frozen.process.send_signal(signal.SIGCONT)
+    assert frozen.process.wait(timeout=30) == 1
+    frozen.stop()  # closes what it printed to
+    assert "has taken the numbers over" in frozen.log.read_text()
+    assert next_one.get("/readyz")["status"] == "ready"
+
+
+NAMES_OF_RECADO = """
+    select application_name from pg_stat_activity
+    where datname = current_database() and application_name like 'recado%'
+"""
+
+
+async def test_who_could_not_be_ended_is_named_where_the_next_one_cannot_start() -> None:
+    ownership = Ownership({}, clock=SystemClock(), host="web-2", pid=42)
+    with pytest.raises(Unavailable), recado.app._blaming(ownership):
+        raise Unavailable("The database is not available: try again shortly.")
+    ownership.not_ended = Owner("web-1", 4711, datetime(2026, 1, 1, tzinfo=UTC))
+    with (
+        pytest.raises(Owned, match=r"^process 4711 on web-1 \(.*\) still has sessions .* end that process"),
+        recado.app._blaming(ownership),
+    ):
+        raise Unavailable("The database is not available: try again shortly.")
 
 
 def test_every_line_is_json_where_the_log_is(

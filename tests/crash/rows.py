@@ -161,7 +161,9 @@ async def claimed_by_the_dead(arguments: Mapping[str, Any]) -> dict[str, datetim
     """What was claimed (and when) and not settled when the service died, once its last commits have come through."""
     connection = await asyncpg.connect(**arguments)
     try:
-        others = "select count(*) from pg_stat_activity where application_name = 'recado' and pid <> pg_backend_pid()"
+        others = (
+            "select count(*) from pg_stat_activity where application_name like 'recado%' and pid <> pg_backend_pid()"
+        )
 
         async def alone() -> bool:
             return bool(await connection.fetchval(others) == 0)

@@ -4,7 +4,8 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -13,7 +14,7 @@ from tests.waiting import until
 
 from recado.engine.clock import SystemClock
 from recado.storage import ownership
-from recado.storage.ownership import GRACE, LOCK, Owned, Ownership, living_owner, owner_of
+from recado.storage.ownership import GRACE, LOCK, Owned, Ownership, living_owner, owner_of, session_name
 from recado.storage.postgres import Database
 
 HERE = "this-machine"
@@ -53,9 +54,9 @@ async def processes(database: Database) -> Any:
     """Makes processes that would serve this test's database."""
     made: list[Ownership] = []
 
-    def process(host: str = HERE, pid: int = os.getpid()) -> tuple[Ownership, Impatient]:
+    def process(host: str = HERE, pid: int = os.getpid(), **changed: Any) -> tuple[Ownership, Impatient]:
         clock = Impatient()
-        made.append(Ownership(database.server, clock=clock, host=host, pid=pid))
+        made.append(Ownership(database.server, clock=clock, host=host, pid=pid, **changed))
         return made[-1], clock
 
     yield process
@@ -65,7 +66,8 @@ async def processes(database: Database) -> Any:
 
 async def end_session(db: Database) -> None:
     """As when the process is killed, or the server was started again."""
-    await db.execute(ownership.SQL.displace, *LOCK)
+    for row in await db.fetch(ownership.SQL.owner_sessions, *LOCK, "recado serve "):
+        await db.execute(ownership.SQL.end_session, row["pid"])
     await until(lambda: unlocked(db), 10, "the lock is free")
 
 
@@ -163,6 +165,70 @@ async def test_a_place_that_is_to_be_taken_is_had_whoever_holds_it(database: Dat
     third, _ = processes("web-3", 7)
     with pytest.raises(Owned, match="process 42 on web-2"):
         await third.take()
+
+
+async def test_who_hangs_holds_no_rows_once_its_place_is_taken_and_others_keep_theirs(
+    database: Database, processes: Any
+) -> None:
+    name, other_name = session_name(os.urandom), session_name(os.urandom)
+    first, _ = processes("web-1", 4711, sessions=name)
+    await first.take()
+    async with AsyncExitStack() as open_ones:
+        hung, starting, command = [
+            await open_ones.enter_async_context(session(database, named)) for named in (name, other_name, "recado")
+        ]
+        for each in (hung, starting, command):
+            await each.execute("begin")
+        await hung.execute("select 1 from dispatchers where shard = 0 for update")
+
+        second, _ = processes("web-2", 42, sessions=session_name(os.urandom))
+        await second.take(take_over=True)
+
+        assert second.not_ended is None
+        await database.execute("select 1 from dispatchers where shard = 0 for update nowait")
+        with pytest.raises((asyncpg.PostgresConnectionError, asyncpg.InterfaceError, asyncpg.AdminShutdownError)):
+            await hung.execute("select 1")
+        for each in (starting, command):
+            await each.execute("commit")
+
+
+async def test_sessions_without_a_name_of_their_own_are_not_taken_for_the_owners(
+    database: Database, processes: Any
+) -> None:
+    first, _ = processes("web-1", 4711, sessions="recado")
+    await first.take()
+    async with session(database, "recado") as command:
+        second, _ = processes("web-2", 42)
+        await second.take(take_over=True)
+        await command.execute("select 1")
+    assert (await owner_of(database)).host == "web-2"
+
+
+async def test_who_cannot_be_ended_is_known(
+    database: Database, processes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = processes("web-1", 4711, sessions=session_name(os.urandom))
+    await first.take()
+    role = f"stranger_{os.getpid()}"
+    await database.execute(f"create role {role}; grant select, update on dispatchers to {role}")
+    try:
+        monkeypatch.setitem(ownership._SETTINGS, "role", role)
+        second, _ = processes("web-2", 42)
+        await second.take(take_over=True)
+        assert second.not_ended is not None
+        assert (second.not_ended.host, second.not_ended.pid) == ("web-1", 4711)
+        await second.stop()
+    finally:
+        await database.execute(f"drop owned by {role}; drop role {role}")
+
+
+@asynccontextmanager
+async def session(database: Database, name: str) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    connection = await asyncpg.connect(**database.server, server_settings={"application_name": name})
+    try:
+        yield connection
+    finally:
+        connection.terminate()
 
 
 async def test_a_server_that_is_away_does_not_end_the_owner(

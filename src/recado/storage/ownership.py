@@ -2,11 +2,12 @@
 
 The lock belongs to a connection of its own. The server lets it go when the process is gone, however it went, and within
 seconds of the machine; a process that only stands still keeps it. Epochs see to it that nobody else claims (C14.5):
-the lock is there so that a second service ends instead of ending the first.
+the lock is there so that a second service ends instead of ending the first. All sessions of a process that serves bear
+one name, which no other has: by it whoever takes its place ends them all, as a process that hangs may hold rows.
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -31,8 +32,8 @@ GRACE = 2 * KEPT_EVERY  # in which an owner that lost its connection takes the l
 CONNECT_LIMIT = 10.0  # seconds
 ANSWER_LIMIT = 5.0
 _POLL = 0.05
+_SERVING = "recado serve "  # how the names of serving processes' sessions begin
 _SETTINGS = {
-    "application_name": "recado owner",
     "idle_session_timeout": "0",
     # A machine that is gone says nothing: 11 s later the server knows.
     "tcp_keepalives_idle": "5",
@@ -73,17 +74,29 @@ async def living_owner(executor: Executor) -> Owner | None:
     return await owner_of(executor) if held else None
 
 
+def session_name(random_bytes: Callable[[int], bytes]) -> str:
+    """A name for all database sessions of one serving process."""
+    return _SERVING + random_bytes(8).hex()
+
+
 class Ownership:
     """This process's, of one database: had when `take` comes back, and kept by calling `keep` every second."""
 
-    def __init__(self, server: Mapping[str, Any], *, clock: Clock, host: str, pid: int) -> None:
-        """`server`: asyncpg's connect arguments; `host`, `pid`: what others are told of this process."""
+    def __init__(
+        self, server: Mapping[str, Any], *, clock: Clock, host: str, pid: int, sessions: str = "recado owner"
+    ) -> None:
+        """`server`: asyncpg's connect arguments; `host`, `pid`: what others are told of this process.
+
+        `sessions`: the name of this process's sessions, of `session_name` where it has others.
+        """
         self._server = dict(server)
         self._clock = clock
         self._host = host
         self._pid = pid
+        self._settings = {**_SETTINGS, "application_name": sessions}
         self._connection: asyncpg.Connection[asyncpg.Record] | None = None
         self._held = False
+        self.not_ended: Owner | None = None  # whose place was taken though sessions of it went on
 
     async def take(self, *, take_over: bool = False) -> None:
         """Become the owner; raises `Owned` when another lives, unless its place is to be taken.
@@ -137,7 +150,9 @@ class Ownership:
     async def _connected(self) -> "asyncpg.Connection[asyncpg.Record]":
         if self._connection is None or self._connection.is_closed():
             self._held = False
-            self._connection = await asyncpg.connect(**self._server, timeout=CONNECT_LIMIT, server_settings=_SETTINGS)
+            self._connection = await asyncpg.connect(
+                **self._server, timeout=CONNECT_LIMIT, server_settings=self._settings
+            )
         return self._connection
 
     def _drop(self) -> None:
@@ -154,10 +169,27 @@ class Ownership:
         return True
 
     async def _displace(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
-        try:
-            await connection.execute(SQL.displace, *LOCK)
-        except asyncpg.InsufficientPrivilegeError:
-            log.warning("owner_not_ended", owner=str(await owner_of(connection)))
+        """End the sessions of the owner, and wait until the rows that they held are free."""
+        sessions = [row["pid"] for row in await connection.fetch(SQL.owner_sessions, *LOCK, _SERVING)]
+        for session in sessions:
+            try:
+                await connection.execute(SQL.end_session, session)
+            except asyncpg.InsufficientPrivilegeError:
+                self.not_ended = await owner_of(connection)
+        if self.not_ended is None and not await self._gone_within(PATIENCE, connection, sessions):
+            self.not_ended = await owner_of(connection)
+        if self.not_ended is not None:
+            log.warning("owner_not_ended", owner=str(self.not_ended))
+
+    async def _gone_within(
+        self, seconds: float, connection: "asyncpg.Connection[asyncpg.Record]", sessions: Sequence[int]
+    ) -> bool:
+        give_up_at = self._clock.monotonic() + seconds
+        while await connection.fetchval(SQL.are_there, sessions, timeout=ANSWER_LIMIT):
+            if self._clock.monotonic() >= give_up_at:
+                return False
+            await self._clock.sleep(_POLL)
+        return True
 
     def _gone(self, owner: Owner) -> bool:
         """Whether there is none, or it ran on this machine and does no more."""

@@ -41,7 +41,6 @@ STOP_LIMIT = 3.0
 SETTLE_LIMIT = 2.0  # seconds that a connection gets to settle after its call was broken off
 MOST_WAITING = 500  # calls of one organization
 _SETTINGS = {
-    "application_name": "recado",
     "jit": "off",
     "timezone": "UTC",
     "idle_in_transaction_session_timeout": "60s",
@@ -72,18 +71,20 @@ class Pool:
         service_share: int | None = None,
         settings: Mapping[str, str] | None = None,
         outage: Outage | None = None,
+        application_name: str = "recado",
     ) -> None:
         """`deadline`: seconds that a call waits for the server; `statement_limit`: seconds for one statement.
 
         `share`: connections that an organization holds at most, `service_share`: the service itself (its batches and
         background work); None: half, and all. `outage`: what pools of one server tell together.
+        `application_name`: of its sessions, on the server.
         """
         self._server: dict[str, Any] = {"dsn": server} if isinstance(server, str) else dict(server)
         self._clock = clock
         self._size = size
         self._deadline = deadline
         self._statement_limit = statement_limit
-        self._settings = {**_SETTINGS, **(settings or {})}
+        self._settings = {"application_name": application_name, **_SETTINGS, **(settings or {})}
         self._outage = outage or Outage(clock, self.try_write)
         self._places = FairPlaces(
             size,

@@ -48,8 +48,12 @@ class Database(Pool):
         hot_size: int = 8,
         deadline: float = 10.0,
         statement_limit: float = 30.0,
+        application_name: str = "recado",
     ) -> None:
-        """`server`: a DSN or asyncpg's connect arguments; `deadline`, `statement_limit`: seconds."""
+        """`server`: a DSN or asyncpg's connect arguments; `deadline`, `statement_limit`: seconds.
+
+        `application_name`: of its sessions, on the server.
+        """
         outage = Outage(clock, self.try_write)
 
         def pool(size: int, share: int | None = None, settings: Mapping[str, str] | None = None) -> Pool:
@@ -62,6 +66,7 @@ class Database(Pool):
                 share=share,
                 settings=settings,
                 outage=outage,
+                application_name=application_name,
             )
 
         super().__init__(
@@ -72,6 +77,7 @@ class Database(Pool):
             statement_limit=statement_limit,
             service_share=max(1, pool_size * 3 // 4),
             outage=outage,
+            application_name=application_name,
         )
         self.hot = pool(hot_size, settings=_HOT_SETTINGS)
         self.bulk = pool(LONG_SIZE, LONG_SHARE, _HOT_SETTINGS)

@@ -26,11 +26,24 @@ update dispatchers set owner_host = $1, owner_pid = $2, owned_since = $3 where s
 update dispatchers set owner_host = null, owner_pid = null, owned_since = null
 where shard = 0 and owner_host = $1 and owner_pid = $2;
 
--- name: displace
--- Ends the session that holds the lock.
-select pg_terminate_backend(l.pid)
-from pg_locks l
-join pg_database d on d.oid = l.database
-where
-    l.locktype = 'advisory' and d.datname = current_database() and l.granted
-    and l.classid = $1::integer::oid and l.objid = $2::integer::oid and l.objsubid = 2;
+-- name: owner_sessions
+-- The session that holds the lock, and where its name is that of one serving process ($3: how such names begin), all that bear it.
+with holder as (
+    select a.pid, a.application_name
+    from pg_locks l
+    join pg_database d on d.oid = l.database
+    join pg_stat_activity a on a.pid = l.pid
+    where
+        l.locktype = 'advisory' and d.datname = current_database() and l.granted
+        and l.classid = $1::integer::oid and l.objid = $2::integer::oid and l.objsubid = 2
+)
+select a.pid
+from pg_stat_activity a
+join holder h on h.pid = a.pid or (h.application_name = a.application_name and starts_with(h.application_name, $3))
+where a.datname = current_database() and a.pid <> pg_backend_pid();
+
+-- name: end_session
+select pg_terminate_backend($1);
+
+-- name: are_there
+select exists (select from pg_stat_activity where pid = any($1::integer[]));
