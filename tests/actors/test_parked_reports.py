@@ -1,5 +1,6 @@
 """Reports that wait for their message: one that can never be applied holds up no other, and ends (C29.5)."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -93,6 +94,22 @@ async def test_while_the_database_is_away_no_report_is_put_off(parked: Parked, m
         with pytest.raises(Unavailable):
             await parked.retry()
     assert await parked.waiting() == {"a": -1}
+
+
+async def test_while_the_database_refuses_writes_no_report_is_put_off(
+    parked: Parked, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def finds_no_room(executor: Any, _: str, reports: Sequence[object]) -> None:
+        if reports:
+            await executor.execute("do $$ begin raise exception using errcode = '53100'; end $$")
+
+    await parked.park(parked.report("a"))
+    with monkeypatch.context() as full:
+        full.setattr(parked.line.receipts, "apply", finds_no_room)
+        with capture_logs() as logs, pytest.raises(Unavailable):
+            await parked.retry()
+    assert await parked.waiting() == {"a": -1}
+    assert not [entry for entry in logs if entry["event"] == "report_put_off"]
 
 
 async def test_a_report_of_an_unknown_number_and_message_keeps_its_ten_minutes(parked: Parked) -> None:

@@ -152,8 +152,10 @@ class Receipts:
             try:
                 if await self._retry_block(block) < block:
                     return
-            except Exception as error:  # noqa: BLE001 - some report is at fault: smaller blocks show which
+            except Exception as error:
                 if worth_repeating(error):
+                    if self._db.refuses_writes:
+                        raise  # here too none is at fault
                     await self._db.fetchval("select 1")  # raises while the database is away: then none is at fault
                 if block > 1:
                     block = max(1, block // 10)
