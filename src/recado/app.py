@@ -69,6 +69,7 @@ class Application:
         self._server: HttpServer | None = None
         self.made: NewOrganization | None = None
         self.owner_password: str | None = None
+        self.left_untold: list[str] = []
         self.routes: tuple[Route, ...] = ()
 
     @property
@@ -84,6 +85,7 @@ class Application:
             await self._installation.start()
             self.made = self._installation.made
             self.owner_password = self._installation.owner_password
+            self.left_untold = self._installation.left_untold
             providers = chatapp_providers(self._settings, self._clock, descriptors.outbound)
             for provider in providers.values():
                 self._stops.add("provider", provider.stop, flushes=False)

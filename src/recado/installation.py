@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
+from recado import first_start
 from recado.config.errors import SettingsError
 from recado.config.secrets import Keys, load_keys
 from recado.config.settings import Settings
@@ -34,7 +35,7 @@ class Installation:
     """Open while started.
 
     `made`: what this start put into an empty embedded database, its keys' tokens included; `owner_password`: with which
-    its owner signs in.
+    its owner signs in. `left_untold`: the line that names what an earlier first start made, while its file is there.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Installation:
         self.applied: list[str] = []
         self.made: NewOrganization | None = None
         self.owner_password: str | None = None
+        self.left_untold: list[str] = []
         self._sizes = (pool_size, hot_size)
         self._restoring = restoring
         self._application_name = application_name
@@ -130,7 +132,8 @@ class Installation:
             await (embedded.stop() if end is None else embedded.stop(end - self.clock.monotonic()))
 
     async def _fill_when_empty(self) -> NewOrganization | None:
-        if await all_organizations(self.database):
+        if known := await all_organizations(self.database):
+            self.left_untold = first_start.left(self.settings.data_dir, [each.id for each in known])
             return None
         password = base62(int.from_bytes(self.random_bytes(32), "big"), PASSWORD_LENGTH)
         password_hash = await Passwords(self.random_bytes).hash(password)
@@ -161,6 +164,8 @@ class Installation:
                 env=None,
                 target_id=made.organization.id,
             )
+            # Before the commit: whatever ends this process, its keys can be found.
+            first_start.keep(self.settings.data_dir, made, self.owner_password)
             return made
 
 

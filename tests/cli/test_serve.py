@@ -109,7 +109,9 @@ def test_a_first_start_tells_its_addresses_and_keys_once_and_stops_when_told(
     session = second.get("/v2/sessions", body={"email": email, "password": password})
     assert session["account"]["role"] == "owner"
     assert second.get("/v2/accounts", session["tokens"]["live"])["total"] == 1
-    assert second.stop(signal.SIGINT) == (0, "")
+    names_it = f"The keys and the sign-in of the first start are in {secrets}: read it, then remove it.\n"
+    assert second.stop(signal.SIGINT) == (0, names_it)
+    secrets.unlink()
 
 
 def test_an_address_in_use_is_one_line(recado: Recado, folder: str, start: Callable[[], Service]) -> None:
@@ -277,6 +279,7 @@ class Doomed:
     """An application that gives up as soon as it has started. `flushes`: whether everything is written at its end."""
 
     made = None
+    left_untold: tuple[str, ...] = ()
     address = "http://127.0.0.1:0"
     flushes = True
 
@@ -328,6 +331,7 @@ class Starting:
 
     application: recado.app.Application
     made = owner_password = None
+    left_untold: tuple[str, ...] = ()
 
     def __init__(self, *_: object, **__: object) -> None:
         pass

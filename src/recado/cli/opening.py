@@ -5,8 +5,8 @@ import secrets
 import sys
 from collections.abc import AsyncIterator
 
+from recado import first_start
 from recado.cli.errors import CommandError
-from recado.cli.first_start import first_start_of
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
@@ -38,11 +38,20 @@ async def opened(settings: Settings, *, may_make: bool = False) -> AsyncIterator
     installation = Installation(settings, clock=SystemClock(), random_bytes=secrets.token_bytes)
     await installation.start()
     try:
-        for line in first_start_of(installation, terminal=sys.stderr):
-            print(line, file=sys.stderr)
+        _tell_made(installation)
         yield installation
     finally:
         await installation.stop()
+
+
+def _tell_made(installation: Installation) -> None:
+    if installation.made is None:
+        return
+    data_dir, terminal = installation.settings.data_dir, sys.stderr.isatty()
+    told = first_start.told(installation.made, installation.owner_password, terminal=terminal, data_dir=data_dir)
+    print("\n".join(told), file=sys.stderr, flush=True)
+    if terminal:
+        first_start.forget(data_dir)
 
 
 async def chosen_organization(installation: Installation, wanted: str | None) -> Organization:

@@ -12,9 +12,9 @@ import structlog
 import typer
 import uvloop
 
+from recado import first_start
 from recado.cli.common import DataDir, print_json
 from recado.cli.errors import explain
-from recado.cli.first_start import tell_first_start
 from recado.cli.last_resort import NOT_FLUSHED, LastResort
 from recado.config.logging import configure_logging, log_loop_errors
 from recado.config.settings import Settings, load_settings, misspelled
@@ -81,6 +81,7 @@ async def _serve(settings: Settings, stop_begins: Callable[[], None], take_over:
         stop_begins()
         starting.cancel()
         await asyncio.wait({starting})
+        _tell_made(settings, application)  # it is in the database
         return 0 if await application.stop() else NOT_FLUSHED
     try:
         await starting
@@ -116,15 +117,24 @@ def _welcome(settings: Settings, application: "Application") -> None:
     else:
         print(f"Recado serves {address}\nDocumentation {address}/docs")
     _tell_made(settings, application)
+    if application.left_untold:
+        _tell(settings, application.left_untold)
     sys.stdout.flush()
 
 
 def _tell_made(settings: Settings, application: "Application") -> None:
-    made = application.made
+    made, terminal = application.made, sys.stdout.isatty()
     if made is None:
         return
-    told = tell_first_start(made, application.owner_password, terminal=sys.stdout, data_dir=settings.data_dir)
+    told = first_start.told(made, application.owner_password, terminal=terminal, data_dir=settings.data_dir)
+    _tell(settings, told)
+    if terminal:
+        first_start.forget(settings.data_dir)
+
+
+def _tell(settings: Settings, lines: list[str]) -> None:
     if settings.log_format == "json":
-        print_json({"message": "first_start", "level": "info", "text": "\n".join(told)})
+        print_json({"message": "first_start", "level": "info", "text": "\n".join(lines)})
     else:
-        print("\n".join(told))
+        print("\n".join(lines))
+    sys.stdout.flush()
