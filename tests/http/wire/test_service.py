@@ -1,5 +1,6 @@
 """The routes about the service itself (C2.7)."""
 
+import asyncio
 import tomllib
 from importlib.resources import files
 from typing import Any
@@ -7,10 +8,12 @@ from typing import Any
 import orjson
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
+from tests.waiting import until
 
 from recado.domain.errors import CODES, problem_slug
 from recado.domain.ids import TEMPLATE
 from recado.domain.references import reference_not_found as no_such_reference
+from recado.http.routes import service
 from recado.http.routes.service import service_routes
 
 PARTS = {"database": True, "migrations": True}
@@ -21,8 +24,8 @@ async def parts() -> dict[str, bool]:
 
 
 async def start(serve: Any, *others: Any, ready: Any = parts) -> Any:
-    service = service_routes(others, ready=ready, base_url="https://api.example.com", version="1.2.3")
-    api = await serve(*others, *service)
+    routes = service_routes(others, ready=ready, base_url="https://api.example.com", version="1.2.3")
+    api = await serve(*others, *routes)
     api.client.headers.pop("Authorization")
     return api
 
@@ -34,7 +37,8 @@ async def test_health_says_that_the_process_is_up(serve: Any) -> None:
         assert "RateLimit" not in answer.headers
 
 
-async def test_readiness_names_the_part_that_is_missing(serve: Any) -> None:
+async def test_readiness_names_the_part_that_is_missing(serve: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(service, "READY_KEPT", 0.0)
     state = {"database": True, "migrations": True}
 
     async def ready() -> dict[str, bool]:
@@ -48,6 +52,30 @@ async def test_readiness_names_the_part_that_is_missing(serve: Any) -> None:
         body = await answer.json(content_type=None)
         assert (answer.status, body["code"], body["meta"]) == (503, "SERVICE_UNAVAILABLE", {"checks": state})
         assert answer.headers["Retry-After"] == "1"
+
+
+async def test_however_many_ask_for_readiness_the_parts_are_asked_once(
+    serve: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "READY_KEPT", 60.0)
+    asked, answered = 0, asyncio.Event()
+
+    async def ready() -> dict[str, bool]:
+        nonlocal asked
+        asked += 1
+        await answered.wait()
+        return PARTS
+
+    async def status() -> int:
+        async with api.client.get("/readyz") as answer:
+            return int(answer.status)
+
+    api = await start(serve, ready=ready)
+    asking = [asyncio.create_task(status()) for _ in range(20)]
+    await until(lambda: asked, 10, "the first one asks")
+    answered.set()
+    assert [await each for each in asking] == [200] * 20
+    assert (await status(), asked) == (200, 1)
 
 
 async def test_the_document_describes_the_other_routes_and_these(serve: Any, thing: Any) -> None:

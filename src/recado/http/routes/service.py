@@ -24,6 +24,7 @@ Ready = Callable[[], Awaitable[Mapping[str, bool]]]
 
 TAG = "Service"
 READY_WITHIN = 2.0  # seconds (C2.7)
+READY_KEPT = 0.5  # seconds
 _STATIC = files("recado.http") / "static"
 _HOUR = "public, max-age=3600"
 _FILES = {
@@ -67,7 +68,7 @@ def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, vers
             responses={200: Health},
         ),
         Route(
-            **_PROBE, path="/readyz", handler=partial(_readiness, ready), operation_id="getReadiness",
+            **_PROBE, path="/readyz", handler=Readying(ready).answer, operation_id="getReadiness",
             summary="Can the service take work?", responses={200: Readiness}, errors=("SERVICE_UNAVAILABLE",),
         ),
         Route(
@@ -110,17 +111,35 @@ async def _health(_: Call) -> Reply:
     return Reply(200, {"status": "ok"})
 
 
-async def _readiness(ready: Ready, _: Call) -> Reply:
-    try:
-        async with asyncio.timeout(READY_WITHIN):
-            checks = dict(await ready())
-    except TimeoutError:
-        checks = {"database": False}
-    if not all(checks.values()):
-        problem = Unavailable("A part of the service is not ready: `meta.checks` says which.")
-        problem.meta = {"checks": checks}
-        raise problem
-    return Reply(200, {"status": "ready", "checks": checks})
+class Readying:
+    """What is ready, for all who ask: however many they are, one of them at a time asks the database (C31)."""
+
+    def __init__(self, ready: Ready) -> None:
+        self._ready = ready
+        self._look: asyncio.Task[Mapping[str, bool]] | None = None
+        self._kept_until = 0.0
+
+    async def answer(self, _: Call) -> Reply:
+        """200 when every part is, else 503 that names the parts."""
+        loop = asyncio.get_running_loop()
+        look = self._look
+        if look is None or (look.done() and loop.time() >= self._kept_until):
+            look = self._look = loop.create_task(self._looked())
+        checks = await asyncio.shield(look)
+        if not all(checks.values()):
+            problem = Unavailable("A part of the service is not ready: `meta.checks` says which.")
+            problem.meta = {"checks": dict(checks)}
+            raise problem
+        return Reply(200, {"status": "ready", "checks": dict(checks)})
+
+    async def _looked(self) -> Mapping[str, bool]:
+        try:
+            async with asyncio.timeout(READY_WITHIN):
+                return await self._ready()
+        except TimeoutError:
+            return {"database": False}
+        finally:
+            self._kept_until = asyncio.get_running_loop().time() + READY_KEPT
 
 
 async def _page(policy: str, _: Call) -> Reply:
