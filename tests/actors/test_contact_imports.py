@@ -48,13 +48,15 @@ def imports(database: Database) -> ContactImports:
     return ContactImports(database, ids=IDS, documents=documents, consents=consents, clock=CLOCK)
 
 
-async def accepted(imports: ContactImports, rows: int, *, first: int = 0) -> ContactImport:
+async def accepted(imports: ContactImports, rows: int, *, first: int = 0, of: str = "1") -> ContactImport:
     lines = b"\n".join(b"+55119%08d" % serial for serial in range(first, first + rows))
-    return await handed_in(imports, b"phone\n" + lines)
+    return await handed_in(imports, b"phone\n" + lines, of=of)
 
 
-async def handed_in(imports: ContactImports, table: bytes, options: ImportOptions | None = None) -> ContactImport:
-    draft = Draft(ORGANIZATION + "1" * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_1"))
+async def handed_in(
+    imports: ContactImports, table: bytes, options: ImportOptions | None = None, *, of: str = "1"
+) -> ContactImport:
+    draft = Draft(ORGANIZATION + of * 21, "test", IDS.new(CONTACT_IMPORT), ImportFormat.CSV, Actor("key", "key_1"))
     return await imports.accept(draft, io.BytesIO(table), lambda _: options or ImportOptions())
 
 
@@ -175,6 +177,24 @@ async def test_imports_take_turns(database: Database, imports: ContactImports, m
     await imports.work()
     assert written == [one.id] * 2 + [other.id] * 2 + [one.id] * 2 + [other.id, one.id]
     assert {(await now(database, each)).status for each in (one, other)} == {"completed"}
+
+
+async def test_organizations_take_turns_however_many_imports_one_of_them_has(
+    imports: ContactImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actors_imports, "MOST_ROWS_AT_ONCE", 0)
+    many = [await accepted(imports, 1, first=serial) for serial in range(120)]
+    last = await accepted(imports, 1, of="2")
+    write = imports._writer.write
+    written: list[str] = []
+
+    async def noted(found: ContactImport, first_row: int, rows: Sequence[Row], *, wary: bool) -> None:
+        written.append(found.id)
+        await write(found, first_row, rows, wary=wary)
+
+    monkeypatch.setattr(imports._writer, "write", noted)
+    await imports.work()
+    assert written == [many[0].id, last.id, *(each.id for each in many[1:])]
 
 
 async def test_a_block_that_was_raced_is_written_again(

@@ -161,11 +161,19 @@ class ContactImports:
     # What happens by itself -----------------------------------------------------------------------------------------
 
     async def work(self) -> None:
-        """One look: some blocks of each import, again and again until none is left."""
-        while keys := [key for key in await contact_imports.unfinished(self._db) if key not in self._under_way]:
-            went_on = [await self._go_on(key) for key in keys]
-            if not any(went_on):
-                return
+        """One look: some blocks of one import of each organization, again and again until none is left.
+
+        The imports of an organization take turns among themselves. One that fails waits for the next look.
+        """
+        failed: set[ImportKey] = set()
+        had_a_turn: set[ImportKey] = set()
+        while keys := await contact_imports.unfinished(self._db, without=failed | self._under_way, after=had_a_turn):
+            for key in keys:
+                if key in had_a_turn:  # so had all others of its organization
+                    had_a_turn = {other for other in had_a_turn if other[0] != key[0]}
+                had_a_turn.add(key)
+                if not await self._go_on(key):
+                    failed.add(key)
 
     async def _go_on(self, key: ImportKey) -> bool:
         """Whether blocks of the import were written; one that cannot be written must not keep the others waiting."""
@@ -215,7 +223,7 @@ class ContactImports:
             await asyncio.gather(*(task for _, task in begun), return_exceptions=True)
 
     async def _others_wait(self) -> bool:
-        return any(key not in self._under_way for key in await contact_imports.unfinished(self._db))
+        return bool(await contact_imports.unfinished(self._db, without=self._under_way))
 
     async def _read(self, reader: RowReader, key: ImportKey, first_row: int) -> _Batch | None:
         """The rows of a block; None when it is written already."""

@@ -3,7 +3,7 @@
 A block and the rows that it stands for change in one commit, so that a crash loses none and repeats none.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -106,9 +106,15 @@ async def get(executor: Executor, organization_id: str, env: str, import_id: str
     return read(row) if row else None
 
 
-async def unfinished(executor: Executor, limit: int = 100) -> list[ImportKey]:
-    """Imports with rows to be written, the oldest first."""
-    return [(row["organization_id"], row["env"], row["id"]) for row in await executor.fetch(SQL.open, limit)]
+async def unfinished(
+    executor: Executor, *, without: Collection[ImportKey] = (), after: Collection[ImportKey] = ()
+) -> list[ImportKey]:
+    """Of each organization one import with rows to be written: the oldest that is not one of `after`, or the oldest.
+
+    Those in `without` do not count.
+    """
+    rows = await executor.fetch(SQL.open, [key[2] for key in without], [key[2] for key in after])
+    return [(row["organization_id"], row["env"], row["id"]) for row in rows]
 
 
 async def next_blocks(executor: Executor, key: ImportKey, limit: int) -> list[int]:

@@ -10,7 +10,15 @@ insert into contact_import_blocks (organization_id, import_id, first_row, rows, 
 select * from contact_imports where organization_id = $1 and env = $2 and id = $3
 
 -- name: open
-select organization_id, env, id from contact_imports where status = 'processing' order by id limit $1
+-- Of each organization the one whose turn it is: the oldest that had none yet ($2), or else the oldest. Without those of $1.
+select organization_id, env, id
+from (
+    select distinct on (organization_id) organization_id, env, id
+    from contact_imports
+    where status = 'processing' and id <> all($1::text[])
+    order by organization_id, id = any($2::text[]), id
+) o
+order by id
 
 -- name: next_blocks
 -- Bodies are read one by one: a block of rows with pictures is large.
