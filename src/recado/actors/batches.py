@@ -4,8 +4,8 @@ The rows are the truth. What a caller's move leaves to be done in blocks (holdin
 taken up again after a crash: a batch stays open until nothing of it is left to happen.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence, Set
 from contextlib import asynccontextmanager, suppress
 
 import structlog
@@ -23,6 +23,7 @@ from recado.domain.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import batches
 from recado.storage.batches import Batch, BatchKey, OpenBatch
+from recado.storage.fair_places import FairPlaces
 from recado.storage.postgres import Database
 from recado.storage.totals import BATCH, TotalsKey
 
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 
 LOOK_EVERY = 1.0  # seconds
 LOOK_AT_ALL_EVERY = 60  # looks: a minute (C32)
+MOST_WAITING = 500  # moves of one batch
 
 
 class Batches:
@@ -57,7 +59,10 @@ class Batches:
         self._claims_settled = claims_settled
         self._emptied: set[BatchKey] = set()
         self.queue = BatchQueue(db, clock=clock, consequences=consequences, through=self._withdrawn)
-        self._moving = asyncio.Lock()
+        self._turns = FairPlaces(sys.maxsize, most_waiting=MOST_WAITING)  # of each batch one move at a time
+        self._moving: set[BatchKey] = set()
+        self._closing: set[BatchKey] = set()
+        self._moved: set[BatchKey] = set()  # since the last look at all began, or while it did
         self._looks = 0
         self._stopping = False
         self._worker = Periodic("batches", LOOK_EVERY, self.work, clock, at_once=True)
@@ -90,13 +95,14 @@ class Batches:
 
     async def pause(self, batch: Batch) -> bool:
         """Hold its queued messages back; False when its state does not allow it."""
-        await self._close()  # what has left as a whole is completed, though nobody looked yet
-        return await self._pause((batch.organization_id, batch.env, batch.id), BatchEvent.PAUSE)
+        key = (batch.organization_id, batch.env, batch.id)
+        await self._close_own(key)  # what has left as a whole is completed, though nobody looked yet
+        return await self._pause(key, BatchEvent.PAUSE)
 
     async def resume(self, batch: Batch) -> bool:
         """Let it go on; False when it is not paused."""
         key = (batch.organization_id, batch.env, batch.id)
-        async with self._move():
+        async with self._move(key):
             held_ms = await batches.resume(self._db, key, self._clock.now())
             if held_ms is None:
                 return False
@@ -111,9 +117,9 @@ class Batches:
 
         No message of it is claimed after the commit. Of a large one most are archived after the answer.
         """
-        await self._close()
         key, owners = (batch.organization_id, batch.env, batch.id), self._owners
-        async with self._move():
+        await self._close_own(key)
+        async with self._move(key):
             now, held = self._clock.now(), owners.holds(batch.id)
             owners.canceled(batch.id, now)
             await self._claims_settled()
@@ -123,25 +129,35 @@ class Batches:
                 return False
         await self.queue.withdraw(key)
         with suppress(Unavailable):  # it is canceled all the same
-            await self._close()
+            await self._close_own(key)
         return True
 
     @asynccontextmanager
-    async def _move(self) -> AsyncIterator[None]:
-        """Move rows and tell the owners, before another moves one: the answers of two moves may come in any order.
+    async def _move(self, key: BatchKey) -> AsyncIterator[None]:
+        """Move a batch and tell the owners, before another moves it: the answers of two moves may come in any order.
 
-        An answer that is lost hides whether the row was moved: then the rows are read again, at once.
+        Moves of other batches wait for nothing: a caller's move may wait long for its share of the database.
         """
-        async with self._moving:
+        async with self._turns.place(key[2]), self._read_again_if_lost():
+            self._moving.add(key)
+            self._moved.add(key)
             try:
                 yield
-            except BaseException:
-                self._looks = 0
-                self._worker.hint()
-                raise
+            finally:
+                self._moving.discard(key)
+
+    @asynccontextmanager
+    async def _read_again_if_lost(self) -> AsyncIterator[None]:
+        """An answer that is lost hides whether a row was moved: then the rows are read again, at once."""
+        try:
+            yield
+        except BaseException:
+            self._looks = 0
+            self._worker.hint()
+            raise
 
     async def _pause(self, key: BatchKey, event: BatchEvent, reason: str | None = None) -> bool:
-        async with self._move():
+        async with self._move(key):
             now = self._clock.now()
             if not await batches.pause(self._db, key, now, event, reason):
                 return False
@@ -194,6 +210,8 @@ class Batches:
         try:
             blocks_left = await self._maker.make_next(key)
         except NotCovered:
+            if key in self._moving:  # by its caller, for whose place at the database nobody else waits
+                return False
             log.info("batch_paused", batch_id=key[2], reason=NO_BALANCE)
             await self._pause(key, BatchEvent.NOT_COVERED, NO_BALANCE)
             return False
@@ -207,22 +225,35 @@ class Batches:
         return blocks_left is not None
 
     async def _close(self) -> None:
-        keys, self._emptied = sorted(self._emptied), set()
+        await self._close_these(self._emptied)
+
+    async def _close_own(self, key: BatchKey) -> None:
+        """For a caller: those of others are no work for its share of the database. One under way may be too late."""
+        await self._close_these({key} & (self._emptied | self._closing))
+
+    async def _close_these(self, emptied: Set[BatchKey]) -> None:
+        """Bring to rest what nothing is left of. Waits for no move: none of a batch at rest comes after it."""
+        keys = sorted(emptied)
         if not keys:
             return
+        self._emptied.difference_update(keys)
+        self._closing.update(keys)
         try:
-            async with self._move():
+            async with self._read_again_if_lost():
                 for key in await batches.close(self._db, keys, self._clock.now()):
+                    self._moved.add(key)
                     self._owners.gone(key[2])
         except BaseException:
             self._emptied.update(keys)
             raise
+        finally:
+            self._closing.difference_update(keys)
 
     async def _look_at_all(self) -> None:
         """Take up what a crash, a lost answer or a lost hint left undone."""
-        async with self._moving:
-            found = await batches.open_batches(self._db)
-            self._owners.load(found)
+        self._moved = set(self._moving)
+        found = await batches.open_batches(self._db)
+        self._owners.load(found, moved={key[2] for key in self._moved})
         for batch in found:
             match batch.status:
                 case BatchStatus.CANCELED:

@@ -4,6 +4,7 @@ The rows of `batches` are the truth; this is read from them at the start and eve
 that moves one.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -29,14 +30,20 @@ class Owners:
         self._held: set[str] = set()
         self._pauses: dict[str, _Pauses] = {}
 
-    def load(self, batches: list[OpenBatch]) -> None:
-        """Know these batches, which are all that are not at rest, and no others."""
-        self._held = {batch.id for batch in batches if batch.status in _HELD}
-        self._pauses = {
+    def load(self, batches: list[OpenBatch], *, moved: Collection[str] = ()) -> None:
+        """Know these batches, which are all that are not at rest, and no others.
+
+        `moved`: ids of those that were moved while these were read; what is known of them is newer.
+        """
+        read = [batch for batch in batches if batch.id not in moved]
+        held = {batch.id for batch in read if batch.status in _HELD}
+        pauses = {
             batch.id: _Pauses(batch.held_ms, batch.paused_at)
-            for batch in batches
+            for batch in read
             if batch.held_ms or batch.paused_at is not None
         }
+        self._held = held | self._held.intersection(moved)
+        self._pauses = pauses | {owner: self._pauses[owner] for owner in moved if owner in self._pauses}
 
     def holds(self, owner: str) -> bool:
         """Whether no message of this owner may leave now."""

@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 from tests.actors.batches.conftest import Workshop
 from tests.actors.batches.counting import another_process
+from tests.waiting import until
 
 from recado.actors.number_messages import OwnerMoved
 from recado.actors.owners import Owners
 from recado.domain.errors import Unavailable
 from recado.storage import batches
+from recado.storage.batches import OpenBatch
+from recado.storage.callers import working_for
+from recado.storage.postgres import Database
 
 
 async def test_a_pause_takes_what_is_queued_out_of_the_ready_index(workshop: Workshop) -> None:
@@ -79,6 +83,43 @@ async def test_moves_are_known_in_the_order_of_their_commits(
     assert await resumed[0]
     assert (await workshop.now(made)).status == "running"
     assert not workshop.records.owners.holds(made.id)
+
+
+async def test_a_pause_that_waits_for_the_share_of_its_organization_keeps_no_other_waiting(workshop: Workshop) -> None:
+    waits, other = await workshop.made(workshop.draft(1)), await workshop.made(workshop.draft(1))
+    batch = await workshop.now(waits)
+
+    async def pause_in_a_full_share() -> bool:
+        working_for.set("org_full")
+        async with workshop.db.acquire(), workshop.db.acquire():
+            paused = asyncio.ensure_future(workshop.batches.pause(batch))
+            await let_go.wait()
+        return await paused
+
+    let_go = asyncio.Event()
+    pausing = asyncio.ensure_future(pause_in_a_full_share())
+    await until(lambda: "org_full" in workshop.db._places._waiting, 10, "the pause that waits")
+    await workshop.batches.work()
+    assert await workshop.batches.pause(await workshop.now(other))
+    assert "org_full" in workshop.db._places._waiting
+    let_go.set()
+    assert await pausing
+
+
+async def test_a_look_that_read_before_a_pause_does_not_let_the_messages_go(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = await workshop.made(workshop.draft(2))
+    batch, open_batches = await workshop.now(made), batches.open_batches
+
+    async def answered_late(db: Database) -> list[OpenBatch]:
+        found = await open_batches(db)
+        assert await workshop.batches.pause(batch)
+        return found
+
+    monkeypatch.setattr(batches, "open_batches", answered_late)
+    await workshop.batches.work()
+    assert workshop.records.owners.holds(made.id)
 
 
 @pytest.mark.parametrize("move", ["pause", "cancel"])
