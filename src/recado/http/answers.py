@@ -47,7 +47,7 @@ class Answers:
         if reply.body is not None and not isinstance(reply.body, bytes):
             reply.body = dump(reply.body)
 
-    def whole(self, reply: Reply, call: Call, request: BaseRequest, at: float) -> web.StreamResponse:
+    def whole(self, reply: Reply, call: Call, request: BaseRequest, at: float) -> WireResponse:
         """Return a rendered `reply` ready to be written in one go; `at`: monotonic seconds."""
         content: bytes = reply.body or b""
         content_type = JSON if content else None

@@ -33,16 +33,25 @@ from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, ch
 from recado.http.middleware.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.missing import missing_record, no_method, no_route
 from recado.http.operation import Operation, missing_scope, session_needed
+from recado.http.page_items import PAGE_BYTES
 from recado.http.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
 from recado.http.principal import ACCOUNT, NOBODY
+from recado.http.rendering import LARGE
 from recado.http.reply import Reply, StreamReply
 from recado.http.request_log import RequestLog
 from recado.http.route import Access, Idempotency, Route
 from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
 from recado.http.spool import Spooler, media_type_of
 from recado.http.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
+from recado.http.unread_answers import STREAM_BYTES, UnreadAnswers
 from recado.http.usual_words import usual
 from recado.storage.callers import STRANGER, working_for
+from recado.storage.fair_places import FairPlaces
+
+# Pages that are being made: each holds its rows while it waits for the database, or for its turn to be rendered.
+PAGES = 256
+PAGES_OF_CALLER = 32
+PAGES_WAITING = 500
 
 _READS = ("GET", "HEAD")
 
@@ -67,6 +76,7 @@ class Dispatcher:
         spooler: Spooler,
         workers: BodyWorkers,
         bodies: BodyBudget,
+        unread: UnreadAnswers,
         pace: BodyPace,
     ) -> None:
         self._router = Router(
@@ -89,6 +99,8 @@ class Dispatcher:
         self._workers = workers
         self._requests = RequestLog(clock)
         self._bodies = bodies
+        self._unread = unread
+        self._pages = FairPlaces(PAGES, each=PAGES_OF_CALLER, most_waiting=PAGES_WAITING)
         self._pace = pace
         self._reads = Deadlines(READ_SECONDS, clock)
         self._writes = Deadlines(WRITE_SECONDS, clock)
@@ -123,6 +135,10 @@ class Dispatcher:
             if call.unknown:
                 name_in(reply, call.unknown, writes=operation.writes)
             self._answers.render(reply)
+            if not operation.writes and call.principal.organization_id:  # what was written is answered in any case
+                size = STREAM_BYTES if isinstance(reply, StreamReply) else len(reply.body or b"")
+                if size > LARGE:
+                    self._unread.admit(owner, size)
         except Problem as error:  # no name outlives it: a frame and an error that hold each other hold the body too
             code, reply = self._refused(error, operation, call, started)
         except ClientLeft:
@@ -150,7 +166,10 @@ class Dispatcher:
             self._requests.answered(operation, call, reply.status, code, self._monotonic() - started)
         if isinstance(reply, StreamReply):
             return await self._stream(reply, call, request, deadlines, task)
-        return self._answers.whole(reply, call, request, started)
+        response = self._answers.whole(reply, call, request, started)
+        if response.large is not None and call.principal.organization_id:
+            response.counted = self._unread.holding(_caller(call), len(response.large))
+        return response
 
     async def _stream(
         self, reply: StreamReply, call: Call, request: BaseRequest, deadlines: Deadlines, task: Task
@@ -158,7 +177,7 @@ class Dispatcher:
         """Send `reply` at the client's pace; when the service stops before its end, the body has none (0037)."""
         deadlines.begin(task, self._monotonic())
         try:
-            with deadlines.uncounted(task):
+            with deadlines.uncounted(task), self._unread.holding(_caller(call), STREAM_BYTES):
                 return await self._answers.stream(reply, call, request)
         except asyncio.CancelledError:
             if not deadlines.expired(task):
@@ -298,6 +317,8 @@ class Dispatcher:
                     call.raw_body = await read_body(request, route.body_limit, self._clock, call.room, self._pace)
             else:
                 call.raw_body = whole
+            if len(call.raw_body) > SMALL and operation.by_key:  # its answer may be as large
+                self._unread.admit(_caller(call), PAGE_BYTES)
             if operation.body is not None:
                 if len(call.raw_body) > SMALL and is_large(call.raw_body, operation.most_at_once):
                     body = await self._large(operation, operation.body, call)
@@ -342,10 +363,17 @@ class Dispatcher:
             preconditions.refuse_if_match(call)
         elif operation.versioned:
             preconditions.read_if_match(call)
-        reply = await operation.handler(call)
+        reply = await (self._page(operation, call) if operation.lists else operation.handler(call))
         if operation.route.versioned and not operation.writes and preconditions.not_modified(call, reply):
             return Reply(304, headers=reply.headers, revision=reply.revision)
         return reply
+
+    async def _page(self, operation: Operation, call: Call) -> Reply:
+        """A page of a list, read when its turn has come, and only where there is room for it."""
+        owner = _caller(call)
+        async with self._pages.place(owner):
+            self._unread.admit(owner, PAGE_BYTES)
+            return await operation.handler(call)
 
     async def _large(self, operation: Operation, model: type[BaseModel], call: Call) -> LargeBody:
         """A body that takes its time is read in another process, and only one of each caller at once."""

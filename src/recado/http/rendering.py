@@ -1,5 +1,6 @@
 """Answers as bytes: the head and the body in one write, with the few headers that an answer needs."""
 
+from contextlib import AbstractContextManager
 from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -71,11 +72,13 @@ class WireResponse(web.StreamResponse):
     aiohttp asks a response to prepare and to end itself; this one writes its bytes in one go, which spares the header
     maps and the second write of the general response. `_state` and other parts of it stay unset on purpose.
     `large`: a body that is not copied behind its head, so that those who read slowly share one of the documents.
+    `counted`: entered while a large body is on its way; None where nobody counts it.
     """
 
     def __init__(self, wire: bytes, status: int, *, keep_alive: bool, large: bytes | None = None) -> None:
         self.wire = wire
         self.large = large
+        self.counted: AbstractContextManager[None] | None = None
         self._status = status
         self._keep_alive = keep_alive
 
@@ -87,8 +90,16 @@ class WireResponse(web.StreamResponse):
             raise ConnectionResetError("the client has left")
         if self.large is None:
             transport.write(self.wire)
-        else:
+        elif self.counted is None:
             transport.writelines((self.wire, self.large))
+        else:
+            transport.set_write_buffer_limits(0)  # until its last byte is taken the whole body stays in memory
+            with self.counted:
+                transport.writelines((self.wire, self.large))
+                if protocol.writing_paused:
+                    await request.writer.drain()
+            transport.set_write_buffer_limits()
+            return None
         if protocol.writing_paused:
             await request.writer.drain()
         return None

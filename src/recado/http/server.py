@@ -28,6 +28,7 @@ from recado.http.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.rendering import WireResponse, head
 from recado.http.route import MIB, Route
 from recado.http.spool import Spooler
+from recado.http.unread_answers import UnreadAnswers
 
 DRAIN_SECONDS = 8.0
 ANSWER_SECONDS = 7.0
@@ -56,8 +57,9 @@ class HttpServer:
 
     `host` and `port` (0: any free one, see `port`), or `socket_path` for a Unix socket. `limits`: refill per second and
     capacity of every class of C6.1. `spool_folder`: where large bodies wait while they are read; None for the system's
-    own. `expects_large_bodies`: a process that reads them is made ready. `body_memory`: bytes of all bodies in memory;
-    `connections`: how many in all (C31). Raises OSError when the address cannot be used.
+    own. `expects_large_bodies`: a process that reads them is made ready. `body_memory`: bytes of all bodies in memory,
+    and half as many more of large answers on their way; `connections`: how many in all (C31). Raises OSError when the
+    address cannot be used.
     """
 
     def __init__(
@@ -91,6 +93,7 @@ class HttpServer:
         self._workers = BodyWorkers(clock, expected=large if expects_large_bodies else ())
         limiter = RateLimiter(limits, share=gateways)
         self.bodies = body_budget.BodyBudget(body_memory)
+        self.unread = UnreadAnswers(body_memory // 2)
         known_addresses = ClientAddresses(trusted_proxies)
         self.limits = ConnectionLimits(connections, connections_of_address, known_addresses)
         if unknown := {route.rate_class for route in routes} - limiter.classes - {""}:
@@ -109,6 +112,7 @@ class HttpServer:
             spooler=Spooler(spool_folder, clock, pace),
             workers=self._workers,
             bodies=self.bodies,
+            unread=self.unread,
             pace=pace,
         )
         self._host = host
