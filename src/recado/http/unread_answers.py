@@ -17,7 +17,7 @@ RETRY_AFTER: Final = 1  # second
 class UnreadAnswers:
     """Counts the bytes of large answers on their way. `held`: how many there are now; `share`: the most of one caller.
 
-    One answer always goes, however large, to a caller who has left none unread.
+    To a caller who has left none unread one answer goes, however large, while all together have room for it.
     """
 
     def __init__(self, most: int) -> None:
