@@ -36,7 +36,7 @@ _ENDING_SECONDS = 1.0  # how long what is broken off at the end of the server ma
 _SLICE = 16 * 1024  # bytes of chunks given to the parser at once: what it makes of them is looked at in between
 _USUAL_FRAMING = 1024  # bytes around the chunks of any body
 _FRAMING_SHARE = 2  # beyond them: as many as a half of the body itself
-_REST = 1024 * 1024  # bytes of a body that nobody wanted, which are read on for anyone
+_REST = 64 * 1024  # bytes of a body that nobody wanted, which are read on for anyone
 _END = b"\r\n\r\n"  # of a head, and of a chunked body
 _TOO_SMALL_CHUNKS = "The chunks of the body are too small: send it in larger ones, or with a Content-Length."
 

@@ -1,6 +1,7 @@
 """The HTTP server: listens, hands requests to the dispatcher, keeps slow clients in bounds, and stops with grace."""
 
 import asyncio
+import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
@@ -15,6 +16,7 @@ from recado.domain.errors import CODES, KINDS
 from recado.domain.ids import REQUEST, IdSource
 from recado.http import body_budget, connection_limits
 from recado.http.answers import Answers
+from recado.http.arrivals import Arrivals
 from recado.http.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
 from recado.http.body_workers import BodyWorkers
 from recado.http.connection import Connection, make_request
@@ -35,9 +37,9 @@ ANSWER_SECONDS = 7.0
 LOOK_SECONDS = 1.0
 RETRY_AFTER = 5  # seconds, for anyone who finds no place
 # What the kernel takes of an answer for a client that does not read: by itself it would take 4 MiB for each connection,
-# copied on the loop (C31).
+# copied on the loop. And of a body that waits for its caller's pace: some hundred of 3 MiB each, broken off, fill what
+# the kernel has for all connections, and packets of everybody are lost (C31).
 _KERNEL_BUFFER = 128 * 1024
-_BACKLOG = 2048
 _QUIET_SECONDS = 60.0
 _NO_REQUEST = {
     status: (code, CODES[code].title, detail)
@@ -119,7 +121,8 @@ class HttpServer:
         self._port = port
         self._socket_path = socket_path
         self._web: web.Server | None = None
-        self._listener: asyncio.Server | None = None
+        self._address: asyncio.Server | None = None  # which it holds; `_arrivals` listens
+        self._arrivals: Arrivals | None = None
         self._timer: TimerHandle | None = None
         self._refused = 0  # connections that the log tells of
         self._tell_again_at = 0.0
@@ -127,8 +130,8 @@ class HttpServer:
     @property
     def port(self) -> int:
         """The port that the server listens on."""
-        if self._listener is not None and self._socket_path is None:
-            return int(self._listener.sockets[0].getsockname()[1])
+        if self._address is not None and self._socket_path is None:
+            return int(self._address.sockets[0].getsockname()[1])
         return self._port
 
     @property
@@ -138,7 +141,7 @@ class HttpServer:
 
     async def take_address(self) -> None:
         """Make the address ours, without answering there yet; raises OSError when it cannot be had."""
-        if self._listener is not None:
+        if self._address is not None:
             return
         loop = asyncio.get_running_loop()
         rests = BodyPace(self._clock)
@@ -158,40 +161,44 @@ class HttpServer:
             )
 
         if self._socket_path is not None:
-            self._listener = await loop.create_unix_server(
-                connection, self._socket_path, backlog=_BACKLOG, start_serving=False
-            )
+            self._address = await loop.create_unix_server(connection, self._socket_path, start_serving=False)
         else:
-            self._listener = await loop.create_server(
-                connection, self._host, self._port, backlog=_BACKLOG, start_serving=False
-            )
-            for listening in self._listener.sockets:
-                listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _KERNEL_BUFFER)
+            self._address = await loop.create_server(connection, self._host, self._port, start_serving=False)
+        bound = [socket.socket(fileno=os.dup(each.fileno())) for each in self._address.sockets]
+        if self._socket_path is None:
+            for each in bound:
+                for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+                    each.setsockopt(socket.SOL_SOCKET, option, _KERNEL_BUFFER)
+        self._arrivals = Arrivals(
+            bound, connection, limits=self.limits, refusal=lambda: self._answer_error(503, None).wire, clock=self._clock
+        )
 
     async def start(self) -> None:
         """Listen."""
         await self.take_address()
         await self._workers.start()
-        if self._listener is not None and not self._listener.is_serving():
-            await self._listener.start_serving()
+        if self._arrivals is not None and not self._arrivals.listening:
+            self._arrivals.start()
             self._look()
 
     async def stop(self) -> None:
         """Take no more connections, answer with 503 what has not ended after 7 s, and close a second later."""
-        listener, self._listener = self._listener, None
+        address, self._address = self._address, None
+        arrivals, self._arrivals = self._arrivals, None
         server, self._web = self._web, None
-        if listener is None or server is None:
+        if address is None or arrivals is None or server is None:
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._port = int(listener.sockets[0].getsockname()[1]) if self._socket_path is None else self._port
-        listener.close()
+        self._port = int(address.sockets[0].getsockname()[1]) if self._socket_path is None else self._port
+        arrivals.stop()
+        address.close()
         self._answers.drain()
         self._dispatcher.hurry(ANSWER_SECONDS)
         server.pre_shutdown()
         await server.shutdown(DRAIN_SECONDS)
         await self._workers.stop()
-        await listener.wait_closed()
+        await address.wait_closed()
 
     async def _handle(self, request: BaseRequest) -> web.StreamResponse:
         connection: Connection = request.protocol  # type: ignore[assignment]
