@@ -77,7 +77,7 @@ async def test_an_idle_loop_is_all_for_long_work(turns: Turns, clock: WorkingClo
 async def test_beside_a_request_it_rests_in_proportion_to_its_steps(
     turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
 ) -> None:
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     work = Work(turns, clock)
     await clock.settle()
     assert work.made == 1
@@ -90,7 +90,7 @@ async def test_beside_a_request_it_rests_in_proportion_to_its_steps(
 async def test_all_who_do_long_work_rest_together(
     turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
 ) -> None:
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     works = [Work(turns, clock) for _ in range(3)]
     await clock.settle()
     assert sum(work.made for work in works) == 1
@@ -99,7 +99,7 @@ async def test_all_who_do_long_work_rest_together(
 async def test_it_goes_on_once_nobody_is_served(
     turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
 ) -> None:
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     work = Work(turns, clock)
     await clock.settle()
     turns.end(request_task)
@@ -110,7 +110,7 @@ async def test_it_goes_on_once_nobody_is_served(
 
 async def test_a_request_that_is_long_work_itself_keeps_no_work_resting(turns: Turns, clock: WorkingClock) -> None:
     work = Work(turns, clock)
-    turns.begin(work.task)
+    turns.begin(work.task, clock.monotonic())
     await clock.settle()
     assert work.made == 3
     assert turns.served == 0
@@ -119,7 +119,7 @@ async def test_a_request_that_is_long_work_itself_keeps_no_work_resting(turns: T
 async def test_a_request_that_waits_for_long_keeps_no_work_resting(
     turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
 ) -> None:
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     await clock.advance(SOON * 0.9)
     work = Work(turns, clock, 100)
     await clock.settle()
@@ -131,9 +131,9 @@ async def test_a_request_that_waits_for_long_keeps_no_work_resting(
 async def test_a_body_that_came_late_takes_no_time_of_the_request(
     turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
 ) -> None:
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     await clock.advance(SOON * 2)
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     work = Work(turns, clock)
     await clock.settle()
     assert work.made == 1
@@ -142,7 +142,7 @@ async def test_a_body_that_came_late_takes_no_time_of_the_request(
 async def test_a_turn_that_nobody_wants_any_more_is_passed_over(
     turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
 ) -> None:
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     resting, cancelled, waiting = (Work(turns, clock) for _ in range(3))
     await clock.settle()
     cancelled.task.cancel()
@@ -152,7 +152,7 @@ async def test_a_turn_that_nobody_wants_any_more_is_passed_over(
 
 def test_a_line_that_its_loop_left_behind_keeps_nobody_waiting(turns: Turns, clock: WorkingClock) -> None:
     async def leave_it_resting() -> None:
-        turns.begin(asyncio.create_task(asyncio.sleep(60)))
+        turns.begin(asyncio.create_task(asyncio.sleep(60)), clock.monotonic())
         Work(turns, clock)
         await clock.settle()
 

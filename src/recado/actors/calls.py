@@ -80,7 +80,7 @@ class Calls:
         self._clock = clock
         self._expect = expect
         self._stopped = stopped
-        self._running: set[asyncio.Task[None]] = set()
+        self._running: dict[str, asyncio.Task[None]] = {}  # by message
         # Both by business account; those that wait in the order of their coming.
         self._of_accounts: dict[tuple[str, str], int] = {}
         self._waiting: dict[tuple[str, str], dict[Callable[[], None], None]] = {}
@@ -95,7 +95,7 @@ class Calls:
     async def stop(self) -> None:
         """Waits for the calls in flight: each ends within the provider's time limit."""
         while self._running:
-            await asyncio.wait(self._running)
+            await asyncio.wait(self._running.values())
         self._begun.close()
 
     def has_room(self, account: Account, resume: Callable[[], None]) -> bool:
@@ -136,27 +136,29 @@ class Calls:
         task = asyncio.get_running_loop().create_task(self._run(departure, done))
         name = departure.account.business_account
         self._of_accounts[name] = self._of_accounts.get(name, 0) + 1
-        self._running.add(task)
-        task.add_done_callback(self._running.discard)
+        self._running[row.id] = task
         return True
 
     async def _run(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> None:
         outcome = await self._call(departure)
         try:
-            settlement = self._settlement(departure, outcome)
-            await self._sending.settle(settlement)
-        except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
-            log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
-            done(departure, None)
-            return
+            try:
+                settlement = self._settlement(departure, outcome)
+                await self._sending.settle(settlement)
+            except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
+                log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
+                done(departure, None)
+                return
+            finally:
+                self._begun.ended(departure.row.id)
+                self._leave_room(departure.account)
+            if isinstance(settlement, Departed | Uncertain) and settlement.planned:
+                self._expect(settlement.planned[0].due_at)
+            done(departure, outcome)
+            if isinstance(outcome, Refused) and outcome.code == FailureCode.OPTED_OUT:
+                await self._tell_stopped(departure)
         finally:
-            self._begun.ended(departure.row.id)
-            self._leave_room(departure.account)
-        if isinstance(settlement, Departed | Uncertain) and settlement.planned:
-            self._expect(settlement.planned[0].due_at)
-        done(departure, outcome)
-        if isinstance(outcome, Refused) and outcome.code == FailureCode.OPTED_OUT:
-            await self._tell_stopped(departure)
+            del self._running[departure.row.id]
 
     async def _tell_stopped(self, departure: Departure) -> None:
         if self._stopped is None:

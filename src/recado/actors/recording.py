@@ -62,5 +62,5 @@ class Recording:
     async def _step_by_step(self, rows: Sequence[Departed]) -> None:
         """With a look at the wallets between the steps."""
         async with self._db.hot.transaction() as connection:
-            committed = await self._consequences.write(connection, await settlements.departed(connection, rows))
+            committed = await self._consequences.write(connection, list(await settlements.departed(connection, rows)))
         committed()

@@ -74,6 +74,7 @@ class IdSource:
         "_bits",
         "_head",
         "_head_text",
+        "_moment",
         "_monotonic",
         "_ms",
         "_next_at",
@@ -91,6 +92,7 @@ class IdSource:
         self._ms = -1
         self._next_at = 0.0  # when the next millisecond begins, in monotonic seconds
         self._time_text = ""
+        self._moment = _EPOCH  # that the text tells
         self._head = 0
         self._head_text = ""
         self._tail = 0
@@ -111,7 +113,9 @@ class IdSource:
 
         So nothing is due, early or late by what an id had to say for its order.
         """
-        return self._now() if self._ahead else created_at(made)
+        if self._ahead:
+            return self._now()
+        return self._moment if time_in(made) == self._time_text else created_at(made)
 
     def continue_after(self, newest: str) -> bool:
         """Let every id be later than this one, which a process before has made (C2.1).
@@ -139,6 +143,7 @@ class IdSource:
     def _enter(self, ms: int) -> None:
         self._ms = ms
         self._time_text = base62(ms, _TIME_LENGTH)
+        self._moment = _EPOCH + timedelta(milliseconds=ms)
         # The last heads are left out, so that a carry always has room.
         self._head = self._below(_HEAD_RANGE - 1_000_000)
         self._head_text = base62(self._head, 7)
@@ -152,7 +157,12 @@ class IdSource:
 
 def created_at(record_id: str) -> datetime:
     """The creation time in an id, in UTC with millisecond precision. ValueError for text that is no id."""
-    return _instant(record_id[-BODY_LENGTH : -BODY_LENGTH + _TIME_LENGTH])
+    return _instant(time_in(record_id))
+
+
+def time_in(record_id: str) -> str:
+    """The eight characters of the creation time in an id."""
+    return record_id[-BODY_LENGTH : -BODY_LENGTH + _TIME_LENGTH]
 
 
 @lru_cache(maxsize=8192)

@@ -40,11 +40,11 @@ class Turns:
         """For how many long work rests."""
         return len(self._served)
 
-    def begin(self, task: Task) -> None:
-        """The task serves somebody who waits; once it asks for a turn, it is long work itself."""
-        self._follow(task.get_loop())
-        self._served.pop(task, None)
-        self._served[task] = self._clock.monotonic()
+    def begin(self, task: Task, now: float) -> None:
+        """The task serves somebody who waits, from `now` (monotonic seconds) on; once it asks for a turn, it is long
+        work itself.
+        """
+        self._served[task] = now
 
     def end(self, task: Task) -> None:
         """It does so no more; safe to call twice."""
@@ -66,10 +66,13 @@ class Turns:
 
     def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin anew on another loop: the one before is closed, and nobody in its line comes back."""
-        if loop is not self._loop:
-            self._loop, self._look_due, self._resting, self._step_began = loop, None, False, None
+        if loop is self._loop:
+            return
+        if self._loop is not None:
+            self._look_due, self._resting, self._step_began = None, False, None
             self._line.clear()
             self._served.clear()
+        self._loop = loop
 
     def _look_soon(self) -> None:
         if self._look_due is not None:

@@ -40,6 +40,8 @@ _REST = 64 * 1024  # bytes of a body that nobody wanted, which are read on for a
 _END = b"\r\n\r\n"  # of a head, and of a chunked body
 _TOO_SMALL_CHUNKS = "The chunks of the body are too small: send it in larger ones, or with a Content-Length."
 
+_parse = RequestHandler.data_received  # looked up once
+
 ErrorAnswer = Callable[[int, str | None], WireResponse]  # of a status, with its own words or those of the status
 Pace = Callable[[str, int], float]
 """Counts so many bytes of the network; the seconds until more of it may be read."""
@@ -263,6 +265,9 @@ class Connection(RequestHandler):
 
         Other bodies stay in large pieces: the system takes the memory of those back at once.
         """
+        if len(data) <= _SLICE:
+            self._take(data)
+            return
         start = 0
         while len(data) - start > _SLICE and (self._chunked or self._between_messages):
             self._take(data[start : start + _SLICE])
@@ -280,7 +285,7 @@ class Connection(RequestHandler):
         messages, known = self._messages, len(self._messages)
         body = self._incoming
         before = -1 if body is None or body.is_eof() else body.total_bytes  # -1: between messages
-        super().data_received(data)
+        _parse(self, data)
         if self.ending and self._between_messages:
             super().close()
         if self._upgraded:

@@ -33,7 +33,7 @@ class Deadlines:
     def begin(self, task: Task, now: float) -> None:
         """Count the time of the request that this task answers, from `now` (monotonic seconds) on."""
         due = self._due[task] = now + self._seconds
-        turns.begin(task)
+        turns.begin(task, now)
         if self._timer is None:
             self._timer = self._clock.call_at(due, self._look)
 
@@ -41,7 +41,7 @@ class Deadlines:
         """The time counts no more: there is an answer."""
         self._due.pop(task, None)
         turns.end(task)
-        if task in self._expired:
+        if self._expired and task in self._expired:
             self._expired.remove(task)
             task.uncancel()
 

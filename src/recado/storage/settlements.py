@@ -4,7 +4,7 @@ Each settlement touches the row of `dispatch` first, which is the lock of its me
 same commit: counters, look-up rows, the sandbox's reports.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
@@ -108,8 +108,8 @@ class Uncertain:
     planned: tuple[PlannedReport, ...] = ()
 
 
-async def departed(executor: Executor, rows: Sequence[Departed]) -> list[Moved]:
-    """sending → sent, with the departure and the counters of its minute; answers what this moved.
+async def departed(executor: Executor, rows: Sequence[Departed]) -> Iterator[Moved]:
+    """sending → sent, with the departure and the counters of its minute; answers what this moved, for anyone who asks.
 
     What a report had settled before is not among them.
     """
@@ -117,10 +117,11 @@ async def departed(executor: Executor, rows: Sequence[Departed]) -> list[Moved]:
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
         return await _rows(executor, SENT, *columns_of(some), None)
 
-    return [
+    settled = await _twice(rows, run)
+    return (
         left(record, row.env, row.channel, MessageStatus.SENDING.value, MessageStatus.SENT.value)
-        for row, record in await _twice(rows, run)
-    ]
+        for row, record in settled
+    )
 
 
 async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.ids import created_at
+from recado.domain.ids import created_at, time_in
 from recado.domain.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.message import CLASSES
 from recado.domain.timestamps import format_timestamp
@@ -98,18 +98,18 @@ def masked(view: dict[str, Any]) -> dict[str, Any]:
 class AcceptedView:
     """Renders the answer to a message that was just accepted; what messages of one millisecond share is kept."""
 
-    __slots__ = ("_at", "_at_text")
+    __slots__ = ("_at_text", "_time")
 
     def __init__(self) -> None:
-        self._at: datetime | None = None
+        self._time = ""  # as ids have it
         self._at_text = ""
 
     def render(self, new: NewMessage, *, unmasked: bool) -> bytes:
         """The JSON of the record as it was committed, with `replayed: false`."""
-        at = created_at(new.id)
-        if at is not self._at:
-            self._at = at
-            self._at_text = format_timestamp(at)
+        time = time_in(new.id)
+        if time != self._time:
+            self._time = time
+            self._at_text = format_timestamp(created_at(new.id))
         view: dict[str, Any] = {
             "id": new.id,
             "organizationId": new.organization_id,
