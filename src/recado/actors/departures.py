@@ -129,7 +129,7 @@ class Departures:
 
     # Claims ---------------------------------------------------------------------------------------------------------
 
-    def may_claim(self, view: NumberView, *, forced: bool) -> bool | float:
+    def may_claim(self, view: NumberView, today: datetime, *, forced: bool) -> bool | float:
         """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds."""
         waiting = len(self._claiming) + len(self._claimed)
         if waiting + self.in_flight >= CALLS_IN_FLIGHT:
@@ -138,7 +138,7 @@ class Departures:
         allowed = self.breaker.calls_allowed(now, waiting + self.in_flight)
         if allowed is not None and allowed == 0:
             return False
-        if self._day.used(self._clock.now()) + waiting >= view.per_day:
+        if self._day.used(today) + waiting >= view.per_day:
             return False
         if forced:
             return True

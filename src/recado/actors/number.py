@@ -4,7 +4,7 @@ Live in one process only. The rows are the truth and every message here is a hin
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 
 import structlog
@@ -161,14 +161,17 @@ class NumberActor(Actor):
         if self._rows.wants_forced:
             await self._read_forced()
         left = False
-        while len(self._rows) and self._may_claim(view):
-            taken = self._rows.take(view.standing, self._clock.now())
+        while len(self._rows):
+            now = self._clock.now()
+            if not self._may_claim(view, now):
+                break
+            taken = self._rows.take(view.standing, now)
             if not isinstance(taken, Row):
                 if taken is not None:
                     self._errands.wake_at(taken.until)
                 break
             self._in_hand = taken
-            left |= await self._pass_gates(taken, view)
+            left |= await self._pass_gates(taken, view, now)
             self._in_hand = None
         if left and self._rows.wants_forced:  # read on where places became free, in a turn of its own
             self._errands.wake()
@@ -183,8 +186,8 @@ class NumberActor(Actor):
             return Hold(WaitReason.NUMBER_STATE)
         return number_hold(self._view.standing) or self._departures.holding(self._view.per_day)
 
-    def _may_claim(self, view: NumberView) -> bool:
-        answer = self._departures.may_claim(view, forced=self._rows.has_forced)
+    def _may_claim(self, view: NumberView, now: datetime) -> bool:
+        answer = self._departures.may_claim(view, now, forced=self._rows.has_forced)
         if answer is True:
             return True
         if answer is False:
@@ -193,14 +196,17 @@ class NumberActor(Actor):
             self._errands.wake_in(answer)
         return False
 
-    async def _pass_gates(self, row: Row, view: NumberView) -> bool:
+    async def _pass_gates(self, row: Row, view: NumberView, now: datetime) -> bool:
         """Claim the row, or hold it back or end it as its own gates say; False when there was no room for that."""
         template = None
         if row.template_id is not None:
             organization_id, env, _ = self._key
             template_key, templates = (organization_id, env, row.template_id), self._desk.records.templates
-            template = templates.peek(template_key) or await templates.get(template_key)
-        verdict = verdict_of(row, template, view, self._desk.records.owners, self._clock.now())
+            template = templates.peek(template_key)
+            if template is None:
+                template = await templates.get(template_key)
+                now = self._clock.now()
+        verdict = verdict_of(row, template, view, self._desk.records.owners, now)
         match verdict:
             case None:
                 left = self._departures.claim(row, template, view)
