@@ -186,11 +186,33 @@ class Connection(RequestHandler):
             message = message._replace(should_close=True)
         task = self._task_handler or asyncio.current_task()
         request = make_request(message, payload, self, StreamWriter(self, self._loop), task)
+        # In the place of aiohttp's `_handle_request` and `finish_response`, which are coroutines of each request.
+        self._request_in_progress, self._current_request = True, request
         try:
-            response, left = await self._handle_request(request, None, handler)
+            try:
+                response = await handler(request)
+            except (asyncio.CancelledError, ConnectionError):
+                raise
+            except Exception as error:  # noqa: BLE001 - whatever it was: the client is told
+                response = self.handle_error(request, 500, error)
+            finally:
+                self._current_request = None
+                self.busy = False
+            if type(response) is not WireResponse or response.large is not None or self._upgraded:
+                response, left = await self.finish_response(request, response, None)
+            elif (transport := self.transport) is None or transport.is_closing():
+                left = True
+            else:
+                left = False
+                transport.write(response.wire)
+                if self.writing_paused:
+                    await request.writer.drain()
         except ConnectionError:
             return False
         finally:
+            self._request_in_progress = False
+            if self._handler_waiter is not None:
+                self._handler_waiter.set_result(None)
             request._task = None  # type: ignore[assignment] # a cycle that only the collector would break
             if payload.exception() is not None:
                 _forget_frames(payload)
@@ -198,6 +220,8 @@ class Connection(RequestHandler):
             return False
         self._keepalive = bool(response.keep_alive)
         if not payload.is_eof():
+            if response.status == 408:  # the rest does not come
+                self._lingering_time = 0.0
             await self._read_rest(payload)
             _forget_frames(payload)
         payload.set_exception(_TOO_LATE)
@@ -359,14 +383,6 @@ class Connection(RequestHandler):
         """A complete head has become a request."""
         self.busy = True
         self.late_since = None
-
-    def request_ends(self) -> None:
-        """The request was answered."""
-        self.busy = False
-
-    def spare_the_rest(self) -> None:
-        """Do not wait for the rest of a body that does not come."""
-        self._lingering_time = 0.0
 
     def look(self, now: float) -> None:
         """Close the connection when its head, or its reading of an answer, takes too long; `now`: monotonic seconds."""

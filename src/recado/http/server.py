@@ -9,7 +9,6 @@ from pathlib import Path
 
 import structlog
 from aiohttp import web
-from aiohttp.web_request import BaseRequest
 
 from recado.domain.clock import Clock, TimerHandle
 from recado.domain.errors import CODES, KINDS
@@ -146,7 +145,7 @@ class HttpServer:
         loop = asyncio.get_running_loop()
         rests = BodyPace(self._clock)
         framing = BodyPace(self._clock, FRAMING_A_SECOND, FRAMING_AT_ONCE)
-        server = self._web = web.Server(self._handle, request_factory=make_request)
+        server = self._web = web.Server(self._dispatcher.handle, request_factory=make_request)
 
         def connection() -> Connection:
             return Connection(
@@ -199,16 +198,6 @@ class HttpServer:
         await server.shutdown(DRAIN_SECONDS)
         await self._workers.stop()
         await address.wait_closed()
-
-    async def _handle(self, request: BaseRequest) -> web.StreamResponse:
-        connection: Connection = request.protocol  # type: ignore[assignment]
-        try:
-            response = await self._dispatcher.handle(request)
-            if response.status == 408:
-                connection.spare_the_rest()
-            return response
-        finally:
-            connection.request_ends()
 
     def _look(self) -> None:
         """Once a second: close the connections whose head does not come."""
