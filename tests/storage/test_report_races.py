@@ -40,7 +40,7 @@ async def departs(connection: Any, message_id: str, at: datetime = NOW) -> list[
     departed = Departed(
         ORGANIZATION, "test", "chatapp", message_id, NUMBER, "provider-1", at, "utility", False, NOW
     )  # fmt: skip
-    return await settlements.departed(connection, [departed])
+    return list(await settlements.departed(connection, [departed]))
 
 
 async def becomes_uncertain(connection: Any, message_id: str) -> None:
