@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
+from tests.people import contact_id, insert_people
 from tests.storage.conftest import opened, read_only
 
 from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
@@ -14,7 +15,7 @@ from recado.storage.contact_reads import ContactFilter, page_query
 from recado.storage.lists import SQL
 from recado.storage.postgres import Database
 from recado.storage.rows import pack
-from recado.storage.segment_evaluation import AFTER_ALL_IDS
+from recado.storage.segment_evaluation import AFTER_ALL_IDS, LOOKED_UP, Evaluation, over
 from recado.storage.segment_query import query
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -167,3 +168,77 @@ async def test_an_audience_is_read_along_the_key(filled: Database, tree: Node) -
         found = await plan_of(connection, sql, arguments)
     assert [node["Index Name"] for node in found if "Index Name" in node] == ["contacts_pkey"]
     assert "Sort" not in {node["Node Type"] for node in found}
+
+
+NEWCOMER = """
+insert into static_list_members select 'org_new', 'lst_1', id, now() from contacts where organization_id = 'org_new';
+"""
+
+
+@pytest.fixture(scope="module", params=["nothing", "only others"])
+def of_a_newcomer(request: pytest.FixtureRequest, postgres: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A list of all contacts of an organization, of which the planner has no statistics: they came a moment ago."""
+
+    async def fill(db: Database) -> None:
+        for table in ("contacts", "static_list_members"):
+            await db.execute(f"alter table {table} set (autovacuum_enabled = off)")
+        if request.param == "only others":
+            await db.execute(FILL)
+        await insert_people(db, "org_new", "test", [{}] * 2_000)
+        await db.execute(NEWCOMER)
+
+    with read_only(postgres, fill) as arguments:
+        yield arguments
+
+
+async def test_members_are_looked_up_one_by_one_also_where_the_planner_knows_nothing_of_them(
+    of_a_newcomer: dict[str, Any],
+) -> None:
+    audience = audiences.Audience(before_id=AFTER_ALL_IDS, list_id="lst_1")
+    asked: list[tuple[str, dict[str, Any]]] = [
+        (audiences.OF_LIST, {}),
+        (audiences.NEXT_OF_LIST, {"after_id": "", "limit": 5_000}),
+    ]
+    async with opened(of_a_newcomer) as db, db.searches.transaction() as connection:
+        await connection.execute(segments.SQL.plan_with_values)
+        await connection.execute(audiences.SQL.along_the_key)
+        for text, more in asked:
+            sql, arguments = over(audience, text, "", "org_new", "test", NOW, **more)
+            (looked_up,) = [
+                node for node in await plan_of(connection, sql, arguments) if node.get("Relation Name") == "contacts"
+            ]
+            assert looked_up["Index Name"] == "contacts_pkey"
+            assert "(id)" in looked_up["Index Cond"]
+
+    async with opened(of_a_newcomer) as db, db.hot.transaction() as connection:
+        await connection.execute(audiences.SQL.along_the_key)
+        arguments = ["org_new", "test", [contact_id(1)], [None]]
+        found = await plan_of(connection, audiences.SQL.refusals, arguments)
+        (looked_up,) = [node for node in found if node.get("Relation Name") == "contacts"]
+        assert looked_up["Index Name"] == "contacts_pkey"
+        assert "(id)" in looked_up["Index Cond"]
+
+
+async def test_a_large_list_is_counted_in_one_look_also_where_the_planner_knows_nothing_of_it(
+    of_a_newcomer: dict[str, Any],
+) -> None:
+    audience = audiences.Audience(before_id=AFTER_ALL_IDS, list_id="lst_1")
+    sql, arguments = over(audience, audiences.SQL.of_large_list, "", "org_new", "test", NOW)
+    async with opened(of_a_newcomer) as db, db.searches.transaction() as connection:
+        await connection.execute(segments.SQL.plan_with_values)
+        await connection.execute(audiences.SQL.all_at_once)
+        assert "Nested Loop" not in {node["Node Type"] for node in await plan_of(connection, sql, arguments)}
+
+
+async def test_a_list_has_the_same_contacts_however_it_is_counted(
+    of_a_newcomer: dict[str, Any],
+) -> None:
+    audience = audiences.Audience(before_id=contact_id(1_501), list_id="lst_1")
+    async with opened(of_a_newcomer) as db:
+        evaluation = Evaluation(db)
+        for members in (1, LOOKED_UP + 1):
+            counted = await evaluation.regions("org_new", "test", audience, NOW, members=members)
+            assert counted == {"BR": 0, "INTL": 1_500}
+        reached = await evaluation.next_of("org_new", "test", audience, NOW, after_id=contact_id(1_400), limit=500)
+    assert [contact for contact, _ in reached.people] == [contact_id(n) for n in range(1_401, 1_501)]
+    assert reached.ended

@@ -57,10 +57,12 @@ class Audiences:
         """
         now = self._clock.now()
         key = (draft.organization_id, draft.env)
-        list_id, tree = draft.list_id, None
+        list_id, tree, members = draft.list_id, None, 0
         if list_id is not None:
-            if await lists.get(self._db, *key, list_id) is None:
+            found = await lists.get(self._db, *key, list_id)
+            if found is None:
                 raise reference_not_found("listId", LIST, list_id, draft.env)
+            members = found.size
         else:
             segment = await segments.get(self._db, *key, draft.segment_id or "")
             if segment is None:
@@ -73,7 +75,7 @@ class Audiences:
             template_vars=common_variables(draft, variables),
             metadata=audiences.text(draft.metadata),
         )
-        addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now))
+        addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now, members=members))
         if not addressed.count:
             raise Problem("EMPTY_AUDIENCE", "The audience is empty: no contact is in it.")
         return addressed
@@ -118,7 +120,8 @@ class Audiences:
         recipients, count = pending.recipients, len(pending.recipients)
         templates = recipients.template_ids or [pending.template_id] * count
         asked = [(contact_id, templates[place]) for place, contact_id in named.items()]
-        found = await audiences.refusals(self._db.hot, pending.organization_id, pending.env, asked)
+        async with self._db.hot.transaction() as connection:
+            found = await audiences.refusals(connection, pending.organization_id, pending.env, asked)
         places = list(named)
         refused = {places[index]: reason for index, reason in found.items()}
         types = recipients.types or [pending.type] * count

@@ -21,6 +21,7 @@ from recado.storage.rows import Executor, columns, reader
 from recado.storage.sql import load
 
 SQL = load("audiences")
+OF_LIST, NEXT_OF_LIST = (sql.replace("{member}", SQL.member) for sql in (SQL.of_list, SQL.next_of_list))
 
 BatchKey = tuple[str, str, str]
 
@@ -124,16 +125,17 @@ async def keep(connection: Executor, key: BatchKey, unread: Unread, reached: Rea
 
 
 async def refusals(
-    executor: Executor, organization_id: str, env: str, asked: Sequence[tuple[str, str | None]]
+    connection: Executor, organization_id: str, env: str, asked: Sequence[tuple[str, str | None]]
 ) -> dict[int, str]:
-    """Whom of (contact, template) must not be sent to by now: by place, the code that says why."""
-    rows = await executor.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2))
+    """Whom of (contact, template) must not be sent to by now: by place, the code that says why; in a transaction."""
+    await connection.execute(SQL.along_the_key)
+    rows = await connection.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2))
     addresses = {
         row["place"] - 1: Address(organization_id, env, phone)
         for row in rows
         if row["reason"] is None and (phone := row["asked"]) is not None and other_spellings(phone)
     }
-    entries = await opt_outs.entries(executor, list(addresses.values()))
+    entries = await opt_outs.entries(connection, list(addresses.values()))
     refused = {place: "CONTACT_OPTED_OUT" for place, entry in zip(addresses, entries, strict=True) if entry is not None}
     return refused | {row["place"] - 1: row["reason"] for row in rows if row["reason"] is not None}
 

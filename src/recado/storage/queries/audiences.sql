@@ -5,6 +5,13 @@
 -- How many there are, and how many of them in Brazil: what a batch to them would cost.
 select count(*) as contacts, count(*) filter (where c.phone like '+55%') as brazilian
 from static_list_members m
+cross join lateral ({member}) c
+where m.organization_id = :organization_id and m.list_id = :list_id and m.contact_id < :before_id
+
+-- name: of_large_list
+-- The same in one look at all contacts (`all_at_once`): for a list that holds many of them.
+select count(*) as contacts, count(*) filter (where c.phone like '+55%') as brazilian
+from static_list_members m
 join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
 where m.organization_id = :organization_id and m.list_id = :list_id and m.contact_id < :before_id
 
@@ -16,7 +23,7 @@ where c.organization_id = :organization_id and c.env = :env and c.id < :before_i
 -- name: next_of_list
 select c.id, c.phone
 from static_list_members m
-join contacts c on c.organization_id = m.organization_id and c.env = :env and c.id = m.contact_id
+cross join lateral ({member}) c
 where
     m.organization_id = :organization_id and m.list_id = :list_id
     and m.contact_id > :after_id and m.contact_id < :before_id
@@ -29,9 +36,21 @@ where
     c.organization_id = :organization_id and c.env = :env and c.id > :after_id and c.id < :before_id and {condition}
 order by c.id limit :limit
 
+-- name: member
+-- The contact of a member of `m`, along the primary key (`along_the_key`) whatever the planner knows. Of an organization whose
+-- contacts came a moment ago it thinks that there is one: it would look through all of them for each member, by any index. No
+-- other index has this order, and nothing may be sorted; with an equality there would be no order.
+select id, phone from contacts
+where organization_id = m.organization_id and env = :env and id between m.contact_id and m.contact_id
+order by id limit 1
+
 -- name: along_the_key
 -- Block after block is read: each begins where the last one ended, and none looks at everybody and sorts.
 set local enable_sort = off;
+
+-- name: all_at_once
+-- Not one by one, however few the planner thinks that there are.
+set local enable_nestloop = off;
 
 -- name: begin
 insert into batch_audiences (organization_id, batch_id, list_id, filter_tree, template_vars, metadata, after_id, before_id)
@@ -79,6 +98,7 @@ from unnest($3::integer[], $4::text[]) as g (number, recipients);
 
 -- name: refusals
 -- Which of these contacts must not be sent to, each by a message of its template, and why (C12.5.4 to C12.5.6). `place`: from 1.
+-- To be run `along_the_key`.
 with marketing as materialized (
     select id from templates where organization_id = $1 and env = $2 and id = any($4::text[]) and category = 'marketing'
 )
@@ -98,5 +118,9 @@ select
     end as reason,
     case when (g.template_id in (select id from marketing)) is true then c.phone end as asked -- for its other spellings
 from unnest($3::text[], $4::text[]) with ordinality as g (id, template_id, place)
-left join contacts c on c.organization_id = $1 and c.env = $2 and c.id = g.id
+left join lateral ( -- as `member`
+    select id, phone, phone_hash, opt_in_status from contacts
+    where organization_id = $1 and env = $2 and id between g.id and g.id
+    order by id limit 1
+) c on true
 cross join (select require_granted_for_marketing from organizations where id = $1) o;
