@@ -52,7 +52,7 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (batches.SQL.by_id, key),
         (batches.SQL.page, ("org_7", "test", None, None, "btc_", "btc_~", 50, 0)),
-        (batches.SQL.building, ("", 100)),
+        (batches.SQL.next_in_turn, (True, ["org_0"], ["btc_100"], [])),
         (batches.SQL.next_block, key),
         (batches.SQL.drop_block, ("org_7", "btc_7", 1)),
         (batches.SQL.block_made, (*key, "running", "failed", now, {"x": 1})),
@@ -63,11 +63,20 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (totals.SQL.any, ("org_7", "test")),
     ]
     for sql, arguments in asked:
-        pool = filled.hot if sql is batches.SQL.withdraw else filled  # as it is run
+        pool = filled.hot if sql in (batches.SQL.withdraw, batches.SQL.next_in_turn) else filled  # as it is run
         (plan,) = orjson.loads(await pool.fetchval(f"explain (format json) {sql}", *arguments))
         kinds = scans(plan["Plan"])
         assert kinds
         assert not [table for table, kind in kinds if kind == "Seq Scan"], (sql, kinds)
+
+
+async def test_whose_turn_it_is_is_found_among_what_is_being_made(filled: Database) -> None:
+    for in_blocks in (True, False):
+        arguments = (in_blocks, ["org_0"], ["btc_100"], ["btc_200"])
+        (plan,) = orjson.loads(
+            await filled.hot.fetchval(f"explain (format json) {batches.SQL.next_in_turn}", *arguments)
+        )
+        assert indexes(plan["Plan"]) == {"batches_building", "batch_blocks_pkey"}
 
 
 async def test_the_rows_of_a_batch_are_found_behind_those_done_before_and_not_among_all(filled: Database) -> None:

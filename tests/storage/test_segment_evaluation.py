@@ -80,6 +80,30 @@ async def test_only_a_few_evaluations_run_at_a_time_and_one_of_an_organization(d
     assert await asyncio.gather(*counts, *others) == [3] * len(counts) + [0] * len(others)
 
 
+async def test_an_audience_is_read_however_long_it_waited_for_its_turn_and_not_longer_than_others_then(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(segment_evaluation, "EVALUATION_LIMIT", 0.3)
+    ids = await insert_people(database, *KEY, [{}] * 3)
+    evaluation = Evaluation(database)
+
+    async def read() -> list[str]:
+        audience = Audience(before_id=AFTER_ALL_IDS, tree=EVERYBODY)
+        reached = await evaluation.next_of(*KEY, audience, NOW, after_id="", limit=5)
+        return [contact for contact, _ in reached.people]
+
+    async with evaluation._places.place(KEY[0]):
+        waiting_long = asyncio.create_task(read())
+        with pytest.raises(Unavailable):
+            await evaluation.count(*KEY, EVERYBODY, NOW)
+        assert not waiting_long.done()
+    assert await waiting_long == ids
+    async with database.transaction() as connection:
+        await connection.execute("lock table contacts in access exclusive mode")
+        with pytest.raises(Unavailable):
+            await read()
+
+
 async def test_an_organization_that_asks_for_too_much_at_once_is_told_to_come_again(database: Database) -> None:
     evaluation = Evaluation(database)
     async with database.transaction() as connection:

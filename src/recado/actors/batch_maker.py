@@ -128,11 +128,11 @@ class BatchMaker:
     async def make_next(self, key: BatchKey) -> int | None:
         """Make the next block of a batch that is `building`; answers the blocks left, None when there was none to make.
 
-        Of an audience, blocks are read first. Raises `NotCovered`; the block is still there then.
+        An audience that is left to be read counts as one. Raises `NotCovered`; the block is still there then.
         """
         waiting = await batch_making.next_block(self._db.hot, key)
         if waiting is None:
-            return await self._audiences.read(key)
+            return None
         pending, left_out = await self._audiences.allowed(waiting)
         now = self._clock.now()
         block = self._block(pending.recipients)

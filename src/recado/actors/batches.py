@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager, suppress
 
 import structlog
 
+from recado.actors.audience_reader import AudienceReader
+from recado.actors.batch_audience import Audiences
 from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_queue import BatchQueue
 from recado.actors.consequences import Consequences
@@ -46,6 +48,7 @@ class Batches:
         *,
         clock: Clock,
         maker: BatchMaker,
+        audiences: Audiences,
         owners: Owners,
         consequences: Consequences,
         tell: Tell,
@@ -58,6 +61,7 @@ class Batches:
         self._tell = tell
         self._claims_settled = claims_settled
         self._emptied: set[BatchKey] = set()
+        self._reader = AudienceReader(db, audiences, clock=clock, read=self._audience_read)
         self.queue = BatchQueue(db, clock=clock, consequences=consequences, through=self._withdrawn)
         self._turns = FairPlaces(sys.maxsize, most_waiting=MOST_WAITING)  # of each batch one move at a time
         self._moving: set[BatchKey] = set()
@@ -72,17 +76,20 @@ class Batches:
         self._stopping = False
         self._owners.load(await batches.open_batches(self._db))
         await self.queue.start()
+        await self._reader.start()
         await self._worker.start()
 
     async def stop(self) -> None:
         """Ends after the block under way; the next start goes on."""
         self._stopping = True
+        await self._reader.stop()
         await self._worker.stop()
         await self.queue.stop()
 
     def hint(self) -> None:
-        """A batch has rows left to make."""
+        """A batch has rows left to make, or an audience to be read."""
         self._worker.hint()
+        self._reader.hint()
 
     def emptied(self, keys: Sequence[TotalsKey]) -> None:
         """Nothing of these is queued or sending any more."""
@@ -109,7 +116,7 @@ class Batches:
             self._owners.resumed(batch.id, held_ms)
         await self._owner_moved(batch)
         self._emptied.add(key)  # its last message may have left while it was paused
-        self._worker.hint()
+        self.hint()
         return True
 
     async def cancel(self, batch: Batch) -> bool:
@@ -127,6 +134,7 @@ class Batches:
                 if not held:
                     owners.gone(batch.id)
                 return False
+        self._reader.let_go(key)
         await self.queue.withdraw(key)
         with suppress(Unavailable):  # it is canceled all the same
             await self._close_own(key)
@@ -162,12 +170,19 @@ class Batches:
             if not await batches.pause(self._db, key, now, event, reason):
                 return False
             self._owners.paused(key[2], now)  # from here on no dispatcher lets a message of it go
+        self._reader.let_go(key)
         await self.queue.hold(key)
         return True
 
     def _withdrawn(self, key: BatchKey) -> None:
         """Nothing of a canceled batch is left to be archived."""
         self._emptied.add(key)
+        self._worker.hint()
+
+    def _audience_read(self, key: BatchKey, blocks_left: int) -> None:
+        """More of its audience is in blocks, or nothing more was found."""
+        if not blocks_left:
+            self._emptied.add(key)  # all that was made before may have left
         self._worker.hint()
 
     # What happens by itself -----------------------------------------------------------------------------------------
@@ -185,25 +200,19 @@ class Batches:
         await self._close()
 
     async def _build(self) -> None:
-        """Block by block, batch by batch, so that a large one does not keep the others waiting.
+        """A block of one batch of each organization, again and again: large ones keep no others waiting, nor do many.
 
-        A batch that could not be made waits for the next look: however many there are, all others have their turn.
+        A batch that could not be made waits for the next look.
         """
-        waiting: set[BatchKey] = set()
-        made = True
-        while made:
-            made, after = False, ""
-            while keys := await batches.building(self._db, after):
-                for key in keys:
-                    if self._stopping:
-                        return
-                    if key in waiting:
-                        continue
-                    if await self._make_next(key):
-                        made = True
-                    else:
-                        waiting.add(key)
-                after = keys[-1][2]
+        failed: set[str] = set()
+        last: dict[str, str] = {}
+        while keys := await batches.next_in_turn(self._db.hot, in_blocks=True, last=last, without=failed):
+            for key in keys:
+                if self._stopping:
+                    return
+                last[key[0]] = key[2]
+                if not await self._make_next(key):
+                    failed.add(key[2])
                 await self._close()
 
     async def _make_next(self, key: BatchKey) -> bool:
@@ -222,6 +231,8 @@ class Batches:
             return False
         if blocks_left == 0:
             self._emptied.add(key)  # all that was made before may have left
+        elif blocks_left == 1:
+            self._reader.hint()  # it may be more of an audience
         return blocks_left is not None
 
     async def _close(self) -> None:

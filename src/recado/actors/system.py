@@ -170,6 +170,7 @@ class ActorSystem:
             db,
             clock=clock,
             maker=self.batch_maker,
+            audiences=self.audiences,
             owners=records.owners,
             consequences=self.consequences,
             tell=self.tell,

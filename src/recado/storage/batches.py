@@ -3,7 +3,7 @@
 Every move is guarded by the states that it may leave (C15.5); no row moved is a normal outcome.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -81,9 +81,14 @@ read = reader(Batch)
 _read_open = reader(OpenBatch)
 
 
-async def building(executor: Executor, after_id: str = "", limit: int = 100) -> list[BatchKey]:
-    """Batches with rows to be made, the oldest first, after the one of this id."""
-    rows = await executor.fetch(SQL.building, after_id, limit)
+async def next_in_turn(
+    executor: Executor, *, in_blocks: bool, last: Mapping[str, str], without: Collection[str] = ()
+) -> list[BatchKey]:
+    """One batch that is being made of each organization, the next one after its `last`, by organization.
+
+    `in_blocks`: of those whose next messages can be made, else of those whose audience has to be read first.
+    """
+    rows = await executor.fetch(SQL.next_in_turn, in_blocks, list(last), list(last.values()), list(without))
     return [(row["organization_id"], row["env"], row["id"]) for row in rows]
 
 

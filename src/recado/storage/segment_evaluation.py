@@ -102,24 +102,25 @@ class Evaluation:
     async def next_of(
         self, organization_id: str, env: str, audience: Audience, now: datetime, *, after_id: str, limit: int
     ) -> Reached:
-        """The next contacts of an audience, in the order of their ids."""
+        """The next contacts of an audience, in the order of their ids. Waits for its turn as long as that takes."""
         sources = (audiences.NEXT_OF_LIST, audiences.SQL.next_of_segment)
         sql, arguments = over(audience, *sources, organization_id, env, now, after_id=after_id, limit=limit)
-        async with self._connection(organization_id) as connection:
+        async with self._connection(organization_id, patient=True) as connection:
             await connection.execute(audiences.SQL.along_the_key)
             rows: Any = await connection.fetch(sql, *arguments)
         return Reached([(row["id"], row["phone"]) for row in rows], ended=len(rows) < limit)
 
     @asynccontextmanager
-    async def _connection(self, organization_id: str) -> AsyncIterator[Connection]:
+    async def _connection(self, organization_id: str, *, patient: bool = False) -> AsyncIterator[Connection]:
+        """`patient`: nobody waits for the answer, and the wait for a place does not count."""
+        limit = asyncio.timeout(None if patient else EVALUATION_LIMIT)
         try:
-            async with (
-                asyncio.timeout(EVALUATION_LIMIT),
-                self._places.place(organization_id),
-                self._db.searches.transaction() as connection,
-            ):
-                await connection.execute(SQL.plan_with_values)
-                yield connection
+            async with limit, self._places.place(organization_id):
+                if patient:
+                    limit.reschedule(asyncio.get_running_loop().time() + EVALUATION_LIMIT)
+                async with self._db.searches.transaction() as connection:
+                    await connection.execute(SQL.plan_with_values)
+                    yield connection
         except TimeoutError:
             raise Unavailable("The filter took too long to evaluate: narrow it.", retry_after=60) from None
 

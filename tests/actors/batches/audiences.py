@@ -16,16 +16,20 @@ from recado.storage.lists import StaticList
 from recado.storage.segments import Segment
 
 
-async def people(workshop: Workshop, given: list[dict[str, Any]], first: int = 1) -> list[str]:
-    return await insert_people(workshop.db, workshop.organization.id, "test", given, first)
+async def people(
+    workshop: Workshop, given: list[dict[str, Any]], first: int = 1, organization_id: str | None = None
+) -> list[str]:
+    return await insert_people(workshop.db, organization_id or workshop.organization.id, "test", given, first)
 
 
-async def a_list(workshop: Workshop, members: list[str], list_id: str = "lst_1") -> str:
-    now = workshop.clock.now()
+async def a_list(
+    workshop: Workshop, members: list[str], list_id: str = "lst_1", organization_id: str | None = None
+) -> str:
+    now, owner = workshop.clock.now(), organization_id or workshop.organization.id
     async with workshop.db.transaction() as connection:
-        new = StaticList(organization_id=workshop.organization.id, env="test", id=list_id, name=list_id, updated_at=now)
+        new = StaticList(organization_id=owner, env="test", id=list_id, name=list_id, updated_at=now)
         await lists.insert(connection, new)
-        await lists.join(connection, workshop.organization.id, "test", list_id, members, now)
+        await lists.join(connection, owner, "test", list_id, members, now)
     return list_id
 
 
@@ -53,9 +57,7 @@ async def a_template(workshop: Workshop, category: TemplateCategory) -> str:
 
 async def built(workshop: Workshop, **to: Any) -> Batch:
     """A batch to an audience, as it is when all of it is made."""
-    made = await workshop.made(workshop.draft(0, recipients=(), **to))
-    await workshop.batches.work()
-    return await workshop.now(made)
+    return await workshop.built(await workshop.made(workshop.draft(0, recipients=(), **to)))
 
 
 async def reached(workshop: Workshop) -> list[str]:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from tests.actors.acme import acme, add_template, shared_database
+from tests.waiting import until
 
 from recado.actors.admission import Admission
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
@@ -26,6 +27,7 @@ from recado.actors.recording import Recording
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
+from recado.domain.batch import BatchStatus
 from recado.domain.ids import IdSource
 from recado.domain.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
@@ -53,6 +55,7 @@ class Workshop:
     records: Records
     sending: Sending
     maker: BatchMaker
+    audiences: Audiences
     batches: Batches
     acceptance: BatchAcceptance
     organization: Organization
@@ -79,6 +82,27 @@ class Workshop:
         outcome = await self.acceptance.accept(draft)
         assert isinstance(outcome, AcceptedBatch)
         return outcome.batch
+
+    async def another_organization(self) -> dict[str, Any]:
+        """The changes that make a draft one of a second organization."""
+        made = await acme(self.db, self.clock, self.ids)
+        template = await add_template(self.db, self.clock, self.ids, made.number)
+        return {
+            "organization_id": made.organization.id, "number_id": made.number.id, "template_id": template.id
+        }  # fmt: skip
+
+    async def built(self, batch: Any) -> Batch:
+        """The batch, once the running service has made all of it, or can make no more."""
+
+        async def through() -> Batch | None:
+            now = await self.now(batch)
+            return None if now.status == BatchStatus.BUILDING else now
+
+        await self.batches.start()
+        try:
+            return await until(through, 20, "all of the batch is made")
+        finally:
+            await self.batches.stop()
 
     async def now(self, batch: Any) -> Batch:
         found = await batches.get(self.db, (batch.organization_id, batch.env, batch.id))
@@ -199,6 +223,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         database,
         clock=clock,
         maker=maker,
+        audiences=audiences,
         owners=records.owners,
         consequences=consequences,
         tell=tell,
@@ -223,7 +248,19 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
     made = await acme(database, clock, ids)
     template = await add_template(database, clock, ids, made.number)
     workshop = Workshop(
-        database, clock, ids, records, sending, maker, life, acceptance, made.organization, made.number, template, told
+        database,
+        clock,
+        ids,
+        records,
+        sending,
+        maker,
+        audiences,
+        life,
+        acceptance,
+        made.organization,
+        made.number,
+        template,
+        told,
     )
     found.append(workshop)
     await sending.start()

@@ -36,6 +36,7 @@ def another_process(workshop: Workshop) -> Batches:
         workshop.db,
         clock=workshop.clock,
         maker=workshop.maker,
+        audiences=workshop.audiences,
         owners=Owners(),
         consequences=workshop.batches.queue._consequences,
         tell=lambda number, message: workshop.told.append((number, message)),

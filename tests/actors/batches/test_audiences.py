@@ -1,7 +1,6 @@
 """Batches to lists and segments: who is read into blocks, what is counted, and what is refused (C15.5)."""
 
 import asyncio
-from typing import Any
 
 import pytest
 from tests.actors.batches.audiences import a_list, a_segment, built, people, reached, refusal
@@ -10,7 +9,6 @@ from tests.people import contact_id, phone
 
 from recado.actors import batch_audience
 from recado.actors.batch_acceptance import ReplayedBatch
-from recado.domain.errors import Unavailable
 from recado.domain.phones import recipient_hash
 
 pytestmark = pytest.mark.usefixtures("nobody")
@@ -23,8 +21,7 @@ async def test_every_member_of_a_list_gets_a_message_of_its_own(workshop: Worksh
     assert (made.status, made.requested, workshop.hints) == ("building", 3, 1)
     batch = await workshop.now(made)
     assert (batch.status, batch.requested, batch.accepted) == ("building", 3, 0)
-    await workshop.batches.work()
-    batch = await workshop.now(made)
+    batch = await workshop.built(made)
     assert (batch.status, batch.requested, batch.accepted, batch.skipped) == ("running", 3, 3, 0)
     rows = await workshop.db.fetch("select * from messages order by id")
     assert [(row["contact_id"], row["recipient"]) for row in rows] == [(ids[n], phone(n + 1)) for n in (1, 2, 3)]
@@ -44,8 +41,7 @@ async def test_who_matches_a_segment_when_it_is_read_gets_a_message(workshop: Wo
     segment_id = await a_segment(workshop, "Vip")
     made = await workshop.made(workshop.draft(0, recipients=(), segment_id=segment_id))
     await workshop.db.execute("delete from segments")  # the batch goes by the filter as it was
-    await workshop.batches.work()
-    batch = await workshop.now(made)
+    batch = await workshop.built(made)
     assert (batch.status, batch.accepted) == ("running", 2)
     assert await reached(workshop) == [ids[0], ids[2]]
 
@@ -78,9 +74,9 @@ async def test_contacts_that_came_later_are_not_in_the_audience(workshop: Worksh
     made = await workshop.made(workshop.draft(0, recipients=(), segment_id=segment_id))
     new = workshop.ids.new("cnt_")
     await people(workshop, [{"tags": ["all"], "id": new}], first=2)
-    await workshop.batches.work()
+    batch = await workshop.built(made)
     assert await reached(workshop) == [contact_id(1)]
-    assert (await workshop.now(made)).requested == 1
+    assert batch.requested == 1
 
 
 async def test_who_left_before_the_reading_is_not_sent_to(workshop: Workshop) -> None:
@@ -88,8 +84,7 @@ async def test_who_left_before_the_reading_is_not_sent_to(workshop: Workshop) ->
     list_id = await a_list(workshop, ids)
     made = await workshop.made(workshop.draft(0, recipients=(), list_id=list_id))
     await workshop.db.execute("delete from static_list_members where contact_id = $1", ids[0])
-    await workshop.batches.work()
-    batch = await workshop.now(made)
+    batch = await workshop.built(made)
     assert (batch.requested, batch.accepted) == (2, 2)  # what was asked for is what there was to read
     assert await reached(workshop) == ids[1:]
 
@@ -151,24 +146,7 @@ async def test_a_canceled_batch_reads_no_further(workshop: Workshop) -> None:
     list_id = await a_list(workshop, await people(workshop, [{}] * 3))
     made = await workshop.made(workshop.draft(0, recipients=(), list_id=list_id))
     assert await workshop.batches.cancel(await workshop.now(made))
-    await workshop.batches.work()
-    assert (await workshop.now(made)).status == "canceled"
+    assert await workshop.audiences.read(made.key) is None
+    assert (await workshop.built(made)).status == "canceled"
     assert await reached(workshop) == []
     assert await workshop.db.fetchval("select count(*) from batch_audiences") == 0
-
-
-async def test_an_audience_that_cannot_be_read_now_is_read_at_the_next_look(
-    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ids = await people(workshop, [{}] * 2)
-    made = await workshop.made(workshop.draft(0, recipients=(), list_id=await a_list(workshop, ids)))
-
-    async def busy(*_: Any, **__: Any) -> Any:
-        raise Unavailable
-
-    with monkeypatch.context() as patched:
-        patched.setattr("recado.storage.segment_evaluation.Evaluation.next_of", busy)
-        await workshop.batches.work()
-    assert (await workshop.now(made)).status == "building"
-    await workshop.batches.work()
-    assert (await workshop.now(made)).accepted == 2

@@ -220,7 +220,7 @@ async def test_however_many_batches_cannot_be_made_a_newer_one_is_made(
 ) -> None:
     bad = [await workshop.made(workshop.draft(1_001)) for _ in range(3)]
     good = await workshop.made(workshop.draft(2_001))
-    price, tries, building = WalletTariff.price, [], batches.building
+    price, tries = WalletTariff.price, []
 
     async def fail_most(self: WalletTariff, batch: Any, block: Any, at: Any) -> None:
         tries.append(batch.id)
@@ -228,11 +228,18 @@ async def test_however_many_batches_cannot_be_made_a_newer_one_is_made(
             raise LookupError("no such price")
         await price(self, batch, block, at)
 
-    async def few(executor: Any, after_id: str = "") -> Any:
-        return await building(executor, after_id, limit=2)
-
     monkeypatch.setattr(WalletTariff, "price", fail_most)
-    monkeypatch.setattr(batches, "building", few)
     await workshop.batches.work()
     assert (await checked(workshop, good)).status == "running"
     assert sorted(tries) == sorted([*(each.id for each in bad), good.id, good.id])  # once in a look
+
+
+async def test_however_many_batches_an_organization_has_another_has_every_second_turn(workshop: Workshop) -> None:
+    many = [await workshop.made(workshop.draft(2_001)) for _ in range(3)]
+    another = await workshop.another_organization()
+    other = await workshop.made(workshop.draft(3_001, **another))
+    told = len(workshop.told)
+    await workshop.batches.work()
+    made = [message.rows[0].owner for _, message in workshop.told[told:]]
+    assert [[made[place], made[place + 1]].count(other.id) for place in (0, 2, 4)] == [1, 1, 1]
+    assert [each for each in made if each != other.id] == [each.id for each in many] * 2

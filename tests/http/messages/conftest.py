@@ -76,6 +76,7 @@ class Mail:
     maker: BatchMaker
     people: ContactSystem
     replies: OptOutReplies
+    audiences: Audiences
 
     @property
     def organization_id(self) -> str:
@@ -288,7 +289,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
-        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people, replies)
+        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people, replies, audiences)
     finally:
         for service in (server, people, replies, batch_acceptance, recipients, windows, sending):
             await service.stop()

@@ -39,8 +39,9 @@ def bulk(mail: Any, **changes: Any) -> dict[str, Any]:
 
 async def build(mail: Any, batch: dict[str, Any]) -> None:
     key = (mail.organization_id, "test", batch["id"])
-    while await mail.maker.make_next(key):
-        pass
+    while await mail.audiences.read(key):
+        while await mail.maker.make_next(key):
+            pass
 
 
 async def shown(mail: Any, batch: dict[str, Any]) -> Any:

@@ -202,13 +202,44 @@ from (
 -- Everything of which something may happen by itself.
 select organization_id, env, id, number_id, status, held_ms, paused_at from batches where open order by id;
 
--- name: building
--- Batches with rows to be made, after the one named $1.
-select organization_id, env, id
-from batches
-where open and status = 'building' and blocks_left > 0 and id > $1
-order by id
-limit $2;
+-- name: next_in_turn
+-- One batch that is being made of each organization: the next one after that which had its turn last ($3, of the organization
+-- $2), and then from the oldest on. With $1 of those whose next recipients are in a block, else of those whose audience is to be
+-- read first. Without $4.
+with recursive organizations (id) as (
+    (select organization_id::text from batches where status = 'building' order by organization_id limit 1)
+    union all
+    select (
+        select b.organization_id::text from batches b
+        where b.status = 'building' and b.organization_id > o.id
+        order by b.organization_id limit 1
+    )
+    from organizations o
+    where o.id is not null
+)
+select n.organization_id, n.env, n.id
+from organizations o
+left join unnest($2::text[], $3::text[]) as had (organization_id, id) on had.organization_id = o.id
+cross join lateral (
+    select f.organization_id, f.env, f.id
+    from (values (coalesce(had.id, ''), null), ('', had.id)) as part (after_id, to_id)
+    cross join lateral (
+        select b.organization_id, b.env, b.id
+        from batches b
+        where
+            b.status = 'building' and b.organization_id = o.id and b.id > part.after_id
+            and (part.to_id is null or b.id <= part.to_id)
+            and b.id <> all($4::text[])
+            and $1 = exists (
+                select from batch_blocks k where k.organization_id = b.organization_id and k.batch_id = b.id
+                offset 0 -- looked up for each, and not read as a whole first
+            )
+        order by b.id
+        limit 1
+    ) f
+    order by part.to_id nulls first
+    limit 1
+) n;
 
 -- name: next_block
 select
