@@ -100,11 +100,15 @@ async def test_a_batch_of_new_contacts_probes_the_registry_and_finds_holders_by_
 
 
 async def test_a_refusal_finds_queued_messages_by_their_recipient(filled: Database) -> None:
-    found = await indexes(
-        filled, withdrawals.SQL.opted_out, (["org_7"], ["test"], [7], NOW, "opted_out: x", ["queued"])
-    )
-    assert "dispatch_consent" in found
-    assert "dispatch" not in found
+    refused = (["org_7"], ["test"], [7], ["msg_9"])
+    asked = [
+        (withdrawals.SQL.opted_out, (*refused, NOW, "opted_out: x", ["queued"], 500, False)),
+        (withdrawals.SQL.left, (*refused, 1_000)),
+    ]
+    for sql, arguments in asked:
+        found = await indexes(filled, sql, arguments)
+        assert "dispatch_consent" in found
+        assert "dispatch" not in found
 
 
 async def test_a_list_is_read_along_the_index_of_its_filter(filled: Database) -> None:

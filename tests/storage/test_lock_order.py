@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ from tests.people import contact_id, insert_people
 from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
+from recado.domain.ids import MESSAGE, lowest_id
 from recado.storage import contact_erasures, contacts, departures, dispatch, receipts, settlements, withdrawals
 from recado.storage.contact_erasures import Erasure
 from recado.storage.departures import Following
@@ -16,6 +18,8 @@ from recado.storage.dispatch import CLAIMED, Held
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
 from recado.storage.settlements import Departed, Failed, Returned, Uncertain
+
+LATEST = lowest_id(MESSAGE, NOW + timedelta(days=1))
 
 Statement = Callable[[Database, int, list[str]], Awaitable[Any]]
 
@@ -120,7 +124,7 @@ async def test_a_refusal_takes_the_messages_of_many_in_the_order_of_their_ids(
     async def refuse() -> int:
         async with database.transaction() as connection:
             recipients = [(ORGANIZATION, "test", consent_hash) for consent_hash in (1, 2)]
-            return len(await withdrawals.opted_out(connection, recipients, NOW))
+            return len(await withdrawals.opted_out(connection, withdrawals.refusals(recipients, LATEST), NOW, limit=10))
 
     async def it_waits() -> bool:
         return bool(await database.fetchval("select count(*) from pg_locks where not granted"))

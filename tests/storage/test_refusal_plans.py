@@ -48,6 +48,30 @@ async def test_contacts_that_refuse_are_found_by_the_index_that_names_them(
     assert [node for node in found if "Index Cond" in node and condition not in node["Index Cond"]] == []
 
 
+async def test_what_waits_for_who_refuses_is_found_by_the_index_that_names_them(uncounted: Database) -> None:
+    for sql in (withdrawals.SQL.opted_out, withdrawals.SQL.left):
+        found = await plan_for_any(uncounted, sql)
+        conditions = {node["Index Name"]: node["Index Cond"] for node in found if "Index Cond" in node}
+        assert "consent_hash = g.consent_hash" in conditions["dispatch_consent"]
+        assert whole_tables(found) <= {"withdrawals"}  # mostly empty
+
+
+async def test_the_next_of_each_group_are_found_by_skipping_along_the_key(database: Database) -> None:
+    await database.execute(
+        "insert into withdrawals select 'org_' || i % 3, 'test', 'opted_out', i::text, 'msg_1' "
+        "from generate_series(1, 20000) i"
+    )
+    await database.execute("analyze withdrawals")
+    found = await plan_for_any(database, withdrawals.SQL.next, "100")
+    assert (indexes(found), whole_tables(found)) == ({"withdrawals_pkey"}, set())
+
+
+async def test_a_deleted_contacts_messages_are_found_by_its_id_in_their_order(uncounted: Database) -> None:
+    found = await plan_for_any(uncounted, withdrawals.SQL.waiting_of_contact)
+    assert {node["Node Type"] for node in found} <= {"Limit", "Append", "Merge Append", "Index Scan"}
+    assert whole_tables(found) == set()
+
+
 async def test_a_deleted_contacts_messages_leave_the_queue_by_their_keys(uncounted: Database) -> None:
     found = await plan_for_any(uncounted, withdrawals.SQL.of_contact)
     queue = [node for node in found if node.get("Relation Name") == "dispatch" and "Index Name" in node]

@@ -11,7 +11,7 @@ from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, asking, 
 from tests.storage.test_report_races import departs, report
 
 from recado.actors.consequences import Consequences
-from recado.domain.ids import IdSource
+from recado.domain.ids import MESSAGE, IdSource, lowest_id
 from recado.storage import batches, dispatch, message_moves, message_reads, receipts, rescue, settlements, withdrawals
 from recado.storage.audit import Actor
 from recado.storage.dispatch import CLAIMED, OPTED_OUT, Held
@@ -164,12 +164,15 @@ async def batch_canceled(db: Database, message_id: str) -> int:
 
 async def opted_out(db: Database, message_id: str) -> int:
     await db.execute("update dispatch set consent_hash = 1 where id = $1", message_id)
-    return len(await withdrawals.opted_out(db, [(ORGANIZATION, "test", 1)], AGAIN))
+    refused = withdrawals.refusals([(ORGANIZATION, "test", 1)], lowest_id(MESSAGE, AGAIN + DAY))
+    assert not await withdrawals.left_of(db, refused)
+    return len(await withdrawals.opted_out(db, refused, AGAIN, limit=10))
 
 
 async def contact_deleted(db: Database, message_id: str) -> int:
     await db.execute("update messages set contact_id = $2 where id = $1", message_id, CONTACT)
-    return len(await withdrawals.of_contact(db, ORGANIZATION, "test", CONTACT, AGAIN))
+    moved, _ = await withdrawals.of_contact(db, ORGANIZATION, "test", CONTACT, AGAIN, limit=10)
+    return len(moved)
 
 
 ENDS = [fails, archived, forced, batch_canceled, opted_out, contact_deleted]

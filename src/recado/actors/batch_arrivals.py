@@ -31,6 +31,7 @@ def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit:
     payloads = recipients.payloads or [None] * count
     numbers = recipients.number_ids or [batch.number_id or ""] * count
     held_bases = recipients.held_bases or [batch.held_base_ms] * count
+    contacts = recipients.contact_ids or [None] * count
     expires_at = due_at + batch.ttl_ms * MILLISECOND
     return [
         Row(
@@ -53,6 +54,7 @@ def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit:
             templates[place] or batch.template_id,
             payloads[place] or batch.payload,
             recipients.template_vars[place],
+            contact_id=contacts[place],
         )
         for place in range(count)
     ]

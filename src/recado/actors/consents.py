@@ -5,13 +5,14 @@ Anyone who changes a contact's consent (callers, imports, keywords, providers, p
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recado.actors import contact_events
-from recado.domain.changes import Change, ConsentRefused, DeliveriesQueued, OnChange
+from recado.domain.changes import Change, ConsentRefused, DeliveriesQueued, OnChange, WithdrawalsLeft
 from recado.domain.consent import Changed, OptOut
 from recado.domain.contact import email_key
-from recado.domain.ids import IdSource
+from recado.domain.ids import MESSAGE, IdSource, created_at, lowest_id
+from recado.domain.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage import contact_consents, opt_outs, withdrawals
 from recado.storage.audit import Actor
 from recado.storage.contacts import Contact
@@ -19,6 +20,11 @@ from recado.storage.events import RecordEvent, emit_records
 from recado.storage.moves import AfterCommit, Effects, Moved
 from recado.storage.opt_outs import Address, Refusal
 from recado.storage.rows import Executor
+
+ContactKey = tuple[str, str, str]
+"""Organization, environment, contact."""
+
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +44,7 @@ class ConsentChanged:
 class Outcome:
     """What followed. `committed` tells, after the commit, anyone who must hear of it."""
 
-    withdrawn: int = 0  # messages
+    withdrawn: int = 0  # messages, with those that follow the commit
     after: list[AfterCommit] = field(default_factory=list)
 
     def committed(self) -> None:
@@ -130,14 +136,38 @@ class Consents:
     ) -> None:
         """Fail what is queued for these recipients and subject to consent, and release what it held (C12.5.3).
 
-        What is claimed already is stopped after the commit, before anybody is answered.
+        A block of it, that is; the rest is noted, and follows. What is claimed already is stopped after the commit,
+        before anybody is answered.
         """
-        if recipients:
-            outcome.after.append(_hint(self._changed, ConsentRefused(tuple(recipients))))
-        moved = await withdrawals.opted_out(connection, recipients, now)
+        if not recipients:
+            return
+        outcome.after.append(_hint(self._changed, ConsentRefused(tuple(recipients))))
+        refused = withdrawals.refusals(recipients, self._later_id())
+        moved = await withdrawals.opted_out(connection, refused, now, limit=withdrawals.BLOCK)
+        left = await withdrawals.left_of(connection, refused)
+        outcome.withdrawn += len(moved) + sum(left.values())
+        await self._leave(connection, [*left], outcome)
         if moved:
-            outcome.withdrawn += len(moved)
             outcome.after.append(await self._effects.write(connection, moved))
+
+    async def withdraw_deleted(self, connection: Executor, key: ContactKey, now: datetime, outcome: Outcome) -> None:
+        """Archive what is queued for a contact that this transaction deletes, as `withdraw` does (C12.6)."""
+        organization_id, env, contact_id = key
+        moved, after_id = await withdrawals.of_contact(connection, *key, now, limit=withdrawals.BLOCK)
+        if after_id is not None:
+            left = Withdrawal(organization_id, env, WithdrawalKind.DELETED, contact_id, self._later_id())
+            await self._leave(connection, [left], outcome)
+        outcome.after.append(await self._effects.write(connection, moved))
+
+    def _later_id(self) -> str:
+        """The first id of messages that come after all that are there: after this millisecond."""
+        return lowest_id(MESSAGE, created_at(self._ids.new(MESSAGE)) + _MILLISECOND)
+
+    async def _leave(self, connection: Executor, left: Sequence[Withdrawal], outcome: Outcome) -> None:
+        """Note the rest; once that is committed, nothing of it leaves."""
+        if left:
+            await withdrawals.note(connection, left)
+            outcome.after.append(_hint(self._changed, WithdrawalsLeft(tuple(left))))
 
 
 def address_of(contact: Contact) -> Address:

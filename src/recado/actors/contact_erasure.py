@@ -5,7 +5,7 @@ deleted, or have come back from its provider after that.
 """
 
 import asyncio
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from recado.actors.contact_events import without_details
 from recado.domain.clock import Clock
@@ -17,6 +17,7 @@ from recado.storage.moves import Effects
 from recado.storage.postgres import Database
 
 SECONDS = 60.0
+LATER = timedelta(seconds=30)
 _AT_ONCE = 100  # contacts of a round
 
 _MASKS = {"email": mask_email, "social": mask_social_id}
@@ -49,17 +50,21 @@ class ContactErasure:
             now = self._clock.now()
             while found := await contact_erasures.due(self._db, now, _AT_ONCE):
                 for each in found:
-                    await self._withdraw(each, now)
+                    if not await self._withdraw(each, now):
+                        await contact_erasures.postpone(self._db, each, now + LATER)
+                        continue
                     await contact_erasures.erase_events(self._db, each.key, kept=without_details)
                     left: Erasure | None = each
                     while left is not None:
                         left = await contact_erasures.block(self._db, left, now, mask=masked)
 
-    async def _withdraw(self, erasure: Erasure, now: datetime) -> None:
+    async def _withdraw(self, erasure: Erasure, now: datetime) -> bool:
+        """Of what came since the deletion; False while more than a block is queued: that is being withdrawn."""
         async with self._db.transaction() as connection:
-            moved = await withdrawals.of_contact(connection, *erasure.key, now)
+            moved, after_id = await withdrawals.of_contact(connection, *erasure.key, now, limit=withdrawals.BLOCK)
             committed = await self._effects.write(connection, moved)
         committed()
+        return after_id is None or not moved
 
 
 def masked(channel: str, recipient: str) -> str:

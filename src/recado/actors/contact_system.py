@@ -39,7 +39,6 @@ class ContactSystem:
             ids=ids,
             documents=documents,
             consents=self.consents,
-            effects=effects,
             deleted=self.erasure.hint,
         )
         self.imports = ContactImports(db, ids=ids, documents=documents, consents=self.consents, clock=clock)

@@ -7,7 +7,7 @@ from datetime import datetime
 import asyncpg
 
 from recado.actors import contact_events
-from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of, new_address
+from recado.actors.consents import ConsentChanged, Consents, ContactKey, Outcome, address_of, new_address
 from recado.actors.contact_rules import Values, changed_contact, future_refusal, no_such_company, refusal_of, taken
 from recado.domain.consent import Changed, ConsentChange, OptOut, Refused, decide, readdressed, repeated_refusal
 from recado.domain.errors import not_found
@@ -28,12 +28,8 @@ from recado.storage import (
 from recado.storage.contacts import Contact, consent_columns
 from recado.storage.debtor_groups import Groups
 from recado.storage.documents import Documents
-from recado.storage.moves import Effects
 from recado.storage.opt_outs import Address, Refusal
 from recado.storage.postgres import Connection, Database
-
-Key = tuple[str, str, str]
-"""Organization, environment, contact."""
 
 Check = Callable[[Contact], None]
 """Raises when the caller does not accept the contact's version."""
@@ -61,18 +57,23 @@ class Contacts:
         ids: IdSource,
         documents: Documents,
         consents: Consents,
-        effects: Effects,
         deleted: Callable[[], None],
     ) -> None:
         self._db = db
         self._ids = ids
         self._documents = documents
         self._consents = consents
-        self._effects = effects
         self._deleted = deleted
 
     async def change(
-        self, key: Key, given: Values, change: ConsentChange | None, *, by: audit.Actor, now: datetime, check: Check
+        self,
+        key: ContactKey,
+        given: Values,
+        change: ConsentChange | None,
+        *,
+        by: audit.Actor,
+        now: datetime,
+        check: Check,
     ) -> tuple[Contact, Groups]:
         """Apply a PATCH (C12.3); answers the contact and its debt groups as they are now.
 
@@ -128,7 +129,7 @@ class Contacts:
         already = not refused if known else registered
         return OptedOut(known[0] if known else None, already, outcome.withdrawn)
 
-    async def delete(self, key: Key, *, by: audit.Actor, now: datetime, check: Check) -> None:
+    async def delete(self, key: ContactKey, *, by: audit.Actor, now: datetime, check: Check) -> None:
         """Remove a contact and everything that is its alone (C12.6); its messages lose their content soon after."""
         organization_id, env, contact_id = key
         async with self._db.transaction() as connection:
@@ -146,12 +147,12 @@ class Contacts:
                 connection, self._ids, by, "contact.delete",
                 organization_id=organization_id, env=env, target_id=contact_id,
             )  # fmt: skip
-            moved = await withdrawals.of_contact(connection, *key, now)
-            committed = await self._effects.write(connection, moved)
-        committed()
+            outcome = Outcome()
+            await self._consents.withdraw_deleted(connection, key, now, outcome)
+        outcome.committed()
         self._deleted()
 
-    async def _locked(self, connection: Connection, key: Key, check: Check) -> Contact:
+    async def _locked(self, connection: Connection, key: ContactKey, check: Check) -> Contact:
         contact = await contacts.get_locked(connection, *key)
         if contact is None:
             raise not_found()
@@ -239,7 +240,7 @@ class Contacts:
         await self._consents.withdraw(connection, address.recipients(), now, outcome)
 
 
-async def _hold_company(connection: Connection, key: Key, given: Values) -> bool:
+async def _hold_company(connection: Connection, key: ContactKey, given: Values) -> bool:
     """Whether the company that the contact shall have is there; none always is.
 
     Before the contact is locked: anyone who deletes a company locks it, and then its contacts.

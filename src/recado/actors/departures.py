@@ -255,7 +255,7 @@ class Departures:
             template = records.templates.peek((row.organization_id, row.env, row.template_id))
             if template is None:
                 return False  # it was changed: read again before the next claim
-        return may_still_leave(row, template, view, records.owners, self._clock.now())
+        return may_still_leave(row, template, view, records, self._clock.now())
 
     def _come_back(self, at: float) -> None:
         if self._alarm is not None:

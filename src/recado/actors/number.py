@@ -206,7 +206,7 @@ class NumberActor(Actor):
             if template is None:
                 template = await templates.get(template_key)
                 now = self._clock.now()
-        verdict = verdict_of(row, template, view, self._desk.records.owners, now)
+        verdict = verdict_of(row, template, view, self._desk.records, now)
         match verdict:
             case None:
                 left = self._departures.claim(row, template, view)

@@ -7,6 +7,7 @@ from zoneinfo import ZoneInfo
 
 from recado.actors.accounts import account_of
 from recado.actors.owners import Owners
+from recado.actors.withdrawing import Withdrawing
 from recado.channels.provider import Account, ChatAppProvider
 from recado.domain.clock import Clock
 from recado.domain.gates import Standing
@@ -27,7 +28,7 @@ ProviderFor = Callable[[str], ChatAppProvider | None]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where the rows come from. `owners`: the batches that hold theirs back."""
+    """Where the rows come from. `owners`: the batches that hold theirs back; `withdrawing`: whose must not leave."""
 
     db: Database
     numbers: NumberDirectory
@@ -37,6 +38,7 @@ class Records:
     provider_for: ProviderFor
     clock: Clock
     owners: Owners = field(default_factory=Owners)
+    withdrawing: Withdrawing = field(default_factory=Withdrawing)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ class Row:
     template_vars: str | None
     repeat_of: datetime | None = None
     """When its last call began whose outcome is unknown (C29.2); None: it was never called for, or did not leave."""
+    contact_id: str | None = None
     claimed_at: datetime | None = None
     """The moment that tells its claim from every other; None before it is claimed."""
 
@@ -50,7 +51,7 @@ class Row:
 _read = itemgetter(
     "organization_id", "env", "channel", "id", "number_id", "class", "owner", "due_at", "ttl_ms", "expires_at",
     "held_base_ms", "attempts", "force", "recipient", "recipient_hash", "type", "template_id", "payload",
-    "template_vars", "repeat_of",
+    "template_vars", "repeat_of", "contact_id",
 )  # fmt: skip
 """The columns of a record in the order of the row's fields: each message in the queue is read so."""
 
@@ -77,6 +78,7 @@ def row_of(new: NewMessage) -> Row:
         new.template_id,
         new.payload,
         new.template_vars,
+        contact_id=new.contact_id,
     )
 
 

@@ -40,6 +40,7 @@ from recado.actors.upkeep import Upkeep
 from recado.actors.waiting import WaitExplainer
 from recado.actors.wallet import Wallet
 from recado.actors.webhooks import Webhooks
+from recado.actors.withdrawals import Withdrawals
 from recado.actors.witness import Witness
 from recado.channels.provider import ChatAppProvider
 from recado.domain.changes import (
@@ -51,6 +52,7 @@ from recado.domain.changes import (
     OrganizationChanged,
     SubscriptionChanged,
     TemplateChanged,
+    WithdrawalsLeft,
 )
 from recado.domain.ids import IdSource
 from recado.domain.moments import Moments
@@ -176,6 +178,7 @@ class ActorSystem:
             tell=self.tell,
             claims_settled=self.sending.claims_settled,
         )
+        self.withdrawals = Withdrawals(db, clock=clock, effects=self.consequences, withdrawing=records.withdrawing)
         self.root = Supervisor("recado", runtime=runtime)
         self._numbers = Supervisor("numbers", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
         self._registry: Registry[NumberKey] = Registry(self._numbers, idle_after=IDLE_AFTER)
@@ -184,6 +187,7 @@ class ActorSystem:
         self.root.add_service("calls", self.calls)
         self.root.add_service("ownership", self)
         self.root.add_service("batches", self.batches)
+        self.root.add_service("withdrawals", self.withdrawals)
         self.root.add_service("rescuer", Rescuer(records, sending=self.sending, begun=begun, lost=self._ownership_lost))
         self.root.add_supervisor(self._numbers)
         self.root.add_service("passivation", self._registry)
@@ -260,6 +264,8 @@ class ActorSystem:
                 self._webhooks.changed((organization_id, subscription_id))
             case ConsentRefused(recipients):
                 self._desk.consents.refused(recipients)
+            case WithdrawalsLeft(left):
+                self.withdrawals.left(left)
             case DeliveriesQueued(subscriptions):
                 self._webhooks.queued(subscriptions)
             case OrganizationChanged(organization_id):

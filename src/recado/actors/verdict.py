@@ -2,9 +2,9 @@
 
 from datetime import datetime, timedelta
 
-from recado.actors.number_view import NumberView
-from recado.actors.owners import Owners
+from recado.actors.number_view import NumberView, Records
 from recado.actors.row import Row
+from recado.actors.withdrawing import REFUSED
 from recado.domain.gates import Fail, Hold, TemplateFacts, class_hold, expires_at, message_gate
 from recado.domain.message import BULK, FailureCode, WaitReason
 from recado.domain.retry import REPEAT_WITHIN
@@ -16,18 +16,18 @@ EXPIRED = Fail(FailureCode.EXPIRED, "its time to live ran out")
 NOT_REPEATED = Fail(FailureCode.OUTCOME_UNKNOWN, "the provider may not know it any more")
 FAILED_BY_THE_CLAIM: dict[str | None, Fail] = {
     WINDOW_CLOSED: Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"),
-    OPTED_OUT: Fail(FailureCode.OPTED_OUT, "the contact opted out"),
+    OPTED_OUT: REFUSED,
 }
 
 
 def verdict_of(
-    row: Row, template: Template | None, view: NumberView, owners: Owners, now: datetime
+    row: Row, template: Template | None, view: NumberView, records: Records, now: datetime
 ) -> Hold | Fail | None:
     """None: it may be claimed, and its recipient's place in the tier is kept for it.
 
     `TIER_LIMIT`: it may be claimed if its recipient's window is open; nobody but the table knows that.
     """
-    verdict = _own_gates(row, template, view, owners, now)
+    verdict = _own_gates(row, template, view, records, now)
     if verdict is not None:
         return verdict
     if view.pairs is not None:
@@ -43,21 +43,23 @@ def verdict_of(
     return None
 
 
-def may_still_leave(row: Row, template: Template | None, view: NumberView, owners: Owners, now: datetime) -> bool:
+def may_still_leave(row: Row, template: Template | None, view: NumberView, records: Records, now: datetime) -> bool:
     """Whether a row that passed its gates before its claim would pass them now. Counts nothing."""
     if not row.force and class_hold(view.standing, row.klass, now) is not None:
         return False
-    return _own_gates(row, template, view, owners, now) is None
+    return _own_gates(row, template, view, records, now) is None
 
 
 def _own_gates(
-    row: Row, template: Template | None, view: NumberView, owners: Owners, now: datetime
+    row: Row, template: Template | None, view: NumberView, records: Records, now: datetime
 ) -> Hold | Fail | None:
-    if _expired(row, template, view, owners, now):
+    if _expired(row, template, view, records, now):
         return EXPIRED
     if row.repeat_of is not None and not _may_repeat(row.repeat_of, view, now):
         return NOT_REPEATED
-    if owners.holds(row.owner):
+    if (withdrawn := records.withdrawing.gate(row, template)) is not None:
+        return withdrawn
+    if records.owners.holds(row.owner):
         return Hold(WaitReason.OWNER_PAUSED)
     return message_gate(
         view.standing,
@@ -75,7 +77,7 @@ def _may_repeat(repeat_of: datetime, view: NumberView, now: datetime) -> bool:
     return bears and now - repeat_of < timedelta(seconds=REPEAT_WITHIN)
 
 
-def _expired(row: Row, template: Template | None, view: NumberView, owners: Owners, now: datetime) -> bool:
+def _expired(row: Row, template: Template | None, view: NumberView, records: Records, now: datetime) -> bool:
     """Counted exactly only when the time to live may have run out."""
     if now < row.expires_at:
         return False
@@ -84,7 +86,7 @@ def _expired(row: Row, template: Template | None, view: NumberView, owners: Owne
         view.standing,
         now,
         due_at=row.due_at,
-        ttl=timedelta(milliseconds=row.ttl_ms + owners.held_ms(row.owner, row.due_at, now)),
+        ttl=timedelta(milliseconds=row.ttl_ms + records.owners.held_ms(row.owner, row.due_at, now)),
         held_base_ms=row.held_base_ms,
         obeys_quiet_hours=marketing or row.klass == BULK,
     )

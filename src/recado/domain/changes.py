@@ -6,6 +6,8 @@ A change is a hint. Its row is committed before the hint is given, and anyone wh
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from recado.domain.withdrawal import Withdrawal
+
 
 @dataclass(frozen=True, slots=True)
 class OrganizationChanged:
@@ -59,5 +61,20 @@ class ConsentRefused:
     recipients: tuple[tuple[str, str, int], ...]
 
 
-Change = OrganizationChanged | NumberChanged | TemplateChanged | SubscriptionChanged | DeliveriesQueued | ConsentRefused
+@dataclass(frozen=True, slots=True)
+class WithdrawalsLeft:
+    """More waits for these people than the commit withdrew that had to: the rest follows, and must not leave."""
+
+    withdrawals: tuple[Withdrawal, ...]
+
+
+Change = (
+    OrganizationChanged
+    | NumberChanged
+    | TemplateChanged
+    | SubscriptionChanged
+    | DeliveriesQueued
+    | ConsentRefused
+    | WithdrawalsLeft
+)
 OnChange = Callable[[Change], None]

@@ -68,6 +68,11 @@ async def block(
     return Erasure(erasure.key, after_id, erasure.seen)
 
 
+async def postpone(executor: Executor, erasure: Erasure, until: datetime) -> None:
+    """Leave it as it is, and look again then."""
+    await executor.execute(SQL.again, *erasure.key, until, erasure.after_id)
+
+
 async def erase_events(
     executor: Executor, key: Key, *, kept: Callable[[str, Mapping[str, Any]], Mapping[str, Any]], limit: int = EVENTS
 ) -> None:

@@ -7,6 +7,7 @@ from tests.actors.batches.audiences import a_list, a_template, built, people, re
 from tests.actors.batches.conftest import Workshop
 from tests.people import contact_id, phone
 
+from recado.domain.ids import MESSAGE, lowest_id
 from recado.domain.phones import phone_hash, recipient_hash
 from recado.domain.template import TemplateCategory
 from recado.storage import withdrawals
@@ -87,8 +88,10 @@ async def test_who_opts_out_after_the_making_gets_none_of_what_waits(workshop: W
     )
     utility = await built(workshop, list_id=list_id)
     refused = (workshop.organization.id, "test", recipient_hash(workshop.organization.id, phone(1)))
+    now = workshop.clock.now()
+    all_of_it = withdrawals.refusals([refused], lowest_id(MESSAGE, now + timedelta(seconds=1)))
     async with workshop.db.transaction() as connection:
-        assert len(await withdrawals.opted_out(connection, [refused], workshop.clock.now())) == 1
+        assert len(await withdrawals.opted_out(connection, all_of_it, now, limit=10)) == 1
     assert len(await workshop.queue(marketing)) == 1
     assert len(await workshop.queue(utility)) == 2
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from tests.actors.number.conftest import Line
 
 _ROW = """
-select d.*, m.recipient, m.recipient_hash, m.type, m.payload, m.template_vars
+select d.*, m.recipient, m.recipient_hash, m.type, m.payload, m.template_vars, m.contact_id
 from dispatch d join messages m using (organization_id, id)
 where id = $1
 """

@@ -13,13 +13,14 @@ from recado.actors.consequences import Consequences
 from recado.actors.contact_system import ContactSystem
 from recado.actors.number_messages import Look
 from recado.channels.provider import Accepted, OutboundMessage
-from recado.domain.changes import ConsentRefused
+from recado.domain.changes import ConsentRefused, WithdrawalsLeft
 from recado.domain.consent import ConsentChange, ConsentStatus
-from recado.domain.ids import MESSAGE
+from recado.domain.ids import CONTACT, MESSAGE, lowest_id
 from recado.domain.message import NORMAL
 from recado.domain.phones import recipient_hash
 from recado.domain.template import TemplateCategory
-from recado.storage import messages
+from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.storage import messages, withdrawals
 from recado.storage.audit import SYSTEM
 from recado.storage.documents import Documents
 from recado.storage.messages import NewMessage
@@ -82,6 +83,8 @@ async def marketing(line: Any) -> Marketing:
     def changed(change: Any) -> None:
         if isinstance(change, ConsentRefused):
             line.desk.consents.refused(change.recipients)
+        elif isinstance(change, WithdrawalsLeft):
+            line.desk.records.withdrawing.begin(change.withdrawals)
 
     people = ContactSystem(
         line.db, ids=line.ids, documents=Documents(line.desk.records.keys, os.urandom(32)),
@@ -154,3 +157,35 @@ async def test_utility_messages_leave_for_whoever_opted_out(line: Any, marketing
     await marketing.queue([ana])
     await line.goes_on(2.0)
     assert marketing.called == [ana]
+
+
+async def test_what_waited_at_a_refusal_never_leaves_though_a_consent_follows_before_all_is_withdrawn(
+    line: Any, marketing: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(withdrawals, "BLOCK", 1)
+    ana, bia = phones(2)
+    await marketing.queue([ana] * 3)
+    hashed = recipient_hash(line.organization.id, ana)
+    await line.db.execute("update dispatch set consent_hash = $1", hashed)  # as an acceptance that asked for consent
+    await marketing.opt_out(ana)
+    await line.db.execute("delete from opt_outs")
+    await line.clock.advance(0.01)
+    await marketing.queue([ana, bia])
+    await line.goes_on(2.0)
+    assert sorted(marketing.called) == [ana, bia]
+    counts = await line.db.fetch("select status, count(*) as n from messages where recipient = $1 group by 1", ana)
+    assert {row["status"]: row["n"] for row in counts} == {"failed": 3, "sent": 1}
+
+
+async def test_messages_of_a_deleted_contact_are_held_until_they_are_withdrawn(line: Any, marketing: Any) -> None:
+    marketing.template = line.template
+    ana, bia = phones(2)
+    deleted, now = line.ids.new(CONTACT), line.clock.now()
+    later = lowest_id(MESSAGE, now + timedelta(seconds=1))
+    await marketing.queue([ana, bia])
+    await line.db.execute("update messages set contact_id = $1 where recipient = $2", deleted, ana)
+    left = Withdrawal(line.organization.id, "test", WithdrawalKind.DELETED, deleted, later)
+    line.desk.records.withdrawing.begin([left])
+    await line.goes_on(2.0)
+    assert marketing.called == [bia]
+    assert await line.reasons() == {"owner_paused"}

@@ -79,7 +79,7 @@ few as (select owner from owners limit 16)
 select
     d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
-    d.repeat_of
+    d.repeat_of, m.contact_id
 from few
 cross join lateral (
     select *
@@ -108,7 +108,7 @@ with first as materialized (
 select
     d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
-    d.repeat_of
+    d.repeat_of, m.contact_id
 from first d
 cross join lateral (
     select * from messages m

@@ -1,0 +1,98 @@
+"""What is noted of people for whom more is queued than one commit withdraws (C12.5.3)."""
+
+from dataclasses import replace
+
+import pytest
+from tests.storage.test_claims import NOW, ORGANIZATION, stored
+
+from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.storage import withdrawals
+from recado.storage.postgres import Database
+
+FIRST = Withdrawal(ORGANIZATION, "test", WithdrawalKind.OPTED_OUT, "-1", "msg_5")
+LATER = replace(FIRST, before_id="msg_7")
+LATEST = "msg_zzzzzzzz"
+
+
+@pytest.fixture
+async def queued(database: Database) -> list[str]:
+    """Ids of five messages to one recipient, in their order."""
+    ids = sorted([await stored(database) for _ in range(5)])
+    await database.execute("update dispatch set consent_hash = -1")
+    await database.execute("update messages set contact_id = 'cnt_1'")
+    return ids
+
+
+async def test_who_is_noted_again_goes_on_up_to_the_later_message(database: Database) -> None:
+    for each in (FIRST, LATER, FIRST):
+        await withdrawals.note(database, [each])
+    assert await withdrawals.noted(database) == [LATER]
+
+
+async def test_who_was_noted_again_meanwhile_is_not_finished(database: Database) -> None:
+    await withdrawals.note(database, [LATER])
+    await withdrawals.finish(database, [FIRST])
+    assert await withdrawals.noted(database) == [LATER]
+    await withdrawals.finish(database, [LATER])
+    assert await withdrawals.noted(database) == []
+
+
+async def test_the_first_of_each_environment_and_kind_come_next(database: Database) -> None:
+    of = {
+        (env, kind): [Withdrawal(ORGANIZATION, env, kind, name, LATEST) for name in ("1", "2", "3")]
+        for env in ("live", "test")
+        for kind in (WithdrawalKind.DELETED, WithdrawalKind.OPTED_OUT)
+    }
+    await withdrawals.note(database, [each for group in of.values() for each in group])
+    assert await withdrawals.next_ones(database, 2) == [each for group in of.values() for each in group[:2]]
+
+
+async def test_blocks_of_a_refusal_take_what_waited_before_it_and_say_what_is_left(
+    database: Database, queued: list[str]
+) -> None:
+    (refused,) = withdrawals.refusals([(ORGANIZATION, "test", -1)], queued[4])
+    assert len(await withdrawals.opted_out(database, [refused], NOW, limit=3)) == 3
+    assert await withdrawals.left_of(database, [refused]) == {refused: 1}
+    assert [each.id for each in await withdrawals.opted_out(database, [refused], NOW, limit=3)] != []
+    assert await withdrawals.left_of(database, [refused]) == {}
+    left = await database.fetch("select id from dispatch")
+    assert [row["id"] for row in left] == [queued[4]]
+
+
+async def test_blocks_of_a_contact_go_on_after_each_other(database: Database, queued: list[str]) -> None:
+    taken, after_id = [], ""
+    for _ in range(3):
+        moved, position = await withdrawals.of_contact(
+            database, ORGANIZATION, "test", "cnt_1", NOW, after_id=after_id, limit=2
+        )
+        taken.append(sorted(each.id for each in moved))
+        after_id = position or ""
+    assert taken == [queued[:2], queued[2:4], queued[4:]]
+    assert after_id == ""
+
+
+async def test_a_block_that_is_not_committed_has_withdrawn_nothing(database: Database, queued: list[str]) -> None:
+    refused = withdrawals.refusals([(ORGANIZATION, "test", -1)], LATEST)
+    await withdrawals.note(database, refused)
+
+    async def dies() -> None:
+        async with database.transaction() as connection:
+            assert len(await withdrawals.opted_out(connection, refused, NOW, limit=3, noted=True)) == 3
+            await withdrawals.finish(connection, refused)
+            raise LookupError("the process is gone")
+
+    with pytest.raises(LookupError):
+        await dies()
+    assert await withdrawals.noted(database) == refused
+    assert await withdrawals.left_of(database, refused) == {refused[0]: 5}
+    assert await withdrawals.left_of(database, refused, count=2) == {refused[0]: 2}
+    assert await database.fetch("select distinct status from messages") == [("queued",)]
+
+
+async def test_of_who_is_noted_only_the_one_who_goes_on_with_it_withdraws(
+    database: Database, queued: list[str]
+) -> None:
+    refused = withdrawals.refusals([(ORGANIZATION, "test", -1)], LATEST)
+    await withdrawals.note(database, refused)
+    assert await withdrawals.opted_out(database, refused, NOW, limit=9) == []
+    assert len(await withdrawals.opted_out(database, refused, NOW, limit=9, noted=True)) == len(queued)
