@@ -12,22 +12,20 @@ from recado.config.limits import DEFAULT_LIMITS
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 
 AT_ONCE = 50
+MANY = 400
 MISSPELLED = "/contactz/abc/docoment"  # of all unknown paths the dearest: what was meant is searched for
 
 
-async def test_a_strangers_flood_of_unknown_paths_keeps_nobody_waiting(
-    attacker: Attacker, neighbour: Neighbour, seconds: float
-) -> None:
-    stranger = attacker.without_credential("127.0.0.3")
+async def flood(stranger: Attacker, path: str, connections: int, seconds: float) -> tuple[Counter[int], float]:
+    """Ask on so many connections, one request after the other on each; the statuses, and the seconds that it took."""
     loop = asyncio.get_running_loop()
-    answers: Counter[int] = Counter()
+    began, answers = loop.time(), Counter[int]()
 
-    async def ask_on(end: float) -> None:
-        """One request after the other on one connection."""
+    async def ask_on() -> None:
         reader, writer = await stranger.connect()
         try:
-            while loop.time() < end:
-                writer.write(stranger.head("GET", MISSPELLED, None))
+            while loop.time() < began + seconds:
+                writer.write(stranger.head("GET", path, None))
                 head = (await reader.readuntil(b"\r\n\r\n")).decode()
                 answers[int(head.split()[1])] += 1
                 length = head.lower().partition("content-length:")[2].splitlines()[0]
@@ -35,10 +33,23 @@ async def test_a_strangers_flood_of_unknown_paths_keeps_nobody_waiting(
         finally:
             writer.transport.abort()
 
+    await asyncio.gather(*(ask_on() for _ in range(connections)))
+    return answers, loop.time() - began
+
+
+async def test_a_strangers_flood_of_unknown_paths_keeps_nobody_waiting(
+    attacker: Attacker, neighbour: Neighbour, seconds: float
+) -> None:
     async with neighbour.held():
-        began = loop.time()
-        await asyncio.gather(*(ask_on(began + seconds) for _ in range(AT_ONCE)))
-        lasted = loop.time() - began
+        answers, lasted = await flood(attacker.without_credential("127.0.0.3"), MISSPELLED, AT_ONCE, seconds)
     refill, capacity = DEFAULT_LIMITS["anonymous"]
     assert set(answers) == {404, 429}
     assert answers[404] <= capacity + refill * (lasted + 1)
+
+
+async def test_a_strangers_flood_on_very_many_connections_keeps_nobody_waiting(
+    attacker: Attacker, neighbour: Neighbour, seconds: float
+) -> None:
+    async with neighbour.held():
+        answers, _ = await flood(attacker.without_credential("127.0.0.3"), "/healthz", MANY, seconds)
+    assert set(answers) == {200}

@@ -23,6 +23,7 @@ from aiohttp.web_request import BaseRequest
 from recado.http.connection_limits import ConnectionLimits
 from recado.http.middleware.client_ip import network_of
 from recado.http.rendering import WireResponse
+from recado.http.request_turns import RequestTurns
 
 HEAD_SECONDS = 10.0
 HEAD_BYTES = 64 * 1024
@@ -54,7 +55,7 @@ class Connection(RequestHandler):
     __slots__ = (
         "_chunked", "_framing", "_head_size", "_incoming", "_network", "_open_transport", "_received", "answer_error",
         "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since", "limits", "pause",
-        "report_error", "rest", "rest_pace", "stuck_since",
+        "report_error", "rest", "rest_pace", "stuck_since", "turns",
     )  # fmt: skip
 
     def __init__(
@@ -64,6 +65,7 @@ class Connection(RequestHandler):
         answer_error: ErrorAnswer,
         report_error: ErrorReport,
         limits: ConnectionLimits,
+        turns: RequestTurns,
         pause: Callable[[], Awaitable[None]],
         rest_pace: Pace,
         framing_pace: Pace,
@@ -86,6 +88,7 @@ class Connection(RequestHandler):
         self.answer_error = answer_error
         self.report_error = report_error
         self.limits = limits
+        self.turns = turns
         self.pause = pause
         self.rest_pace = rest_pace
         self.framing_pace = framing_pace
@@ -146,6 +149,9 @@ class Connection(RequestHandler):
             while not self._force_close:
                 if not self._messages:
                     await self._next_message()
+                turn = self.turns.wait(self._network)
+                if turn is not None:
+                    await turn
                 if not await self._answer_next():
                     break
                 if self._messages:

@@ -27,6 +27,7 @@ from recado.http.middleware.idempotency import IdempotencyStore
 from recado.http.middleware.rate_limits import Limit, RateLimiter
 from recado.http.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.rendering import WireResponse, head
+from recado.http.request_turns import RequestTurns
 from recado.http.route import MIB, Route
 from recado.http.spool import Spooler
 from recado.http.unread_answers import UnreadAnswers
@@ -143,6 +144,7 @@ class HttpServer:
         if self._address is not None:
             return
         loop = asyncio.get_running_loop()
+        turns = RequestTurns(loop)
         rests = BodyPace(self._clock)
         framing = BodyPace(self._clock, FRAMING_A_SECOND, FRAMING_AT_ONCE)
         server = self._web = web.Server(self._dispatcher.handle, request_factory=make_request)
@@ -153,6 +155,7 @@ class HttpServer:
                 answer_error=self._answer_error,
                 report_error=_report,
                 limits=self.limits,
+                turns=turns,
                 pause=partial(self._clock.sleep, 0.0),
                 rest_pace=rests.take,
                 framing_pace=framing.take,

@@ -1,0 +1,89 @@
+"""Requests that begin in one turn of the event loop (C31)."""
+
+import asyncio
+
+import pytest
+from tests.waiting import until
+
+from recado.http import request_turns
+from recado.http.request_turns import RequestTurns
+
+
+class Crowd:
+    """Requests that ask for their turn all at once. `begun`: their networks, in the order in which they began."""
+
+    def __init__(self, most: int, *, others: bool = True) -> None:
+        """`others`: some ask already, of two more networks."""
+        self._turns = RequestTurns(asyncio.get_running_loop(), most)
+        self.begun: list[str] = []
+        if others:
+            assert self._turns.wait("x") is None
+            assert self._turns.wait("y") is None
+
+    async def request(self, network: str) -> None:
+        turn = self._turns.wait(network)
+        if turn is not None:
+            await turn
+        self.begun.append(network)
+
+    def begin_at_once(self, network: str, count: int) -> bool:
+        """Whether none of so many requests has to wait."""
+        turns = [self._turns.wait(network) for _ in range(count)]
+        return turns == [None] * count
+
+    def ask(self, *networks: str) -> list[asyncio.Task[None]]:
+        return [asyncio.create_task(self.request(network)) for network in networks]
+
+
+async def test_who_asks_for_very_much_does_not_make_another_wait_for_all_of_it() -> None:
+    crowd = Crowd(4)
+    asked = crowd.ask(*"a" * 40)
+    await asyncio.sleep(0)  # one turn
+    assert crowd.begun == ["a"] * 4
+    asked += crowd.ask("b")
+    await asyncio.gather(*asked)
+    assert "b" in crowd.begun[:9]
+    assert len(crowd.begun) == 41
+
+
+async def test_a_few_requests_of_each_begin_without_a_wait() -> None:
+    crowd = Crowd(4)
+    asked = crowd.ask(*"aaaabbbb")
+    await asyncio.sleep(0)
+    assert len(crowd.begun) == 8
+    await asyncio.gather(*asked)
+
+
+async def test_who_asks_alone_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_turns, "ALONE_AFTER", 0.01)
+    crowd = Crowd(4, others=False)
+    await asyncio.gather(*crowd.ask(*"a" * 40))
+    crowd.ask(*"b")
+    await until(lambda: crowd.begin_at_once("b", 40), 10.0, "it is alone again")
+
+
+async def test_newcomers_come_behind_those_who_wait() -> None:
+    crowd = Crowd(1)
+    order: list[int] = []
+
+    async def one(number: int) -> None:
+        await crowd.request("a")
+        order.append(number)
+
+    asked = []
+    for number in range(6):
+        asked.append(asyncio.create_task(one(number)))
+        if number % 2:
+            await asyncio.sleep(0)
+    await asyncio.gather(*asked)
+    assert order == sorted(order)
+
+
+async def test_a_request_whose_connection_ended_takes_nobodys_turn() -> None:
+    crowd = Crowd(1)
+    first, gone, last = crowd.ask("a", "a", "a")
+    await first
+    gone.cancel()
+    await asyncio.wait([gone, last])
+    assert gone.cancelled()
+    assert crowd.begun == ["a", "a"]
