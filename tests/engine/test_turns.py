@@ -162,3 +162,55 @@ def test_a_line_that_its_loop_left_behind_keeps_nobody_waiting(turns: Turns, clo
 
 async def test_pieces_come_in_order_and_none_is_too_long() -> None:
     assert [list(piece) async for piece in in_pieces(range(7), 3)] == [[0, 1, 2], [3, 4, 5], [6]]
+
+
+async def test_a_function_has_its_turn_in_the_line_and_with_it_the_tasks_that_it_begins(
+    turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
+) -> None:
+    tasks: list[asyncio.Task[None]] = []
+    made: list[float] = []
+
+    async def work() -> None:
+        clock.work(STEP)
+
+    def step() -> None:
+        made.append(clock.monotonic())
+        tasks.extend(asyncio.create_task(work()) for _ in range(3))
+        if len(made) < 2:
+            turns.ask(step)
+
+    turns.begin(request_task)
+    turns.ask(step)
+    await clock.settle()
+    assert (len(made), turns.served) == (1, 1)
+    await clock.advance(3 * STEP * REST)
+    assert len(made) == 2
+    assert made[1] - made[0] >= 3 * STEP * (1 + REST)
+    await asyncio.gather(*tasks)
+
+
+async def test_a_function_that_fails_leaves_the_line_to_the_others(
+    turns: Turns, clock: WorkingClock, request_task: "asyncio.Task[None]"
+) -> None:
+    def fail() -> None:
+        raise RuntimeError("a fault of ours")
+
+    heard: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, told: heard.append(told["exception"]))
+    turns.begin(request_task)
+    turns.ask(fail)
+    work = Work(turns, clock, 1)
+    await clock.settle()
+    await clock.advance(1)
+    assert (work.made, len(heard)) == (1, 1)
+
+
+async def test_a_function_has_its_first_turn_at_once_where_nobody_is_served_and_the_second_in_the_line(
+    turns: Turns, clock: WorkingClock
+) -> None:
+    made: list[str] = []
+    turns.ask(lambda: made.append("first"))
+    turns.ask(lambda: made.append("second"))
+    assert made == ["first"]
+    await clock.settle()
+    assert made == ["first", "second"]

@@ -6,7 +6,7 @@ for a step of everyone who does such work. So they stand in one line, and give w
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from recado.domain.clock import Clock, TimerHandle
@@ -29,7 +29,7 @@ class Turns:
         self._clock = clock
         self._loop: asyncio.AbstractEventLoop | None = None
         self._served: dict[Task, float] = {}  # since when, in that order
-        self._line: deque[asyncio.Future[None]] = deque()
+        self._line: deque[asyncio.Future[None] | Callable[[], None]] = deque()
         self._look_due: TimerHandle | None = None  # until nobody stands in the line, and the last step is made
         self._resting = False
         self._step_began: float | None = None
@@ -59,10 +59,24 @@ class Turns:
         if task is not None:
             self.end(task)
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._line.append(turn)
+        self._join(turn)
+        await turn
+
+    def ask(self, step: Callable[[], None]) -> None:
+        """Have `step` called at its turn: a millisecond or two, with the first steps of the tasks that it begins.
+
+        That is at once when nobody is served and nobody else wants a turn. It may ask again for a further one.
+        """
+        self._follow(asyncio.get_running_loop())
+        if self._served or self._line or self._look_due is not None or self._step_began is not None:
+            self._join(step)
+        else:
+            self._give(step, self._clock.monotonic())
+
+    def _join(self, who: asyncio.Future[None] | Callable[[], None]) -> None:
+        self._line.append(who)
         if self._look_due is None:
             self._look_soon()
-        await turn
 
     def _follow(self, loop: asyncio.AbstractEventLoop) -> None:
         """Begin anew on another loop: the one before is closed, and nobody in its line comes back."""
@@ -89,17 +103,25 @@ class Turns:
             self._step_began = None
         while self._served and now - next(iter(self._served.values())) > SOON:
             del self._served[next(iter(self._served))]
-        while self._line and self._line[0].done():  # nobody wants it any more
-            self._line.popleft()
+        while self._line and isinstance(first := self._line[0], asyncio.Future) and first.done():
+            self._line.popleft()  # nobody wants it any more
         if not self._line:
             return
         if self._served and now < self._rests_until:
             self._resting = True
             self._look_due = self._clock.call_at(self._rests_until, self._look)
             return
+        self._give(self._line.popleft(), now)
+
+    def _give(self, turn: asyncio.Future[None] | Callable[[], None], now: float) -> None:
         self._step_began = now
-        self._line.popleft().set_result(None)
-        self._look_soon()  # behind the step, which the loop has in its line already
+        try:
+            if isinstance(turn, asyncio.Future):
+                turn.set_result(None)
+            else:
+                turn()
+        finally:
+            self._look_soon()  # behind the step, which the loop has in its line already
 
 
 turns: Final = Turns(SystemClock())
