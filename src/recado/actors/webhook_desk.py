@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 import orjson
 import structlog
 
+from recado.actors.webhook_line import CallLine
 from recado.actors.webhook_payload import envelope
 from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
 from recado.channels.outbound_guard import UrlRefused
@@ -18,16 +19,19 @@ from recado.domain.clock import Clock
 from recado.domain.ids import created_at
 from recado.domain.timestamps import format_timestamp
 from recado.domain.webhook import GONE, MAX_AGE, retry_delay
+from recado.engine.turns import turns
 from recado.storage import deliveries, webhooks
 from recado.storage.batch import Batcher
 from recado.storage.crypto import KeyRing, Tampered
 from recado.storage.deliveries import DELIVERED, DROPPED, Due, Result
+from recado.storage.fair_places import FairPlaces
 from recado.storage.postgres import Database
-from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Subscription
+from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Subscription, SubscriptionKey
 
 log = structlog.get_logger()
 
-MOST_CALLS = 20_000  # in flight, of all subscriptions
+READ_AT_ONCE, READ_EACH = 4, 2  # statements that read deliveries: in all, and of one organization (C31)
+MOST_WAITING = 1_000  # subscriptions of an organization, of which each reads one by one
 CALLS_AT_STOP = 3.0  # seconds that a stop waits for them
 SETTLE_LINGER = 0.025  # seconds that results gather while there are many: nobody waits for them
 ANSWER_FIELD = "webhook_answer"
@@ -36,25 +40,21 @@ _UNREADABLE = Response(None, "the signing secret cannot be read", b"", None, 0.0
 
 
 class WebhookDesk:
-    """A service. `calls`: those in flight, of all subscriptions."""
+    """A service. `line`: whose call begins next; `reading`: places of those who read deliveries, by organization."""
 
     def __init__(self, db: Database, *, clock: Clock, keys: KeyRing, http: GuardedHttp) -> None:
         self.db = db
         self.clock = clock
         self.keys = keys
         self.http = http
-        self.calls = 0
+        self.line = CallLine(turns)
+        self.reading = FairPlaces(READ_AT_ONCE, each=READ_EACH, most_waiting=MOST_WAITING)
         self._no_calls = asyncio.Event()
         self._no_calls.set()
         self.results: Batcher[Result, None] = Batcher(
             "deliveries", self._settle, clock=clock, max_queue=50_000, concurrency=1, linger=SETTLE_LINGER
         )
         self.healths: Batcher[HealthNote, bool] = Batcher("webhook health", self._note, clock=clock, concurrency=1)
-
-    @property
-    def full(self) -> bool:
-        """Whether no more calls may begin."""
-        return self.calls >= MOST_CALLS
 
     async def start(self) -> None:
         await self.http.guard.start()
@@ -70,15 +70,15 @@ class WebhookDesk:
         await self.healths.stop()
         await self.http.guard.stop()
 
-    def call_begins(self) -> None:
+    def call_begins(self, key: SubscriptionKey) -> None:
         """Count a call."""
-        self.calls += 1
+        self.line.began(key)
         self._no_calls.clear()
 
-    def call_ended(self) -> None:
+    def call_ended(self, key: SubscriptionKey) -> None:
         """Count it no more, after its result was handed over."""
-        self.calls -= 1
-        if not self.calls:
+        self.line.ended(key)
+        if not self.line.calls:
             self._no_calls.set()
 
     async def _settle(self, rows: Sequence[Result]) -> Sequence[None]:

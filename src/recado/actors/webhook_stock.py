@@ -1,6 +1,6 @@
 """The deliveries that a subscription has in memory: those named by hints, ready, in flight, or being written.
 
-At most `WINDOW` wait here; the rest of a backlog waits in the table, and is read on when few are left.
+At most `WINDOW` wait here; the rest of a backlog waits in the table, and is read on in pieces when few are left.
 """
 
 from collections import deque
@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from recado.storage.deliveries import Due
 
-WINDOW, LOW = 500, 200  # deliveries in memory: read up to, and read on below
+WINDOW, LOW = 500, 200  # deliveries in memory: named at most, and read on below
+PIECE = 300  # deliveries read at a time: what they tell is made into values in one step of the loop
 
 
 class Stock:
@@ -40,8 +41,8 @@ class Stock:
         if self._reading or not self._named:
             return []
         # Read already by a look, and perhaps settled before this reading ends: then it must not come once more.
-        wanted = [delivery_id for delivery_id in self._named if delivery_id not in self.in_hand]
-        self._named = []
+        named, self._named = self._named[:PIECE], self._named[PIECE:]
+        wanted = [delivery_id for delivery_id in named if delivery_id not in self.in_hand]
         self._reading = bool(wanted)
         return wanted
 
@@ -51,7 +52,7 @@ class Stock:
             return 0
         self.begin_look()
         self.look = False
-        return WINDOW - len(self.ready)
+        return PIECE
 
     def begin_look(self) -> None:
         """Something is read."""

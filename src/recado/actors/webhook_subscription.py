@@ -17,23 +17,22 @@ from recado.actors.webhook_desk import Channel, WebhookDesk, open_channel, resul
 from recado.actors.webhook_health import HealthBook
 from recado.actors.webhook_messages import Answered, Arrived, Changed, HealthNoted, Look, Refilled, Settled, Wake
 from recado.actors.webhook_pace import CallPace
-from recado.actors.webhook_stock import Stock
+from recado.actors.webhook_stock import LOW, Stock
 from recado.channels.guarded_http import Response
 from recado.domain.errors import Unavailable
 from recado.domain.ids import created_at
 from recado.domain.webhook import GONE, MAX_AGE, SubscriptionStatus
 from recado.engine.actor import Actor
 from recado.storage import deliveries, webhooks
+from recado.storage.callers import working_for
 from recado.storage.deliveries import Due
 from recado.storage.webhooks import HealthNote, Subscription, SubscriptionKey
 
 log = structlog.get_logger()
 
-MOST_UNSETTLED = 2_000
 READ_AGAIN_AFTER = 1.0  # seconds after the database was away
 FRESH = 2.0  # seconds that the subscription's row is believed
 PUMP_AT_LEAST_EVERY = 64  # messages
-FULL_PAUSE = 0.1  # seconds, when all subscriptions together have too many calls
 _NOT_MADE = Response(None, "the delivery could not be made", b"", None, 0.0)
 ANY_TIME = datetime(9999, 1, 1, tzinfo=UTC)
 
@@ -53,6 +52,7 @@ class WebhookSubscriptionActor(Actor):
         self._book = HealthBook()
         self._stock = Stock()
         self._settled: list[str] = []  # written, or not to be written; still in hand
+        self._written = 0  # of which the line does not know yet
         self._pace = CallPace()
         self._probing = False
         self._dropping = False
@@ -65,6 +65,7 @@ class WebhookSubscriptionActor(Actor):
 
     async def stopping(self) -> None:
         self._errands.quiet()
+        self._desk.line.leave(self._key)
         if self._channel is not None:
             self._channel.close()
 
@@ -140,16 +141,28 @@ class WebhookSubscriptionActor(Actor):
             self._errands.wake_in(pause)
             return
         stock = self._stock
-        while stock.ready and self._pace.has_room and len(stock.in_hand) < MOST_UNSETTLED:
-            if self._desk.full:
-                self._errands.wake_in(FULL_PAUSE)
-                break
-            self._begin(stock.ready.popleft(), probe=False)
+        if stock.ready and self._pace.has_room:
+            self._desk.line.enter(self._key, self)
         now = self._clock.now()
         if named := stock.next_named():
             self._errands.begin(self._refill(self._named(now, named)))
         elif count := stock.next_look():
             self._errands.begin(self._refill(self._due(now, count)))
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls are in flight."""
+        return len(self._pace.in_flight)
+
+    def begin_next(self) -> bool:
+        """Begin the next attempt, not in the actor's turn but in the line's; answers whether there was one."""
+        stock = self._stock
+        if not stock.ready or not self._pace.has_room:
+            return False
+        self._begin(stock.ready.popleft(), probe=False)
+        if len(stock.ready) == LOW - 1:
+            self._errands.wake()  # to read on
+        return True
 
     def _probe(self) -> None:
         """While failing, one delivery at its moment, whichever is next; the others spend no attempt."""
@@ -174,7 +187,7 @@ class WebhookSubscriptionActor(Actor):
             self._drop(oldest, "not delivered within 72 hours")
             return
         self._pace.in_flight.add(due.id)
-        self._desk.call_begins()
+        self._desk.call_begins(self._key)
         self._errands.begin(self._attempt(due, probe))
 
     async def _attempt(self, due: Due, probe: bool) -> None:
@@ -185,7 +198,7 @@ class WebhookSubscriptionActor(Actor):
             log.error("delivery_not_made", delivery_id=due.id, error=type(error).__name__)
             response = _NOT_MADE
         finally:
-            self._desk.call_ended()
+            self._desk.call_ended(self._key)
         self._settle(due, made_by, response)
         self._errands.tell(Answered(due, response, probe, None if made_by is None else made_by.url))
 
@@ -204,12 +217,14 @@ class WebhookSubscriptionActor(Actor):
             self._stock.look = self._stock.look or self._book.status is SubscriptionStatus.FAILING  # it is free again
             self._book.succeeded(now)
         else:
+            self._desk.line.leave(self._key)  # until its next turn, which knows whether and when it goes on
             self._pace.failed(self._clock.monotonic(), self._book.health.consecutive_failures)
             self._book.failed(now, gone=response.status == GONE, probe=answered.probe)
 
     def _settle(self, due: Due, made_by: Subscription | None, response: Response) -> None:
         """Have the result of an attempt written, not in the actor's turn but at once: a stop loses no answer."""
         if self._subscription is None or made_by is None:
+            self._desk.line.written(self._key)
             return
         now, chance = self._clock.now(), self.context.random.random()
         may_end = self._book.in_service and made_by.url == self._subscription.url
@@ -218,15 +233,23 @@ class WebhookSubscriptionActor(Actor):
             self._desk.results.put(result).add_done_callback(partial(self._was_settled, due.id))
         except Exception as error:  # noqa: BLE001 - no room, or a fault of ours: neither may keep it in hand for good
             log.warning("delivery_not_settled", delivery_id=due.id, error=type(error).__name__)
+            self._desk.line.written(self._key)
             self._stock.in_hand.discard(due.id)  # read and delivered once more
             self._errands.wake_in(READ_AGAIN_AFTER)
 
     def _was_settled(self, delivery_id: str, future: "asyncio.Future[None]") -> None:
         if not future.cancelled() and (error := future.exception()) is not None:
             log.warning("delivery_not_settled", delivery_id=delivery_id, error=type(error).__name__)
+        self._written += 1
+        if self._written == 1:  # many are written at once
+            asyncio.get_running_loop().call_soon(self._tell_written)
         self._settled.append(delivery_id)
         if len(self._settled) == 1:
             self._errands.tell(Settled())
+
+    def _tell_written(self) -> None:
+        count, self._written = self._written, 0
+        self._desk.line.written(self._key, count)
 
     # Reading and dropping ---------------------------------------------------------------------------------------------
 
@@ -240,10 +263,12 @@ class WebhookSubscriptionActor(Actor):
             self._errands.tell(Refilled(rows, more, probe))
 
     async def _due(self, at: datetime, limit: int) -> tuple[list[Due], bool]:
-        return await deliveries.due(self._desk.db.hot, self._key, at, self._stock.in_hand, limit)
+        async with self._desk.reading.place(self._key[0]):
+            return await deliveries.due(self._desk.db.hot, self._key, at, self._stock.in_hand, limit)
 
     async def _named(self, at: datetime, delivery_ids: list[str]) -> tuple[list[Due], bool]:
-        return await deliveries.due_of(self._desk.db.hot, self._key, at, delivery_ids), False
+        async with self._desk.reading.place(self._key[0]):
+            return await deliveries.due_of(self._desk.db.hot, self._key, at, delivery_ids), False
 
     def _refilled(self, message: Refilled) -> None:
         rows = self._stock.was_read(message.rows or ())
@@ -268,8 +293,9 @@ class WebhookSubscriptionActor(Actor):
             self._errands.begin(self._drop_all(before, reason))
 
     async def _drop_all(self, before: datetime, reason: str) -> None:
+        working_for.set(self._key[0])  # a thousand rows in a statement: its organization's share of that
         try:
-            await deliveries.drop_all(self._desk.db, self._key, self._clock.now(), reason, before=before)
+            await deliveries.drop_all(self._desk.db.bulk, self._key, self._clock.now(), reason, before=before)
         finally:
             self._dropping = False
 

@@ -64,7 +64,7 @@ class Webhooks:
     @property
     def unrecorded(self) -> int:
         """Deliveries under way, and those whose results are not written yet."""
-        return self.desk.calls + self.desk.results.pending
+        return self.desk.line.calls + self.desk.results.pending
 
     # Hints ------------------------------------------------------------------------------------------------------------
 

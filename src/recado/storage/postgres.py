@@ -34,9 +34,9 @@ class UnsuitableServer(Exception):
 class Database(Pool):
     """The general pool, which answers requests.
 
-    `hot`: of the batchers. `bulk`: of what writes thousands of rows in a statement (members, imports). `searches`: of
-    what may look at thousands to find a few. What is long has connections of its own, so that it keeps none of the
-    others waiting, and an organization has one of each at a time.
+    `hot`: of the batchers. `bulk`: of what writes thousands of rows in a statement (members, imports, deliveries that
+    are given up). `searches`: of what may look at thousands to find a few. What is long has connections of its own, so
+    that it keeps none of the others waiting, and an organization has one of each at a time.
     """
 
     def __init__(

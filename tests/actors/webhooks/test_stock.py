@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.actors.webhook_stock import LOW, WINDOW, Stock
+from recado.actors.webhook_stock import LOW, PIECE, WINDOW, Stock
 from recado.storage.deliveries import Due
 
 
@@ -17,7 +17,7 @@ def due(delivery_id: str) -> Due:
 def empty() -> Stock:
     """One that has looked and found nothing."""
     stock = Stock()
-    assert stock.next_look() == WINDOW
+    assert stock.next_look() == PIECE
     stock.add(stock.was_read([]))
     return stock
 
@@ -50,7 +50,7 @@ def test_beyond_the_window_names_are_forgotten_and_looked_for() -> None:
     assert stock.next_look() == 0
     stock.named(["one more"])
     assert stock.next_named() == []
-    assert stock.next_look() == WINDOW
+    assert stock.next_look() == PIECE
 
 
 def test_a_look_waits_until_few_are_left() -> None:
@@ -59,7 +59,7 @@ def test_a_look_waits_until_few_are_left() -> None:
     stock.look = True
     assert stock.next_look() == 0
     stock.ready.popleft()
-    assert stock.next_look() == WINDOW - LOW + 1
+    assert stock.next_look() == PIECE
     assert stock.next_look() == 0
 
 
@@ -83,6 +83,10 @@ def test_memory_is_bounded_and_nothing_is_lost(hints: list[list[int]]) -> None:
     for hint in hints:
         stock.named(map(str, hint))
         hinted.update(map(str, hint))
-    named = stock.next_named()
+    named: list[str] = []
+    while piece := stock.next_named():
+        assert len(piece) <= PIECE
+        named += piece
+        stock.add(stock.was_read([]))
     assert len(named) <= WINDOW
     assert stock.look or hinted == set(named)

@@ -1,0 +1,152 @@
+"""Whose delivery begins next: organizations take turns, and each has a share of what is under way (C31).
+
+A turn is one of the turns of long work on the event loop: however much is to be delivered, a request waits for a few
+attempts only, and another organization's single delivery for as many.
+"""
+
+from typing import Final, Protocol
+
+import structlog
+
+from recado.engine.turns import Turns
+from recado.storage.webhooks import SubscriptionKey
+
+log = structlog.get_logger()
+
+MOST_CALLS: Final = 20_000  # in flight, of all subscriptions
+CALLS_OF_AN_ORGANIZATION: Final = 400  # C31
+CALLS_IN_ANY_CASE: Final = 10  # of one subscription, though others of its organization hang and have all the rest
+MOST_UNWRITTEN: Final = 2_000  # C31: attempts of an organization that began, and whose results are not written yet
+BEGUN_IN_A_TURN: Final = 64  # attempts; each takes the loop some 50 microseconds
+BEGUN_BESIDE_REQUESTS: Final = 8
+
+
+class Deliverer(Protocol):
+    """One subscription's deliveries."""
+
+    @property
+    def in_flight(self) -> int:
+        """How many calls it has in flight."""
+
+    def begin_next(self) -> bool:
+        """Begin the next attempt, if there is one that may begin now; answers whether there was."""
+
+
+class Share:
+    """What one organization has under way. `calls`: in flight; `unwritten`: those, and results not written yet."""
+
+    __slots__ = ("calls", "unwritten", "waiting")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.unwritten = 0
+        self.waiting: dict[str, Deliverer] = {}  # subscriptions, in the order of their turns
+
+    @property
+    def empty(self) -> bool:
+        return not self.unwritten and not self.waiting
+
+    def next(self) -> str | None:
+        """The subscription whose turn it is, None when none that waits has room."""
+        if self.unwritten >= MOST_UNWRITTEN:
+            return None
+        if self.calls < CALLS_OF_AN_ORGANIZATION:
+            return next(iter(self.waiting), None)
+        few = (name for name, deliverer in self.waiting.items() if deliverer.in_flight < CALLS_IN_ANY_CASE)
+        return next(few, None)
+
+
+class CallLine:
+    """`calls`: those in flight, of all subscriptions."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.calls = 0
+        self._turns = turns
+        self._asked = False
+        self._shares: dict[str, Share] = {}
+        self._line: dict[str, Share] = {}  # organizations that may begin something, in the order of their turns
+
+    def enter(self, key: SubscriptionKey, deliverer: Deliverer) -> None:
+        """It has something to deliver: it is asked to begin until it has nothing that may begin. Safe to call twice."""
+        share = self._share(key[0])
+        if key[1] not in share.waiting:
+            share.waiting[key[1]] = deliverer
+            self._offer(key[0], share)
+
+    def leave(self, key: SubscriptionKey) -> None:
+        """It delivers nothing more; what is under way goes on."""
+        share = self._shares.get(key[0])
+        if share is not None:
+            share.waiting.pop(key[1], None)
+            self._forget(key[0], share)
+
+    def began(self, key: SubscriptionKey) -> None:
+        """A call is in flight."""
+        share = self._share(key[0])
+        self.calls += 1
+        share.calls += 1
+        share.unwritten += 1
+
+    def ended(self, key: SubscriptionKey) -> None:
+        """It is in flight no more."""
+        share = self._shares[key[0]]
+        self.calls -= 1
+        share.calls -= 1
+        if share.waiting:
+            self._offer(key[0], share)
+        else:
+            self._ask()
+
+    def written(self, key: SubscriptionKey, count: int = 1) -> None:
+        """What became of so many is written, or will not be."""
+        share = self._shares[key[0]]
+        share.unwritten -= count
+        if share.waiting:
+            self._offer(key[0], share)
+        elif not share.unwritten:
+            self._forget(key[0], share)
+
+    def _share(self, organization_id: str) -> Share:
+        share = self._shares.get(organization_id)
+        if share is None:
+            share = self._shares[organization_id] = Share()
+        return share
+
+    def _forget(self, organization_id: str, share: Share) -> None:
+        if share.empty:
+            self._shares.pop(organization_id, None)
+            self._line.pop(organization_id, None)
+
+    def _offer(self, organization_id: str, share: Share) -> None:
+        if share.waiting:
+            self._line.setdefault(organization_id, share)
+        self._ask()
+
+    def _ask(self) -> None:
+        if self._line and not self._asked and self.calls < MOST_CALLS:
+            self._asked = True
+            self._turns.ask(self._step)
+
+    def _step(self) -> None:
+        """Let some attempts begin: of each organization in turn, and of each of its subscriptions in turn."""
+        self._asked = False
+        line = self._line
+        left = BEGUN_BESIDE_REQUESTS if self._turns.served else BEGUN_IN_A_TURN
+        while left and line and self.calls < MOST_CALLS:
+            organization_id = next(iter(line))
+            share = line.pop(organization_id)
+            name = share.next()
+            if name is None:  # it is in the line again when something of it ended
+                self._forget(organization_id, share)
+                continue
+            line[organization_id] = share
+            deliverer = share.waiting.pop(name)
+            try:
+                began = deliverer.begin_next()
+            except Exception as error:  # noqa: BLE001 - a fault of ours keeps no other from its turn
+                log.error("delivery_not_begun", subscription_id=name, error=type(error).__name__)
+                began = False
+            if began:
+                left -= 1
+                share.waiting[name] = deliverer
+        self._ask()

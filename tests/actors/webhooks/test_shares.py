@@ -1,0 +1,52 @@
+"""All subscriptions of an organization together: what they have under way, and that all is delivered (C31)."""
+
+import asyncio
+
+import pytest
+from aiohttp import web
+from tests.actors.webhooks.conftest import Place, Receiver
+from tests.waiting import until
+
+from recado.actors import webhook_line, webhook_stock
+
+SUBSCRIPTIONS, EVENTS, CALLS = 4, 30, 6
+
+
+async def test_the_subscriptions_of_an_organization_share_its_calls_and_deliver_everything(
+    place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(webhook_line, "CALLS_OF_AN_ORGANIZATION", CALLS)
+    monkeypatch.setattr(webhook_line, "CALLS_IN_ANY_CASE", 1)
+    monkeypatch.setattr(webhook_line, "MOST_UNWRITTEN", 20)
+    monkeypatch.setattr(webhook_stock, "PIECE", 7)
+    gate = asyncio.Event()
+
+    async def wait(request: web.Request) -> web.Response:
+        await gate.wait()
+        return web.Response()
+
+    receiver.answer = wait
+    subscriptions = [await place.subscribe(receiver.url) for _ in range(SUBSCRIPTIONS)]
+    await place.emit(count=EVENTS)
+    await receiver.wait_for(CALLS)
+    gate.set()
+    for subscription in subscriptions:
+        settled = await place.settled(subscription, EVENTS)
+        assert {row["status"] for row in settled} == {"delivered"}
+    assert receiver.most_at_once <= CALLS + SUBSCRIPTIONS
+    assert len(receiver.received) == SUBSCRIPTIONS * EVENTS
+    line = place.webhooks.desk.line
+    await until(lambda: not line.calls and not vars(line)["_shares"], 10, "nothing is under way any more")
+
+
+async def test_no_more_statements_read_deliveries_of_an_organization_than_its_share(
+    place: Place, receiver: Receiver
+) -> None:
+    reading = place.webhooks.desk.reading
+    organization_id = place.organization_id
+    await place.subscribe(receiver.url)
+    async with reading.place(organization_id), reading.place(organization_id):
+        await place.emit()
+        await until(lambda: vars(reading)["_waiting"], 10, "the reading waits for its organization's share")
+        assert receiver.received == []
+    await receiver.wait_for(1)
