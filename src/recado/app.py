@@ -138,6 +138,7 @@ class Application:
             authenticator=TokenAuthenticator(made.directories.keys, made.directories.sessions),
             idempotency_store=IdempotencyKeys(installation.database),
             limits=settings.request_limits,
+            ceilings=made.ceilings,
             clock=clock,
             ids=installation.ids,
             base_url=settings.address(),

@@ -20,6 +20,7 @@ from recado.actors.webhooks import Webhooks
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
 from recado.channels.provider import ChatAppProvider
+from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.domain.changes import Change
 from recado.domain.clock import Clock
@@ -51,6 +52,7 @@ class Assembly:
         self.installation = installation
         self.providers = providers
         self.clock = clock
+        self.ceilings = ceilings(settings.request_limits, settings.request_ceilings)
         db, ids, keys = installation.database, installation.ids, installation.key_ring
         directories = self.directories = Directories(db, clock=clock)
         replies: OptOutReplies

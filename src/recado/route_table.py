@@ -78,7 +78,12 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *number_administration_routes(database=db, ids=ids, changed=made.changed),
         *organization_routes(database=db, ids=ids, random_bytes=installation.random_bytes, changed=made.changed),
         *api_key_routes(
-            database=db, ids=ids, keys=directories.keys, random_bytes=installation.random_bytes, changed=made.changed
+            database=db,
+            ids=ids,
+            keys=directories.keys,
+            ceilings=made.ceilings,
+            random_bytes=installation.random_bytes,
+            changed=made.changed,
         ),
         *document_reveal_routes(database=db, ids=ids, documents=made.people.documents),
         *people_routes(database=db, ids=ids, sessions=directories.sessions, random_bytes=installation.random_bytes),

@@ -87,6 +87,33 @@ def test_the_list_shows_scopes_and_limits_but_no_token(recado: Recado, installed
     assert {each["env"] for each in keys.values()} == {"test"}
 
 
+def test_a_key_may_have_limits_of_its_own_above_any_ceiling(recado: Recado, installed: str) -> None:
+    limits = ("--limits", "send=90000/500000, read=1/2")
+    key = printed(recado("keys", "create", "--data-dir", installed, *limits, "--json"))
+
+    done = recado("keys", "list", "--data-dir", installed, "--env", "test", "--json")
+
+    [found] = [each for each in printed(done)["items"] if each["id"] == key["id"]]  # type: ignore[attr-defined]
+    assert found["rateLimits"] == {
+        "send": {"perSecond": 90_000.0, "capacity": 500_000}, "read": {"perSecond": 1.0, "capacity": 2},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ("login=1/2", "'login' is no class of requests here (read, write, send, bulk, media, device)"),
+        ("read=1", "'read=1' is not of the form class=refill/capacity"),
+        ("read=200000/1", "a class takes more than 0.01 and at most 100,000 a second, 1,000,000 at once"),
+        ("", "it names no class: write, for example, send=20000/40000"),
+    ],
+)
+def test_limits_that_are_none_are_refused(recado: Recado, folder: str, limits: str, said: str) -> None:
+    done = recado("keys", "create", "--data-dir", folder, "--limits", limits)
+
+    assert (done.returncode, done.stderr) == (1, f"recado: --limits: {said}\n")
+
+
 def test_a_revoked_key_stays_listed_and_cannot_be_revoked_again(recado: Recado, installed: str) -> None:
     key = printed(recado("keys", "create", "--data-dir", installed, "--json"))
 

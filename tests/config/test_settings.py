@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from recado.config.errors import SettingsError
+from recado.config.limits import ceilings
 from recado.config.settings import database_host, load_settings, misspelled
 
 KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="  # 32 bytes
@@ -92,6 +93,7 @@ def test_an_empty_variable_counts_as_not_set(monkeypatch: pytest.MonkeyPatch) ->
         ("REQUEST_LIMITS", "read=1", "a list of class=refill/capacity"),
         ("REQUEST_LIMITS", "reed=1/2", "a list of class=refill/capacity"),
         ("REQUEST_LIMITS", "read=0/2", "a list of class=refill/capacity"),
+        ("REQUEST_CEILINGS", "login=1/2", "a list of class=refill/capacity"),
         ("ENCRYPTION_KEYS", f"k1:{KEY},k1:{KEY}", "a list of KEYID:BASE64 of 32 bytes each"),
         ("ENCRYPTION_KEYS", KEY, "a list of KEYID:BASE64 of 32 bytes each"),
         ("ENCRYPTION_KEYS", "k1:c2hvcnQ=", "a list of KEYID:BASE64 of 32 bytes each"),
@@ -163,6 +165,19 @@ def test_lists_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert settings.request_limits["read"] == (1, 2)
     assert settings.request_limits["login"] == (0.5, 3)
     assert settings.request_limits["send"] == (5_000, 10_000)
+
+
+def test_a_ceiling_is_what_is_set_or_four_times_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RECADO_REQUEST_LIMITS", "read=1/2")
+    monkeypatch.setenv("RECADO_REQUEST_CEILINGS", "write=50/60")
+
+    settings = load_settings()
+
+    found = ceilings(settings.request_limits, settings.request_ceilings)
+    assert found["read"] == (4, 8)
+    assert found["write"] == (50, 60)
+    assert found["send"] == (20_000, 40_000)
+    assert "login" not in found
 
 
 @pytest.mark.parametrize(

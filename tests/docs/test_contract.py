@@ -3,21 +3,21 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 from unittest.mock import Mock
 
 import pytest
 import typer.main
 
 from recado.cli.program import app
-from recado.config.limits import DEFAULT_LIMITS
+from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.errors import CODES
 from recado.domain.message import FailureCode, WaitReason
 from recado.domain.scopes import ALL_SCOPES
 from recado.http.document_texts import GROUPS
 from recado.http.route import Access, Idempotency, Route
 from recado.http.routes.account_models import AccountOut, SessionOut
-from recado.http.routes.api_key_models import ApiKeyOut
+from recado.http.routes.api_key_models import ApiKeyOut, RateClass
 from recado.http.routes.api_keys import api_key_routes
 from recado.http.routes.audit import audit_routes
 from recado.http.routes.batches import batch_routes
@@ -133,7 +133,9 @@ def routes() -> tuple[Route, ...]:
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
         *organization_routes(database=nothing, ids=nothing, random_bytes=nothing, changed=nothing),
-        *api_key_routes(database=nothing, ids=nothing, keys=nothing, random_bytes=nothing, changed=nothing),
+        *api_key_routes(
+            database=nothing, ids=nothing, keys=nothing, ceilings={}, random_bytes=nothing, changed=nothing
+        ),
         *webhook_routes(
             database=nothing,
             ids=nothing,
@@ -240,6 +242,7 @@ def test_the_request_limits_are_those_in_force() -> None:
     for name, refill, capacity in listed:
         assert DEFAULT_LIMITS[name] == (int(refill.replace(",", "")), int(capacity.replace(",", "")))
     assert set(DEFAULT_LIMITS) <= named("C6.1")
+    assert set(get_args(RateClass)) == set(CLASSES_OF_CREDENTIALS)
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from recado.actors.webhooks import Webhooks
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
-from recado.config.limits import DEFAULT_LIMITS
+from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.changes import Change
 from recado.domain.ids import IdSource
 from recado.domain.page import CursorSigner
@@ -67,6 +67,7 @@ from recado.storage.segment_evaluation import Evaluation
 ADMIN_TOKEN = "the administrator of the tests"
 _LIMIT = (10_000.0, 10_000)
 LIMITS = dict.fromkeys(DEFAULT_LIMITS, _LIMIT)
+CEILINGS = dict.fromkeys(CLASSES_OF_CREDENTIALS, _LIMIT)
 
 
 @dataclass
@@ -255,7 +256,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
     )  # fmt: skip
     routes = (
         *organization_routes(**resources, random_bytes=os.urandom),
-        *api_key_routes(**resources, keys=directories.keys, random_bytes=os.urandom),
+        *api_key_routes(**resources, keys=directories.keys, ceilings=CEILINGS, random_bytes=os.urandom),
         *people_routes(database=database, ids=ids, sessions=directories.sessions, random_bytes=os.urandom),
         *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
         *number_routes(**providing),
@@ -284,6 +285,7 @@ async def api(database: Database) -> AsyncIterator[Api]:
         authenticator=TokenAuthenticator(directories.keys, directories.sessions),
         idempotency_store=IdempotencyKeys(database),
         limits=LIMITS,
+        ceilings=CEILINGS,
         clock=clock,
         ids=ids,
         base_url="http://recado.test",

@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.http.conftest import CEILINGS
 
 from recado.domain.timestamps import format_timestamp
 
@@ -71,6 +72,35 @@ async def test_a_key_that_is_not_valid_is_not_made(api: Any, change: Any, path: 
     assert (answer.status, answer.code) == (422, "VALIDATION_ERROR")
     assert [error["path"] for error in answer.body["errors"]] == [path]
     assert (await api.get("/v2/api-keys")).body["total"] == 1
+
+
+async def test_a_key_asks_for_no_more_than_the_ceiling(api: Any) -> None:
+    refill, capacity = CEILINGS["send"]
+    highest = {"perSecond": refill, "capacity": capacity}
+    above = {"send": {"perSecond": refill + 0.5, "capacity": capacity + 1}, "read": {"perSecond": 1, "capacity": 1}}
+    refused = await api.post("/v2/api-keys", NEW | {"rateLimits": above})
+    assert (refused.status, refused.code) == (422, "VALIDATION_ERROR")
+    assert [(error["path"], error["code"]) for error in refused.body["errors"]] == [
+        ("/rateLimits/send/perSecond", "OUT_OF_RANGE"),
+        ("/rateLimits/send/capacity", "OUT_OF_RANGE"),
+    ]
+    assert "10,000" in refused.body["errors"][0]["message"]
+    assert refused.body["meta"] == {"ceilings": {"send": highest}}
+    assert (await api.get("/v2/api-keys")).body["total"] == 1
+    assert (await issue(api, rateLimits={"send": highest}))["rateLimits"] == {"send": highest}
+
+
+async def test_a_key_from_before_the_ceiling_works_below_it(api: Any) -> None:
+    above = {"read": {"perSecond": 50_000, "capacity": 500_000}}
+    by_key, by_operator = await issue(api, scopes=["org:read"]), await issue(api, scopes=["org:read"])
+    await api.database.execute("update api_keys set rate_limits = $1 where name = 'Shop'", above)
+    await api.database.execute("update api_keys set created_by_id = null where id = $1", by_operator["id"])
+    policies = [
+        (await api.get("/v2/organization", token=made["token"])).headers["RateLimit-Policy"]
+        for made in (by_key, by_operator)
+    ]
+    assert policies == ['"read";q=10000;w=1', '"read";q=500000;w=10']
+    assert (await api.get(f"/v2/api-keys/{by_key['id']}")).body["rateLimits"] == above
 
 
 async def test_a_body_that_is_no_json_is_refused(api: Any) -> None:

@@ -1,18 +1,22 @@
 """`recado keys`: make, list and revoke API keys (C24.4); works while the server runs."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
+from pydantic import ValidationError
 
 from recado.actors.record_events import key_created
 from recado.cli.common import DataDir, Json, print_json, print_table, read_settings, run_async
 from recado.cli.errors import CommandError
 from recado.cli.opening import chosen_organization, opened
+from recado.config.limits import parse_limits_of_credentials
 from recado.config.settings import Settings
 from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES, PII
 from recado.domain.spelling import closest
 from recado.domain.timestamps import format_timestamp
+from recado.http.routes.api_key_models import ClassLimit
 from recado.installation import Installation
 from recado.storage import api_keys, audit
 from recado.storage.api_keys import ApiKey
@@ -58,15 +62,25 @@ def create(
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="What the key is called.")] = "Command line",
     org: Org = None,
     unlimited: Annotated[bool, typer.Option("--unlimited", help="No request limits: for load tests.")] = False,
+    limits: Annotated[
+        str | None,
+        typer.Option(
+            "--limits",
+            metavar="LIMITS",
+            help="Request limits of its own, also above the ceiling: write=400/800 is 400 a second, 800 at once.",
+            show_default=False,
+        ),
+    ] = None,
     data_dir: DataDir = None,
     as_json: Json = False,
 ) -> None:
     """Make a key and print its token, which is shown only now."""
     granted = _scopes(scopes)
+    own = _limits(limits) if limits is not None else None
     name = name.strip()
     if not 1 <= len(name) <= NAME_LIMIT or "\x00" in name:
         raise CommandError(f"--name must have 1 to {NAME_LIMIT} characters")
-    key, token = run_async(_create(read_settings(data_dir), org, env, name, granted, unlimited))
+    key, token = run_async(_create(read_settings(data_dir), org, env, name, granted, own, unlimited))
     if as_json:
         print_json({"token": token, "id": key.id, "organizationId": key.organization_id, "env": key.env})
     else:
@@ -106,7 +120,13 @@ def revoke(
 
 
 async def _create(
-    settings: Settings, org: str | None, env: str, name: str, scopes: frozenset[str], unlimited: bool
+    settings: Settings,
+    org: str | None,
+    env: str,
+    name: str,
+    scopes: frozenset[str],
+    limits: Mapping[str, Any] | None,
+    unlimited: bool,
 ) -> tuple[ApiKey, str]:
     async with opened(settings, may_make=True) as installation:
         organization = await chosen_organization(installation, org)
@@ -120,11 +140,11 @@ async def _create(
                 name=name,
                 scopes=scopes,
                 random_bytes=installation.random_bytes,
+                rate_limits=limits,
                 unlimited=unlimited,
             )
-            await _record(
-                connection, installation, key, "api_key.create", {"scopes": sorted(scopes), "unlimited": unlimited}
-            )
+            details = {"scopes": sorted(scopes), "unlimited": unlimited, **({"rateLimits": limits} if limits else {})}
+            await _record(connection, installation, key, "api_key.create", details)
             if PII in scopes:
                 await _record(connection, installation, key, "pii_full.grant")
             await key_created(connection, installation.ids, key)  # a running server delivers it
@@ -186,12 +206,33 @@ def _scopes(text: str) -> frozenset[str]:
     return wanted
 
 
+def _limits(text: str) -> Mapping[str, Any]:
+    """The overrides by class in the form in which they are stored (C24.4)."""
+    try:
+        given = parse_limits_of_credentials(text)
+        own = {name: ClassLimit(per_second=each.refill, capacity=each.capacity) for name, each in given.items()}
+    except ValidationError:
+        raise CommandError(
+            "--limits: a class takes more than 0.01 and at most 100,000 a second, 1,000,000 at once"
+        ) from None
+    except ValueError as error:
+        raise CommandError(f"--limits: {error}") from None
+    if not own:
+        raise CommandError("--limits: it names no class: write, for example, send=20000/40000")
+    return {name: limit.model_dump(by_alias=True) for name, limit in own.items()}
+
+
 def _moment(key: ApiKey) -> str:
     return format_timestamp(key.last_used_at) if key.last_used_at else "never"
 
 
 def _shown(key: ApiKey, status: str) -> dict[str, Any]:
-    optional = {"expiresAt": key.expires_at, "lastUsedAt": key.last_used_at, "rotatedAt": key.rotated_at}
+    optional = {
+        "rateLimits": key.rate_limits,
+        "expiresAt": key.expires_at,
+        "lastUsedAt": key.last_used_at,
+        "rotatedAt": key.rotated_at,
+    }
     return {
         "id": key.id,
         "organizationId": key.organization_id,
@@ -202,5 +243,5 @@ def _shown(key: ApiKey, status: str) -> dict[str, Any]:
         "status": status,
         "unlimited": key.unlimited,
         "createdAt": key.created_at,
-        **{name: at for name, at in optional.items() if at is not None},
+        **{name: value for name, value in optional.items() if value is not None},
     }

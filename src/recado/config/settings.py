@@ -26,7 +26,7 @@ from recado.config.forms import (
     parse_listen,
     parse_networks,
 )
-from recado.config.limits import DEFAULT_LIMITS, RequestLimit, parse_limits
+from recado.config.limits import DEFAULT_LIMITS, RequestLimit, parse_limits, parse_limits_of_credentials
 
 PREFIX = "RECADO_"
 
@@ -176,6 +176,15 @@ class Settings(BaseSettings):
         "Request limits per key and class as refill a second / capacity; classes left out keep their default.",
         "a list of class=refill/capacity, such as read=500/1000,send=5000/10000",
         "see Request limits below",
+    )
+    request_ceilings: Annotated[Mapping[str, RequestLimit], NoDecode, BeforeValidator(parse_limits_of_credentials)] = (
+        _setting(
+            {},
+            "The most that all keys and sessions of an organization's environment have together in a class, and that "
+            "`rateLimits` of one key may ask for.",
+            "a list of class=refill/capacity, such as write=400/800,send=10000/20000",
+            "four times the request limit of the class",
+        )
     )
     body_memory: int = Field(
         256,

@@ -255,10 +255,10 @@ def conflict(code: str, detail: str, **meta: Any) -> Problem:
 
 
 def validation_error(
-    errors: Sequence[FieldError], *, code: str = "VALIDATION_ERROR", status: int | None = None
+    errors: Sequence[FieldError], *, code: str = "VALIDATION_ERROR", status: int | None = None, **meta: Any
 ) -> Problem:
-    """422 (or the status of the operation, C4.3) with one entry for each bad field."""
-    return Problem(code, told(errors), errors=errors, status=status)
+    """422 (or the status of the operation, C4.3) with one entry for each bad field, and `meta`."""
+    return Problem(code, told(errors), errors=errors, status=status, meta=meta)
 
 
 def told(errors: Sequence[FieldError], what: str = "field") -> str:

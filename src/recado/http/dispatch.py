@@ -229,6 +229,10 @@ class Dispatcher:
             bucket = call.bucket = self._limiter.of_principal(principal, operation.rate_class, at)
             if not bucket.take(at):
                 raise bucket.refusal()
+            total = self._limiter.of_organization(principal, operation.rate_class, at)
+            if total is not None and not total.take(at):
+                call.bucket = total  # what the headers tell of
+                raise total.refusal()
         if principal.allowed_ips and not within(call.client_ip, principal.allowed_ips):
             raise Problem(
                 "IP_NOT_ALLOWED", "The API key is not allowed from this address: its allowedIps do not include it."

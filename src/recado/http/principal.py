@@ -18,7 +18,8 @@ ADMIN = "admin"
 class Principal:
     """An authenticated caller.
 
-    `scopes` already contains what they imply. `rate_limits` overrides (refill per second, capacity) of single classes.
+    `scopes` already contains what they imply. `rate_limits` overrides (refill per second, capacity) of single classes;
+    `from_operator`: they were given by the operator of the installation, so no ceiling holds for them (C6.1).
     """
 
     organization_id: str
@@ -31,6 +32,7 @@ class Principal:
     hide_phone_hash: bool = False
     allowed_ips: tuple[IPv4Network | IPv6Network, ...] = ()
     rate_limits: Mapping[str, tuple[float, int]] = field(default_factory=lambda: NO_OVERRIDES)
+    from_operator: bool = False
     expires_at: datetime | None = None
     name: str | None = None
 

@@ -58,10 +58,10 @@ class HttpServer:
     """A service with `start()` and `stop()`, both safe to call twice.
 
     `host` and `port` (0: any free one, see `port`), or `socket_path` for a Unix socket. `limits`: refill per second and
-    capacity of every class of C6.1. `spool_folder`: where large bodies wait while they are read; None for the system's
-    own. `expects_large_bodies`: a process that reads them is made ready. `body_memory`: bytes of all bodies in memory,
-    and half as many more of large answers on their way; `connections`: how many in all (C31). Raises OSError when the
-    address cannot be used.
+    capacity of every class of C6.1; `ceilings`: those of whole organizations. `spool_folder`: where large bodies wait
+    while they are read; None for the system's own. `expects_large_bodies`: a process that reads them is made ready.
+    `body_memory`: bytes of all bodies in memory, and half as many more of large answers on their way; `connections`:
+    how many in all (C31). Raises OSError when the address cannot be used.
     """
 
     def __init__(
@@ -71,6 +71,7 @@ class HttpServer:
         authenticator: Authenticator,
         idempotency_store: IdempotencyStore,
         limits: Mapping[str, Limit],
+        ceilings: Mapping[str, Limit],
         clock: Clock,
         ids: IdSource,
         base_url: str,
@@ -93,7 +94,7 @@ class HttpServer:
         routes = tuple(routes)
         large = {route.body for route in routes if route.body is not None and route.body_limit > MIB}
         self._workers = BodyWorkers(clock, expected=large if expects_large_bodies else ())
-        limiter = RateLimiter(limits, share=gateways)
+        limiter = RateLimiter(limits, ceilings, share=gateways)
         self.bodies = body_budget.BodyBudget(body_memory)
         self.unread = UnreadAnswers(body_memory // 2)
         known_addresses = ClientAddresses(trusted_proxies)

@@ -49,6 +49,7 @@ def _of_key(known: KnownKey) -> Principal:
         hide_phone_hash=known.hide_phone_hash,
         allowed_ips=tuple(ip_network(network, strict=False) for network in key.allowed_ips),
         rate_limits=overrides,
+        from_operator=key.created_by_id is None,  # over HTTP somebody makes it
         expires_at=known.ends_at,
         name=key.name,
     )

@@ -263,6 +263,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         authenticator=TokenAuthenticator(directories.keys, directories.sessions),
         idempotency_store=IdempotencyKeys(database),
         limits=LIMITS,
+        ceilings=LIMITS,
         clock=clock,
         ids=ids,
         base_url="http://recado.test",

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,6 +25,7 @@ from recado.storage.callers import working_for
 BASE_URL = "https://api.example.com"
 SENDER = Principal("org_1", "live", "key", "key_1", frozenset({"things:read", "things:write"}))
 
+NO_CEILINGS: Mapping[str, tuple[float, int]] = {}
 LIMITS = {
     "read": (500.0, 1000),
     "write": (200.0, 400),
@@ -136,7 +137,12 @@ async def serve() -> AsyncIterator[Callable[..., Awaitable[Api]]]:
     """Start servers: `await serve(*routes, **options of HttpServer)`."""
     started: list[Api] = []
 
-    async def start(*routes: Route, limits: dict[str, tuple[float, int]] = LIMITS, **options: Any) -> Api:
+    async def start(
+        *routes: Route,
+        limits: Mapping[str, tuple[float, int]] = LIMITS,
+        ceilings: Mapping[str, tuple[float, int]] = NO_CEILINGS,
+        **options: Any,
+    ) -> Api:
         clock = VirtualClock(datetime(2026, 3, 1, 12, tzinfo=UTC))
         credentials, idempotency = FakeCredentials(), FakeIdempotency()
         server = HttpServer(
@@ -144,6 +150,7 @@ async def serve() -> AsyncIterator[Callable[..., Awaitable[Api]]]:
             authenticator=credentials,
             idempotency_store=idempotency,
             limits=limits,
+            ceilings=ceilings,
             clock=clock,
             ids=IdSource(clock, random.Random(7)),
             base_url=BASE_URL,

@@ -71,6 +71,40 @@ async def test_a_credential_may_have_limits_of_its_own(serve: Any, thing: Any) -
         assert answer.headers["RateLimit-Policy"] == '"tiny";q=2;w=4'
 
 
+async def test_all_credentials_of_an_organization_stay_below_its_ceiling(serve: Any, thing: Any) -> None:
+    api = await serve(thing(rate_class="read"), ceilings={"read": (0.5, 3)})
+    seen = []
+    for number in range(5):
+        async with api.client.get("/things", headers=api.as_principal(actor_id=f"key_{number}")) as answer:
+            seen.append((answer.status, answer.headers["RateLimit-Policy"], answer.headers["RateLimit"]))
+            refusal = await answer.json(content_type=None)
+    assert seen[:3] == [(200, '"read";q=1000;w=2', '"read";r=999;t=1')] * 3
+    assert seen[3:] == [(429, '"read";q=3;w=6', '"read";r=0;t=6')] * 2
+    assert refusal["meta"] == {"policy": '"read";q=3;w=6'}
+    assert "all keys and sessions of the organization" in refusal["detail"]
+    others = (api.as_principal(organization_id="org_2"), api.as_principal(env="test"))
+    for headers in others:
+        async with api.client.get("/things", headers=headers) as answer:
+            assert answer.status == 200
+    await api.clock.advance(2.0)
+    async with api.client.get("/things", headers=api.as_principal(actor_id="key_new")) as answer:
+        assert answer.status == 200
+
+
+async def test_only_the_operator_lets_a_key_go_above_the_ceiling(serve: Any, thing: Any) -> None:
+    api = await serve(thing(rate_class="read"), ceilings={"read": (2.0, 3)})
+    high = {"read": (100.0, 200)}
+    statuses = {}
+    for name, more in (("by hand", {"from_operator": True}), ("from before the ceiling", {})):
+        headers = api.as_principal(actor_id=name, organization_id=name, rate_limits=high, **more)
+        statuses[name] = []
+        for _ in range(4):
+            async with api.client.get("/things", headers=headers) as answer:
+                statuses[name].append((answer.status, answer.headers["RateLimit-Policy"]))
+    assert statuses["by hand"] == [(200, '"read";q=200;w=2')] * 4
+    assert statuses["from before the ceiling"] == [(200, '"read";q=3;w=2')] * 3 + [(429, '"read";q=3;w=2')]
+
+
 async def test_failed_credentials_are_limited_without_harm_to_valid_ones(serve: Any, thing: Any) -> None:
     api = await serve(thing())
     statuses = []
@@ -205,7 +239,7 @@ def test_a_clock_that_stands_still_or_is_read_late_adds_nothing() -> None:
 
 
 def test_the_least_recently_used_bucket_goes_first() -> None:
-    limiter = RateLimiter({"x": (0.001, 1)}, most_buckets=2)
+    limiter = RateLimiter({"x": (0.001, 1)}, {}, most_buckets=2)
     first, second = principal("a"), principal("b")
     assert limiter.of_principal(first, "x", 0.0).take(0.0)
     assert limiter.of_principal(second, "x", 0.0).take(0.0)
@@ -216,7 +250,7 @@ def test_the_least_recently_used_bucket_goes_first() -> None:
 
 
 def test_gateways_share_a_limit() -> None:
-    limiter = RateLimiter({"x": (10.0, 100)}, share=4)
+    limiter = RateLimiter({"x": (10.0, 100)}, {}, share=4)
     bucket = limiter.of_principal(principal("a"), "x", 0.0)
     assert bucket.policy == '"x";q=25;w=10'
     own = limiter.of_principal(principal("b", rate_limits={"x": (8.0, 2)}), "x", 0.0)
@@ -224,7 +258,7 @@ def test_gateways_share_a_limit() -> None:
 
 
 def test_a_changed_limit_of_a_credential_holds_at_once() -> None:
-    limiter = RateLimiter({"x": (1.0, 10)})
+    limiter = RateLimiter({"x": (1.0, 10)}, {})
     assert limiter.of_principal(principal("a"), "x", 0.0).limit == (1.0, 10)
     assert limiter.of_principal(principal("a", rate_limits={"x": (2.0, 4)}), "x", 0.0).limit == (2.0, 4)
     assert limiter.of_principal(principal("a"), "x", 0.0).limit == (1.0, 10)

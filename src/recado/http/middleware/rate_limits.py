@@ -1,4 +1,4 @@
-"""Request rate limits: a token bucket per credential (or address) and class (C6.1)."""
+"""Request rate limits: a token bucket per credential (or address) and class, and one of the organization (C6.1)."""
 
 import math
 from collections import OrderedDict
@@ -20,10 +20,12 @@ Limit = tuple[float, int]  # refill per second, capacity
 class Bucket:
     """Tokens of one caller in one class. `refill` is per second; times are monotonic seconds."""
 
-    __slots__ = ("_at", "_capacity", "_refill", "_tokens", "limit", "name", "policy", "policy_line")
+    __slots__ = ("_at", "_capacity", "_refill", "_tokens", "_whose", "limit", "name", "policy", "policy_line")
 
-    def __init__(self, name: str, limit: Limit, now: float) -> None:
+    def __init__(self, name: str, limit: Limit, now: float, whose: str = "") -> None:
+        """`whose`: the end of a sentence on its requests, where they are not those of a single caller."""
         self.name = name
+        self._whose = whose
         self.limit = limit  # refill per second, capacity
         self._refill, self._capacity = limit
         self._tokens = float(self._capacity)
@@ -58,7 +60,7 @@ class Bucket:
         """Return the 429 for a caller whose bucket is empty."""
         return Problem(
             "RATE_LIMITED",
-            f"Too many requests of the class {self.name}: try again after the seconds in Retry-After.",
+            f"Too many requests of the class {self.name}{self._whose}: try again after the seconds in Retry-After.",
             meta={"policy": self.policy},
             headers={"Retry-After": str(self.retry_after())},
         )
@@ -74,12 +76,21 @@ class Bucket:
 class RateLimiter:
     """All buckets of this process; the least recently used one goes when there are too many."""
 
-    def __init__(self, limits: Mapping[str, Limit], *, most_buckets: int = MOST_BUCKETS, share: int = 1) -> None:
-        """`limits` per class; `share`: the number of gateways among which each limit is divided."""
-        self._limits = {
-            name: (refill / share, max(1, capacity // share)) for name, (refill, capacity) in limits.items()
-        }
+    def __init__(
+        self,
+        limits: Mapping[str, Limit],
+        ceilings: Mapping[str, Limit],
+        *,
+        most_buckets: int = MOST_BUCKETS,
+        share: int = 1,
+    ) -> None:
+        """`limits` of a credential or address by class, `ceilings` of an organization's environment by class.
+
+        `share`: the number of gateways among which each of them is divided.
+        """
         self._share = share
+        self._limits = {name: self._part(limit) for name, limit in limits.items()}
+        self._ceilings = {name: self._part(limit) for name, limit in ceilings.items()}
         self._most = most_buckets
         self._buckets: OrderedDict[tuple[str, str], Bucket] = OrderedDict()
 
@@ -89,7 +100,10 @@ class RateLimiter:
         return frozenset(self._limits)
 
     def of_principal(self, principal: Principal, name: str, now: float) -> Bucket:
-        """Return the caller's bucket of the class `name`, by the overrides of its credential if it has any."""
+        """Return the caller's bucket of the class `name`, by the overrides of its credential if it has any.
+
+        An override is bounded by the ceiling, which may have come later, unless the operator gave it.
+        """
         key = (principal.actor_id, name)
         bucket = self._buckets.get(key)
         overrides = principal.rate_limits
@@ -98,18 +112,34 @@ class RateLimiter:
             self._buckets.move_to_end(key)
             return bucket
         if name in overrides:
-            refill, capacity = overrides[name]
-            limit = (refill / self._share, max(1, capacity // self._share))
+            limit = self._part(overrides[name])
+            ceiling = self._ceilings.get(name)
+            if ceiling is not None and not principal.from_operator:
+                limit = (min(limit[0], ceiling[0]), min(limit[1], ceiling[1]))
         return self._keep(key, name, limit, now)
+
+    def of_organization(self, principal: Principal, name: str, now: float) -> Bucket | None:
+        """Return the bucket of all credentials of the caller's organization and environment; None where none counts.
+
+        Keys are made faster than they use up a limit of their own: without this, a new one is a full bucket.
+        """
+        if name not in self._ceilings or (principal.from_operator and name in principal.rate_limits):
+            return None
+        key = (f"{principal.organization_id} {principal.env}", name)
+        return self._keep(key, name, self._ceilings[name], now, " from all keys and sessions of the organization")
 
     def of_address(self, address: str, name: str, now: float) -> Bucket:
         """Return the bucket of the class `name` of a caller known by its address only: an IPv6 one by its /64."""
         return self._keep(("ip " + network_of(address), name), name, self._limits[name], now)
 
-    def _keep(self, key: tuple[str, str], name: str, limit: Limit, now: float) -> Bucket:
+    def _part(self, limit: Limit) -> Limit:
+        refill, capacity = limit
+        return (refill / self._share, max(1, capacity // self._share))
+
+    def _keep(self, key: tuple[str, str], name: str, limit: Limit, now: float, whose: str = "") -> Bucket:
         bucket = self._buckets.get(key)
         if bucket is None or bucket.limit != limit:
-            bucket = self._buckets[key] = Bucket(name, limit, now)
+            bucket = self._buckets[key] = Bucket(name, limit, now, whose)
         self._buckets.move_to_end(key)
         if len(self._buckets) > self._most:
             self._buckets.popitem(last=False)

@@ -1,6 +1,6 @@
 """What is done with API keys (C24.4): issued, changed, rotated, revoked. None grants what its maker does not hold."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -14,8 +14,9 @@ from recado.domain.scopes import PII
 from recado.http.audit import record, record_pii_grant
 from recado.http.call import Call
 from recado.http.escalation import refuse_escalation
+from recado.http.middleware.rate_limits import Limit
 from recado.http.reply import Reply
-from recado.http.routes.api_key_models import key_view
+from recado.http.routes.api_key_models import ClassLimit, key_view
 from recado.http.routes.lists import listed
 from recado.storage import api_keys
 from recado.storage.api_keys import ApiKey
@@ -32,12 +33,14 @@ class ApiKeyOperations:
         database: Database,
         ids: IdSource,
         keys: KeyDirectory,
+        ceilings: Mapping[str, Limit],
         random_bytes: Callable[[int], bytes],
         changed: OnChange,
     ) -> None:
         self._database = database
         self._ids = ids
         self._keys = keys
+        self._ceilings = ceilings
         self._random_bytes = random_bytes
         self._changed = changed
 
@@ -62,6 +65,7 @@ class ApiKeyOperations:
         principal, body = call.principal, call.body
         refuse_escalation(call, body.scopes)
         _refuse_past(call, body.expires_at)
+        _refuse_above(self._ceilings, body.rate_limits or {})
         limits = {name: limit.model_dump(by_alias=True) for name, limit in (body.rate_limits or {}).items()}
         async with self._database.transaction() as connection:
             await api_keys.refuse_beyond_limit(connection, principal.organization_id, principal.env, call.now)
@@ -171,6 +175,22 @@ def _reaches_further(before: ApiKey, after: ApiKey) -> bool:
 def _refuse_past(call: Call, expires_at: Any) -> None:
     if expires_at is not None and expires_at <= call.now:
         raise validation_error([FieldError("/expiresAt", "NOT_ALLOWED", "must be in the future")])
+
+
+def _refuse_above(ceilings: Mapping[str, Limit], asked: Mapping[str, ClassLimit]) -> None:
+    """Raise VALIDATION_ERROR when a key would have more than its organization may have in all (C6.1)."""
+    faults: list[FieldError] = []
+    exceeded: dict[str, dict[str, float]] = {}
+    for name, limit in asked.items():
+        ceiling = dict(zip(("perSecond", "capacity"), ceilings[name], strict=True))
+        wanted = limit.model_dump(by_alias=True)
+        for field, most in ceiling.items():
+            if wanted[field] > most:
+                message = f"must be at most {most:,}, the ceiling of this installation"
+                faults.append(FieldError(f"/rateLimits/{name}/{field}", "OUT_OF_RANGE", message))
+                exceeded[name] = ceiling
+    if faults:
+        raise validation_error(faults, ceilings=exceeded)
 
 
 def _revoked() -> Problem:

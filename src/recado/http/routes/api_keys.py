@@ -1,10 +1,11 @@
 """The operations on API keys (C24.4)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from recado.domain.changes import OnChange
 from recado.domain.ids import API_KEY, IdSource
+from recado.http.middleware.rate_limits import Limit
 from recado.http.paging import PageQuery
 from recado.http.route import Idempotency, Route
 from recado.http.routes.api_key_models import (
@@ -25,11 +26,12 @@ def api_key_routes(
     database: Database,
     ids: IdSource,
     keys: KeyDirectory,
+    ceilings: Mapping[str, Limit],
     random_bytes: Callable[[int], bytes],
     changed: OnChange,
 ) -> tuple[Route, ...]:
-    """`random_bytes`: unpredictable ones, for the tokens."""
-    operations = ApiKeyOperations(database, ids, keys, random_bytes, changed)
+    """`ceilings`: what a key may ask for by class (C6.1). `random_bytes`: unpredictable ones, for the tokens."""
+    operations = ApiKeyOperations(database, ids, keys, ceilings, random_bytes, changed)
     one: dict[str, Any] = {
         "load": operations.find,
         "path_ids": {"id": API_KEY},
