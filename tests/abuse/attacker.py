@@ -3,8 +3,8 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 ANSWER_LIMIT = 60.0  # seconds
@@ -54,6 +54,15 @@ class Attacker:
                 writer.transport.abort()
         return 0
 
+    @asynccontextmanager
+    async def line(self) -> AsyncIterator["Line"]:
+        """A connection that stays open: requests come as fast as their answers."""
+        reader, writer = await self.connect()
+        try:
+            yield Line(self, reader, writer)
+        finally:
+            writer.transport.abort()
+
     async def break_off(
         self, method: str, path: str, declared: int, sent: bytes, headers: Mapping[str, str] | None = None
     ) -> bool:
@@ -75,6 +84,28 @@ class Attacker:
             finally:
                 writer.transport.abort()
         return False
+
+
+class Line:
+    """One request after the other on one connection."""
+
+    def __init__(self, caller: Attacker, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._caller = caller
+        self._reader = reader
+        self._writer = writer
+
+    async def ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> tuple[int, Any]:
+        """The status and the document of the answer. `body`: what becomes JSON; None sends none."""
+        content = b"" if body is None else json.dumps(body).encode()
+        length = None if body is None else len(content)
+        self._writer.write(self._caller.head(method, path, length, headers) + content)
+        async with asyncio.timeout(ANSWER_LIMIT):
+            head = (await self._reader.readuntil(b"\r\n\r\n")).decode()
+            found = head.lower().partition("content-length:")[2].splitlines()
+            answer = await self._reader.readexactly(int(found[0])) if found else b""
+        return int(head.split()[1]), json.loads(answer) if answer else None
 
 
 async def status_of(reader: asyncio.StreamReader) -> int:

@@ -17,6 +17,8 @@ IDLE_SECONDS = 2.0
 MEMORY_BACK_WITHIN = 30.0  # seconds
 MEMORY_SLACK = 150 * 2**20  # bytes that a process keeps for the next time
 ROUNDS = 3
+ADMIN_TOKEN = "the administrator of the abused service"
+PROXY = "127.0.0.9"  # the address of a trusted proxy
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -37,8 +39,9 @@ def seconds(request: pytest.FixtureRequest) -> float:
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The running service as it comes: nothing is set but where it listens and what it logs."""
-    running = Service(tmp_path_factory.mktemp("abuse"))
+    """The running service with the limits that it comes with; webhooks may lead to this machine, and it has a proxy."""
+    settings = {"ADMIN_TOKEN": ADMIN_TOKEN, "SSRF_ALLOW_CIDRS": "127.0.0.0/8", "TRUSTED_PROXIES": PROXY}
+    running = Service(tmp_path_factory.mktemp("abuse"), **settings)
     try:
         asyncio.run(running.start())
         yield running

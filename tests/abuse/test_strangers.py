@@ -22,16 +22,10 @@ async def flood(stranger: Attacker, path: str, connections: int, seconds: float)
     began, answers = loop.time(), Counter[int]()
 
     async def ask_on() -> None:
-        reader, writer = await stranger.connect()
-        try:
+        async with stranger.line() as line:
             while loop.time() < began + seconds:
-                writer.write(stranger.head("GET", path, None))
-                head = (await reader.readuntil(b"\r\n\r\n")).decode()
-                answers[int(head.split()[1])] += 1
-                length = head.lower().partition("content-length:")[2].splitlines()[0]
-                await reader.readexactly(int(length))
-        finally:
-            writer.transport.abort()
+                status, _ = await line.ask("GET", path)
+                answers[status] += 1
 
     await asyncio.gather(*(ask_on() for _ in range(connections)))
     return answers, loop.time() - began
