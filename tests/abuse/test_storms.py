@@ -1,4 +1,7 @@
-"""Storms of an organization with many keys: records that come, change and go at full pace, and keys that make keys."""
+"""Storms of an organization with many keys: records that come, change and go at full pace, and floods of sends.
+
+Each send has a key of idempotency that is new, or that others use at the same moment.
+"""
 
 import asyncio
 import itertools
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 from tests.abuse.attacker import Attacker, Line
 from tests.abuse.neighbour import Neighbour
-from tests.acceptance.sandbox.customer import phone
+from tests.acceptance.sandbox.customer import Customer, phone
 from tests.acceptance.tenants import SEEN, template, webhook
 from tests.program import Api, Service
 
@@ -22,6 +25,7 @@ pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 
 KEYS = 8  # so many limits, were there no ceiling
 LINES = 64
+LINES_OF_SENDS = 500
 CEILINGS = ceilings(DEFAULT_LIMITS, {})
 
 names = (f"storm-{secrets.token_hex(4)}-{serial}" for serial in itertools.count())
@@ -82,7 +86,7 @@ class Lines:
         self._callers = callers
         self.answers: Counter[tuple[str, int]] = Counter()
 
-    async def keep_on(self, seconds: float, act: Callable[["Lines", Line], Awaitable[Any]]) -> float:
+    async def keep_on(self, seconds: float, parallel: int, act: Callable[["Lines", Line], Awaitable[Any]]) -> float:
         """Do it again and again on each of them, for so long; how long that took."""
         loop = asyncio.get_running_loop()
         began = loop.time()
@@ -92,7 +96,7 @@ class Lines:
                 while loop.time() < began + seconds:
                     await act(self, line)
 
-        callers = itertools.islice(itertools.cycle(self._callers), LINES)
+        callers = itertools.islice(itertools.cycle(self._callers), parallel)
         await asyncio.gather(*(one(caller) for caller in callers))
         return loop.time() - began
 
@@ -124,7 +128,7 @@ async def test_storms_of_records_keep_nobody_waiting(
                 await asyncio.sleep(0)  # it would be one record more for ever
 
     async with neighbour.held():
-        lasted = await lines.keep_on(seconds, come_and_go)
+        lasted = await lines.keep_on(seconds, LINES, come_and_go)
     print(f"{sum(lines.answers.values()) / lasted:.0f} a second: {dict(lines.answers)}")
     statuses = {status for _, status in lines.answers}
     assert statuses <= {200, 201, 204, 409, 429, 503}
@@ -133,3 +137,37 @@ async def test_storms_of_records_keep_nobody_waiting(
     assert sum(count for (_, status), count in lines.answers.items() if status < 300) <= capacity + refill * (
         lasted + 1
     )
+
+
+FLOODS: dict[str, Callable[[], str]] = {
+    "new": lambda: next(names),
+    "of a few": lambda: f"few-{secrets.randbelow(1_000)}",
+    "the same": lambda: "the same",
+}
+
+
+@pytest.fixture(scope="session")
+def sends(service: Service, attacker_token: str) -> dict[str, Any]:
+    """The body of a send of the attacker."""
+
+    async def arrive() -> dict[str, Any]:
+        async with Api(service.url, attacker_token) as api:
+            customer = await Customer.arrive(api)
+        content = {"type": "template", "templateId": customer.template_id, "templateVars": ["hello"]}
+        return {"numberId": customer.number_id, "to": phone("1234"), **content}
+
+    return asyncio.run(arrive())
+
+
+@pytest.mark.parametrize("key", FLOODS.values(), ids=FLOODS.keys())
+async def test_floods_of_sends_keep_nobody_waiting(
+    lines: Lines, sends: dict[str, Any], key: Callable[[], str], neighbour: Neighbour, seconds: float
+) -> None:
+    async def send(lines: Lines, line: Line) -> None:
+        await lines.ask(line, "POST", "/messages", sends, **{"Idempotency-Key": key()})
+
+    async with neighbour.held():
+        lasted = await lines.keep_on(seconds, LINES_OF_SENDS, send)
+    print(f"{sum(lines.answers.values()) / lasted:.0f} a second: {dict(lines.answers)}")
+    statuses = {status for _, status in lines.answers}
+    assert 201 in statuses <= {201, 402, 429, 503}

@@ -8,7 +8,7 @@ from tests.storage.batching import INSERT, START, Recorder, make_table, stored
 
 from recado.domain.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.batch import Batcher
+from recado.storage.batch import ANSWERED_AT_ONCE, Batcher
 from recado.storage.postgres import Database
 
 
@@ -54,6 +54,63 @@ async def test_what_gathers_behind_a_batch_in_flight_leaves_as_one() -> None:
     run.gate.set()
     await asyncio.gather(*answers)
     assert run.batches == [[0], [1, 2, 3, 4], [5, 6]]
+    await batcher.stop()
+
+
+def hundred(row: int) -> str:
+    """Whose a row is in these tests."""
+    return str(row // 100)
+
+
+async def test_a_crowd_leaves_a_flusher_to_everybody_else() -> None:
+    run = Recorder()
+    run.gate.clear()
+    batcher = Batcher("test", run, clock=VirtualClock(START), concurrency=2, max_rows=4, owner=hundred)
+    await batcher.start()
+    answers = [batcher.put(row) for row in range(1, 13)]
+    await run.batches_begun(1)
+    answers += [batcher.put(row) for row in (101, 201)]
+    await run.batches_begun(2)
+    assert run.batches == [[1, 2, 3, 4], [101, 201]]
+    run.gate.set()
+    await asyncio.gather(*answers)
+    assert run.batches[2:] == [[5, 6, 7, 8], [9, 10, 11, 12]]
+    await batcher.stop()
+
+
+async def test_owners_take_turns_and_a_crowd_shares_no_batch() -> None:
+    run = Recorder()
+    batcher = Batcher("test", run, clock=VirtualClock(START), concurrency=1, max_rows=4, owner=hundred)
+    await batcher.start()
+    answers = [batcher.put(row) for row in (*range(1, 13), *range(101, 106), 201)]
+    await asyncio.gather(*answers)
+    assert run.batches == [[1, 2, 3, 4], [101, 102, 103, 104], [201, 105], [5, 6, 7, 8], [9, 10, 11, 12]]
+    assert batcher.queued == batcher.pending == 0
+    await batcher.stop()
+
+
+async def test_the_callers_of_a_large_batch_do_not_all_go_on_in_one_pass_of_the_loop() -> None:
+    batcher = Batcher("test", Recorder(), clock=VirtualClock(START))
+    await batcher.start()
+    loop = asyncio.get_running_loop()
+    went_on: list[int] = [0]
+
+    def next_pass() -> None:
+        went_on.append(0)
+        nonlocal passing
+        passing = loop.call_soon(next_pass)
+
+    def go_on(_: "asyncio.Future[int]") -> None:
+        went_on[-1] += 1
+
+    passing = loop.call_soon(next_pass)
+    answers = [batcher.put(row) for row in range(100)]
+    for answer in answers:
+        answer.add_done_callback(go_on)
+    await asyncio.gather(*answers)
+    passing.cancel()
+    assert sum(went_on) == 100
+    assert max(went_on) <= ANSWERED_AT_ONCE
     await batcher.stop()
 
 

@@ -7,7 +7,7 @@ statement must bear being run twice with the same rows (`on conflict do nothing`
 import asyncio
 import contextlib
 import itertools
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
@@ -25,6 +25,7 @@ log = structlog.get_logger(__name__)
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
+ANSWERED_AT_ONCE = 10  # callers, each of whom goes on in the same pass of the loop; everybody else waits for its end
 DENSE = 4  # rows in the batch before: traffic in which waiting a moment for more pays
 
 
@@ -43,13 +44,16 @@ class Batcher(Generic[Row, Result]):
         linger: float = 0.0,
         deadline: float = 30.0,
         repair: Callable[[Exception], Awaitable[bool]] | None = None,
+        owner: Callable[[Row], str] | None = None,
     ) -> None:
         """`run` commits the rows and answers one result for each, in order; an exception among them goes to its caller.
 
         `max_rows`: of one batch; `max_queue`: rows that wait beyond those in flight; `concurrency`: batches in flight,
         between which there is no order; `linger`: seconds that a batch waits for more rows while traffic is dense: a
         commit costs the same for one row as for many; `deadline`: seconds that a row may wait for a server that is
-        away; `repair`: repairs what an error tells is missing, and answers whether the batch should run again.
+        away; `repair`: repairs what an error tells is missing, and answers whether the batch should run again; `owner`:
+        whose a row is. Owners take turns, and one with half a batch of rows waiting is a crowd: it has batches of its
+        own, which lock what is its own, and leaves one flusher to all others.
         """
         self.name = name
         self.rows = 0
@@ -64,7 +68,10 @@ class Batcher(Generic[Row, Result]):
         self._linger = linger
         self._last_size = 0
         self._deadline = deadline
-        self._waiting: deque[_Entry[Row, Result]] = deque()
+        self._owner = owner
+        self._waiting: dict[str, deque[_Entry[Row, Result]]] = {}  # by owner, in the order of their turns
+        self._queued = 0
+        self._crowds: Counter[str] = Counter()  # batches in flight that are a crowd's
         self._in_flight: dict[int, list[_Entry[Row, Result]]] = {}
         self._idle: list[asyncio.Future[None]] = []
         self._flushers: list[asyncio.Task[None]] = []
@@ -73,12 +80,12 @@ class Batcher(Generic[Row, Result]):
     @property
     def queued(self) -> int:
         """Rows that wait for a flusher."""
-        return len(self._waiting)
+        return self._queued
 
     @property
     def pending(self) -> int:
         """Rows that are not committed yet."""
-        return len(self._waiting) + sum(map(len, self._in_flight.values()))
+        return self._queued + sum(map(len, self._in_flight.values()))
 
     async def start(self) -> None:
         """Begins to take rows."""
@@ -98,8 +105,10 @@ class Batcher(Generic[Row, Result]):
         try:
             await asyncio.gather(*flushers)
         finally:
-            while self._waiting:
-                self._refuse(self._waiting.popleft())
+            for entry in itertools.chain(*self._waiting.values()):
+                self._refuse(entry)
+            self._waiting.clear()
+            self._queued = 0
 
     def put(self, row: Row) -> "asyncio.Future[Result]":
         """Queues a row; the future has its result after the commit. A row whose future is cancelled in time is dropped.
@@ -107,17 +116,22 @@ class Batcher(Generic[Row, Result]):
         Raises Unavailable, also through the future, when the queue is full, the batcher is stopped, or the server stays
         away past the deadline.
         """
-        if self._new_future is None or len(self._waiting) >= self._max_queue:
+        if self._new_future is None or self._queued >= self._max_queue:
             raise Unavailable("Too much work is waiting for the database: try again shortly.")
         future = self._new_future()
-        self._waiting.append((row, future, self._monotonic()))
-        if self._idle:
+        owner = "" if self._owner is None else self._owner(row)
+        queue = self._waiting.get(owner)
+        if queue is None:
+            queue = self._waiting[owner] = deque()
+        queue.append((row, future, self._monotonic()))
+        self._queued += 1
+        if self._idle and self._may_leave(owner):
             self._idle.pop().set_result(None)
         return future
 
     async def settled(self) -> None:
         """Until every row that was put before has its answer; not those that come meanwhile."""
-        rows = itertools.chain(self._waiting, *self._in_flight.values())
+        rows = itertools.chain(*self._waiting.values(), *self._in_flight.values())
         if answers := [answer for _, answer, _ in rows if not answer.done()]:
             await asyncio.wait(answers)
 
@@ -125,7 +139,7 @@ class Batcher(Generic[Row, Result]):
         while True:
             if self._worth_lingering():
                 await self._clock.sleep(self._linger)
-            batch = self._take()
+            crowd, batch = self._take()
             if batch:
                 self._last_size = len(batch)
                 self._in_flight[id(batch)] = batch
@@ -137,6 +151,7 @@ class Batcher(Generic[Row, Result]):
                     raise
                 finally:
                     del self._in_flight[id(batch)]
+                    self._crowds -= Counter(crowd)
             elif self._new_future is None:
                 return
             else:
@@ -149,17 +164,42 @@ class Batcher(Generic[Row, Result]):
                         self._idle.remove(woken)
 
     def _worth_lingering(self) -> bool:
-        dense = self._last_size >= DENSE and 0 < len(self._waiting) < self._max_rows
+        dense = self._last_size >= DENSE and 0 < self._queued < self._max_rows
         return dense and self._linger > 0 and self._new_future is not None
 
-    def _take(self) -> list[_Entry[Row, Result]]:
-        waiting = self._waiting
+    def _is_crowd(self, owner: str) -> bool:
+        if self._owner is None:
+            return False
+        return owner in self._crowds or len(self._waiting[owner]) >= self._max_rows // 2
+
+    def _may_leave(self, owner: str) -> bool:
+        return not self._is_crowd(owner) or self._crowds.total() < max(1, self._concurrency - 1)
+
+    def _take(self) -> tuple[list[str], list[_Entry[Row, Result]]]:
+        """The rows of the next batch, and their owner where it is a crowd."""
         batch: list[_Entry[Row, Result]] = []
-        while waiting and len(batch) < self._max_rows:
-            entry = waiting.popleft()
+        for owner in list(self._waiting):
+            crowd = self._is_crowd(owner)
+            if not self._may_leave(owner) or (crowd and batch):
+                continue
+            self._move(owner, batch)
+            if batch and crowd:
+                self._crowds[owner] += 1
+                return [owner], batch
+            if len(batch) == self._max_rows:
+                break
+        return [], batch
+
+    def _move(self, owner: str, batch: list[_Entry[Row, Result]]) -> None:
+        """Move rows of the owner into the batch; what is left has its next turn after all others."""
+        queue = self._waiting.pop(owner)
+        while queue and len(batch) < self._max_rows:
+            entry = queue.popleft()
+            self._queued -= 1
             if not entry[1].done():
                 batch.append(entry)
-        return batch
+        if queue:
+            self._waiting[owner] = queue
 
     async def _settle(self, batch: list[_Entry[Row, Result]]) -> None:
         """Runs a batch until every row of it has its answer."""
@@ -187,16 +227,18 @@ class Batcher(Generic[Row, Result]):
                     await self._settle(batch[middle:])
                     return
             else:
-                self._answer(batch, results)
+                await self._answer(batch, results)
                 return
 
-    def _answer(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception]) -> None:
+    async def _answer(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception]) -> None:
         if len(results) != len(batch):
             self._fail(batch, RuntimeError(f"the batch {self.name} answered {len(results)} of {len(batch)} rows"))
             return
         self.batches += 1
         self.rows += len(batch)
-        for (_, future, _), result in zip(batch, results, strict=True):
+        for number, ((_, future, _), result) in enumerate(zip(batch, results, strict=True), 1):
+            if number % ANSWERED_AT_ONCE == 0:
+                await asyncio.sleep(0)
             if future.done():
                 continue  # the caller left while its row was in flight
             if isinstance(result, Exception):
@@ -217,8 +259,12 @@ class Batcher(Generic[Row, Result]):
         overdue = next_try - self._deadline
         left = [entry for entry in batch if entry[2] > overdue]
         refused = [entry for entry in batch if entry[2] <= overdue]
-        while self._waiting and self._waiting[0][2] <= overdue:
-            refused.append(self._waiting.popleft())
+        for owner, queue in list(self._waiting.items()):
+            while queue and queue[0][2] <= overdue:
+                refused.append(queue.popleft())
+                self._queued -= 1
+            if not queue:
+                del self._waiting[owner]
         for entry in refused:
             self._refuse(entry)
         if refused:
