@@ -93,7 +93,7 @@ class Answers:
         if self._draining:
             response.force_close()
         try:
-            async with aclosing(reply.chunks) as chunks:  # type: ignore[type-var]
+            async with aclosing(reply.chunks) as chunks:
                 await response.prepare(request)
                 if call.method != "HEAD":
                     async for chunk in chunks:

@@ -6,8 +6,8 @@ precondition → handler. Every step either passes or raises the `Problem` that 
 
 import asyncio
 import traceback
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing, suppress
 
 import structlog
 from aiohttp import web
@@ -48,9 +48,10 @@ from recado.http.usual_words import usual
 from recado.storage.callers import STRANGER, working_for
 from recado.storage.fair_places import FairPlaces
 
-# Pages that are being made: each holds its rows while it waits for the database, or for its turn to be rendered.
-PAGES = 256
-PAGES_OF_CALLER = 32
+# Pages, or parts of large ones, that are being made: each holds its rows while it waits for the database, or for its
+# turn to be rendered. The more an organization makes at once, the longer everybody else's wait in that line.
+PAGES = 64
+PAGES_OF_CALLER = 4
 PAGES_WAITING = 500
 
 _READS = ("GET", "HEAD")
@@ -373,11 +374,24 @@ class Dispatcher:
         return reply
 
     async def _page(self, operation: Operation, call: Call) -> Reply:
-        """A page of a list, read when its turn has come, and only where there is room for it."""
+        """A page of a list, read and rendered when its turn has come."""
         owner = _caller(call)
         async with self._pages.place(owner):
             self._unread.admit(owner, PAGE_BYTES)
-            return await operation.handler(call)
+            reply = await operation.handler(call)
+        if isinstance(reply, StreamReply):
+            reply.chunks = self._in_turns(reply.chunks, owner)
+        return reply
+
+    async def _in_turns(self, chunks: AsyncGenerator[bytes], owner: str) -> AsyncGenerator[bytes]:
+        """Each piece is made when its turn has come. No place is held while one is sent: that may take a minute."""
+        async with aclosing(chunks):
+            while True:
+                async with self._pages.place(owner):
+                    piece = await anext(chunks, None)
+                if piece is None:
+                    return
+                yield piece
 
     async def _large(self, operation: Operation, model: type[BaseModel], call: Call) -> LargeBody:
         """A body that takes its time is read in another process, and only one of each caller at once."""

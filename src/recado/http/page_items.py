@@ -5,25 +5,20 @@ is sent while it is read. Lists by cursor end a page early, and their cursor say
 """
 
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable
 from contextlib import aclosing
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import orjson
 
 from recado.engine.turns import turns
 from recado.http.rendering import dump
-from recado.storage.callers import working_for
-from recado.storage.fair_places import FairPlaces
 from recado.storage.rows import Page
 
 T = TypeVar("T")
 
 PAGE_BYTES: Final = 2**20  # of items, with which a page by cursor ends
 STEP_BYTES: Final = 256 * 1024  # that are rendered in one turn of the event loop
-
-# Of the one event loop: twenty large pages would otherwise each take a step before anybody else's next turn comes.
-_PLACES: Final = FairPlaces(2, most_waiting=10_000)
 
 Views = Callable[[list[T]], Awaitable[Iterable[Any]]]
 """From records to what callers see of each: plain values, made one by one while they are rendered."""
@@ -57,7 +52,7 @@ class PageItems(Generic[T]):
                 found += items
         return orjson.Fragment(b"[" + b",".join(found) + b"]")
 
-    async def sent(self, members: Callable[[], dict[str, Any]]) -> AsyncIterator[bytes]:
+    async def sent(self, members: Callable[[], dict[str, Any]]) -> AsyncGenerator[bytes]:
         """The whole body, piece by piece: the array, and behind it the other `members`, once the last item is known."""
         begin = b'{"items":['
         async with aclosing(self._rendered(None)) as parts:
@@ -68,22 +63,21 @@ class PageItems(Generic[T]):
         yield b"]," + dump(members())[1:]
 
     async def _rendered(self, most: int | None) -> AsyncGenerator[deque[bytes]]:
-        """The items of each part of the page. No place is held while they are sent: that may take a minute."""
+        """The items of each part of the page; whoever goes through them sees to it that few pages are made at once."""
         page, left = self._parts.pop(), self._limit
-        async with _Turn() as turn:
-            items = await self._render(page, turn, most)
+        items = await self._render(page, most)
         yield items
         while self._rest is not None and not _whole(page, left):
             if most is not None and (most := most - sum(map(len, items))) <= 0:
                 return
             left -= len(page.items)
-            async with _Turn() as turn:
-                await turn.next()
-                page = await self._rest(page.items[-1], left)
-                items = await self._render(page, turn, most)
+            await turns.next()
+            page = await self._rest(page.items[-1], left)
+            await turns.next()
+            items = await self._render(page, most)
             yield items
 
-    async def _render(self, page: Page[T], turn: "_Turn", most: int | None) -> deque[bytes]:
+    async def _render(self, page: Page[T], most: int | None) -> deque[bytes]:
         items: deque[bytes] = deque()
         size = stepped = 0
         for record, view in zip(page.items, await self._views(page.items), strict=True):
@@ -94,31 +88,8 @@ class PageItems(Generic[T]):
                 break
             if size - stepped >= STEP_BYTES:
                 stepped = size
-                await turn.next()
+                await turns.next()
         return items
-
-
-class _Turn:
-    """A place among those who render much, taken when the first step was not enough, and a pause after each step."""
-
-    def __init__(self) -> None:
-        self._caller = working_for.get()
-        self._held = False
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        if self._held:
-            _PLACES.leave(self._caller)
-
-    async def next(self) -> None:
-        """Let the others run, and wait for a place."""
-        if not self._held:
-            if not _PLACES.take(self._caller):
-                await _PLACES.turn(self._caller)
-            self._held = True
-        await turns.next()
 
 
 def each(view: Callable[[T], Any]) -> Views[T]:

@@ -1,6 +1,6 @@
 """What a handler returns: a status and a body made of plain values; rendering is not its concern."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import Any
 
 NO_HEADERS: Mapping[str, str] = {}
@@ -41,7 +41,7 @@ class Reply:
 class StreamReply(Reply):
     """An answer that is written piece by piece: a large page.
 
-    `length` in bytes where it is known; without it the answer is chunked. The iterator is closed when the client
+    `length` in bytes where it is known; without it the answer is chunked. The generator is closed when the client
     leaves, or when it has not ended in the time that a stop of the server leaves to it.
     """
 
@@ -50,7 +50,7 @@ class StreamReply(Reply):
     def __init__(
         self,
         status: int,
-        chunks: AsyncIterator[bytes],
+        chunks: AsyncGenerator[bytes],
         *,
         content_type: str,
         headers: Mapping[str, str] = NO_HEADERS,

@@ -6,12 +6,15 @@ from typing import Any
 import orjson
 import pytest
 from aiohttp import ClientPayloadError
+from tests.http.wire.test_server import HEAD
+from tests.http.wire.test_unread_answers import without_reading
 
 from recado.domain.errors import Unavailable
 from recado.domain.page import CursorSigner
 from recado.http.call import Call
+from recado.http.dispatch import PAGES_OF_CALLER
 from recado.http.page_items import PAGE_BYTES, STEP_BYTES, PageItems, each
-from recado.http.paging import CursorQuery, Cursors, items_of
+from recado.http.paging import CursorQuery, Cursors, PageQuery, items_of
 from recado.http.reply import Reply
 from recado.http.routes.lists import shown
 from recado.storage.rows import Page
@@ -128,37 +131,58 @@ async def test_others_have_a_turn_after_each_step() -> None:
         turns.append("item")
         return of(number)
 
+    async def one_more(last: int, left: int) -> Page[int]:
+        turns.append("read")
+        return part(last + 1, 1)
+
     beside = asyncio.create_task(other())
-    await PageItems(part(0, 4, of_all=4), each(view), None, 4).up_to()
+    await PageItems(part(0, 2), each(view), one_more, 4).up_to()
     beside.cancel()
     assert len(LARGE) > STEP_BYTES
-    assert "item,item" not in ",".join(turns)
+    steps = [step for step in turns if step != "other"]
+    assert steps == ["item", "item", "read", "item", "read", "item"]
+    told = ",".join(turns)
+    assert not any(pair in told for pair in ("item,item", "item,read", "read,item"))
 
 
-async def test_a_page_that_nobody_takes_keeps_no_other_waiting() -> None:
-    left = [PageItems(part(0, 2), each(of), two_more, 10).sent(dict) for _ in range(5)]
-    for pieces in left:
-        for _ in range(4):  # into the second part
-            await anext(pieces)
-    async with asyncio.timeout(5):
-        assert len((await body(PageItems(part(0, 2), each(of), two_more, 10)))["items"]) == 10
-    for pieces in left:
-        await pieces.aclose()
+async def test_a_page_that_nobody_takes_keeps_no_other_waiting(serve: Any, thing: Any, wait_until: Any) -> None:
+    async def handle(_: Call) -> Reply:
+        return await shown(PageItems(part(0, 2), each(of), two_more, 10))
+
+    api = await serve(thing(handler=handle, query=PageQuery))
+    for _ in range(PAGES_OF_CALLER + 1):
+        writer = await without_reading(api)
+        writer.write(b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n")
+    await wait_until(lambda: sum(c.writing_paused for c in api.server._web.connections) > PAGES_OF_CALLER)
+    async with asyncio.timeout(5), api.client.get("/things") as answer:
+        assert len((await answer.json())["items"]) == 10
 
 
-async def test_who_leaves_while_a_page_is_made_gives_its_place_back() -> None:
-    begun, gate = asyncio.Event(), asyncio.Event()
+async def test_parts_that_are_sent_wait_for_a_place_as_pages_do(serve: Any, thing: Any, wait_until: Any) -> None:
+    reading: list[int] = []
+    go_on = asyncio.Event()
 
-    async def never(last: int, left: int) -> Page[int]:
-        begun.set()
-        await gate.wait()
-        raise AssertionError
+    async def slow(last: int, left: int) -> Page[int]:
+        reading.append(last)
+        await go_on.wait()
+        return await two_more(last, left)
 
-    for _ in range(3):
-        begun.clear()
-        asking = asyncio.create_task(body(PageItems(part(0, 2), each(of), never, 10)))
-        async with asyncio.timeout(5):
-            await begun.wait()
-        asking.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await asking
+    async def handle(_: Call) -> Reply:
+        return await shown(PageItems(part(0, 2), each(of), slow, 4))
+
+    api = await serve(thing(handler=handle, query=PageQuery))
+    other = api.as_principal(organization_id="org_2", actor_id="key_2")
+
+    async def ask(headers: dict[str, str]) -> int:
+        async with api.client.get("/things", headers=headers) as answer:
+            return len((await answer.json())["items"])
+
+    asking = [asyncio.create_task(ask({})) for _ in range(PAGES_OF_CALLER)]
+    await wait_until(lambda: len(reading) == PAGES_OF_CALLER)
+    waiting = api.server._dispatcher._pages._waiting
+    asking.append(asyncio.create_task(ask({})))
+    await wait_until(lambda: list(waiting) == ["org_1"])
+    asking.append(asyncio.create_task(ask(other)))
+    await wait_until(lambda: len(reading) == PAGES_OF_CALLER + 1)
+    go_on.set()
+    assert await asyncio.gather(*asking) == [4] * (PAGES_OF_CALLER + 2)
