@@ -9,6 +9,7 @@ from aiohttp.web_request import BaseRequest
 
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
+from recado.http.byte_budget import STREAM_BYTES, ByteBudget
 from recado.http.call import Call
 from recado.http.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.rendering import JSON, LARGE, NO_STORE, DateHeader, WireResponse, clean, dump, head
@@ -24,11 +25,16 @@ _CLOSING = frozenset({408, 413})
 
 
 class Answers:
-    """Renders replies. After `drain()` every answer ends its connection."""
+    """Renders replies. After `drain()` every answer ends its connection.
 
-    def __init__(self, problems: ProblemRenderer, clock: Clock) -> None:
+    `unread` counts what organizations do not take. Answers without a credential do not count: the large ones are
+    documents, of which all readers share one copy.
+    """
+
+    def __init__(self, problems: ProblemRenderer, clock: Clock, unread: ByteBudget) -> None:
         self._problems = problems
         self._clock = clock
+        self._unread = unread
         self._date = DateHeader()
         self._draining = False
 
@@ -79,7 +85,9 @@ class Answers:
                 large = content
             else:
                 wire += content
-        return WireResponse(wire, reply.status, keep_alive=keep_alive, large=large)
+        caller = call.principal.organization_id
+        unread = self._unread if caller else None
+        return WireResponse(wire, reply.status, keep_alive=keep_alive, large=large, caller=caller, unread=unread)
 
     async def stream(self, reply: StreamReply, call: Call, request: BaseRequest) -> web.StreamResponse:
         """Write `reply` piece by piece and return its end; ConnectionError when the client leaves, or a piece fails."""
@@ -92,14 +100,18 @@ class Answers:
         response.content_length = reply.length
         if self._draining:
             response.force_close()
-        try:
-            async with aclosing(reply.chunks) as chunks:
-                await response.prepare(request)
-                if call.method != "HEAD":
-                    async for chunk in chunks:
-                        await response.write(chunk)
-        except Problem as problem:  # the status is sent: that the body has no end is all that can be told
-            _log.warning("answer_broken_off", request_id=call.request_id, code=problem.code)
-            raise ConnectionResetError("the answer could not be read to its end") from None
-        await response.write_eof()
+        transport = request.transport
+        if transport is None:
+            raise ConnectionResetError("the client has left")
+        with self._unread.holding(call.principal.organization_id, STREAM_BYTES, transport.abort):
+            try:
+                async with aclosing(reply.chunks) as chunks:
+                    await response.prepare(request)
+                    if call.method != "HEAD":
+                        async for chunk in chunks:
+                            await response.write(chunk)
+            except Problem as problem:  # the status is sent: that the body has no end is all that can be told
+                _log.warning("answer_broken_off", request_id=call.request_id, code=problem.code)
+                raise ConnectionResetError("the answer could not be read to its end") from None
+            await response.write_eof()
         return response

@@ -10,8 +10,8 @@ from aiohttp.web_request import BaseRequest
 
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
-from recado.http.body_budget import BodyRoom
 from recado.http.body_pace import BodyPace
+from recado.http.byte_budget import Room
 
 IDLE_SECONDS = 30.0
 WHOLE_SECONDS = 60.0
@@ -39,7 +39,7 @@ def body_with_head(request: BaseRequest, limit: int) -> bytes | None:
     return None if payload.exception() is not None else payload.read_nowait()
 
 
-async def read_body(request: BaseRequest, limit: int, clock: Clock, room: BodyRoom, pace: BodyPace) -> bytes:
+async def read_body(request: BaseRequest, limit: int, clock: Clock, room: Room, pace: BodyPace) -> bytes:
     """Return the body; the refusals of `body_chunks`, and those of `room`, which holds its bytes from now on.
 
     A body that arrived together with its head is taken without waiting.

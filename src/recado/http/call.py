@@ -8,7 +8,7 @@ from typing import Any, Final
 from multidict import CIMultiDictProxy
 
 from recado.domain.errors import FieldError, Problem
-from recado.http.body_budget import BodyRoom
+from recado.http.byte_budget import Room
 from recado.http.middleware.client_ip import ClientAddresses
 from recado.http.middleware.rate_limits import Bucket
 from recado.http.principal import Principal
@@ -73,7 +73,7 @@ class Call:
         self.query: Any = None
         self.body: Any = None
         self.raw_body = b""
-        self.room: BodyRoom | None = None  # the memory that `raw_body` takes
+        self.room: Room | None = None  # the memory that `raw_body` takes
         self.spool: Spool | None = None
         self.resource: Any = None
         self.idempotency: IdempotencyKey | None = None

@@ -212,7 +212,7 @@ class Connection(RequestHandler):
                 left = False
                 transport.write(response.wire)
                 if self.writing_paused:
-                    await request.writer.drain()
+                    await response.taken(request, transport)
         except ConnectionError:
             return False
         finally:

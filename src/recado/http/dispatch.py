@@ -19,10 +19,11 @@ from recado.domain.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_fou
 from recado.domain.ids import REQUEST, IdSource
 from recado.http.answers import Answers
 from recado.http.body import ClientLeft, body_with_head, read_body
-from recado.http.body_budget import BodyBudget, BodyRoom
 from recado.http.body_pace import BodyPace
 from recado.http.body_reading import SMALL, LargeBody, is_large
 from recado.http.body_workers import BodyWorkers
+from recado.http.byte_budget import SMALL as SMALL_ANSWER
+from recado.http.byte_budget import STREAM_BYTES, ByteBudget, Room
 from recado.http.call import Call
 from recado.http.deadlines import READ_SECONDS, WRITE_SECONDS, Deadlines, Task
 from recado.http.middleware import preconditions
@@ -33,17 +34,14 @@ from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, ch
 from recado.http.middleware.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.missing import missing_record, no_method, no_route
 from recado.http.operation import Operation, missing_scope, session_needed
-from recado.http.page_items import PAGE_BYTES
 from recado.http.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
 from recado.http.principal import ACCOUNT, NOBODY
-from recado.http.rendering import LARGE
 from recado.http.reply import Reply, StreamReply
 from recado.http.request_log import RequestLog
 from recado.http.route import Access, Idempotency, Route
 from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
 from recado.http.spool import Spooler, media_type_of
 from recado.http.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
-from recado.http.unread_answers import STREAM_BYTES, UnreadAnswers
 from recado.http.usual_words import usual
 from recado.storage.callers import STRANGER, working_for
 from recado.storage.fair_places import FairPlaces
@@ -76,8 +74,8 @@ class Dispatcher:
         administrator: Administrator,
         spooler: Spooler,
         workers: BodyWorkers,
-        bodies: BodyBudget,
-        unread: UnreadAnswers,
+        bodies: ByteBudget,
+        unread: ByteBudget,
         pace: BodyPace,
     ) -> None:
         self._router = Router(
@@ -138,7 +136,7 @@ class Dispatcher:
             self._answers.render(reply)
             if not operation.writes and call.principal.organization_id:  # what was written is answered in any case
                 size = STREAM_BYTES if isinstance(reply, StreamReply) else len(reply.body or b"")
-                if size > LARGE:
+                if size > SMALL_ANSWER:
                     self._unread.admit(owner, size)
         except Problem as error:  # no name outlives it: a frame and an error that hold each other hold the body too
             code, reply = self._refused(error, operation, call, started)
@@ -167,10 +165,7 @@ class Dispatcher:
             self._requests.answered(operation, call, reply.status, code, self._monotonic() - started)
         if isinstance(reply, StreamReply):
             return await self._stream(reply, call, request, deadlines, task)
-        response = self._answers.whole(reply, call, request, started)
-        if response.large is not None and call.principal.organization_id:
-            response.counted = self._unread.holding(_caller(call), len(response.large))
-        return response
+        return self._answers.whole(reply, call, request, started)
 
     async def _stream(
         self, reply: StreamReply, call: Call, request: BaseRequest, deadlines: Deadlines, task: Task
@@ -178,7 +173,7 @@ class Dispatcher:
         """Send `reply` at the client's pace; when the service stops before its end, the body has none (0037)."""
         deadlines.begin(task, self._monotonic())
         try:
-            with deadlines.uncounted(task), self._unread.holding(_caller(call), STREAM_BYTES):
+            with deadlines.uncounted(task):
                 return await self._answers.stream(reply, call, request)
         except asyncio.CancelledError:
             if not deadlines.expired(task):
@@ -322,8 +317,6 @@ class Dispatcher:
                     call.raw_body = await read_body(request, route.body_limit, self._clock, call.room, self._pace)
             else:
                 call.raw_body = whole
-            if len(call.raw_body) > SMALL and operation.by_key:  # its answer may be as large
-                self._unread.admit(_caller(call), PAGE_BYTES)
             if operation.body is not None:
                 if len(call.raw_body) > SMALL and is_large(call.raw_body, operation.most_at_once):
                     body = await self._large(operation, operation.body, call)
@@ -377,7 +370,6 @@ class Dispatcher:
         """A page of a list, read and rendered when its turn has come."""
         owner = _caller(call)
         async with self._pages.place(owner):
-            self._unread.admit(owner, PAGE_BYTES)
             reply = await operation.handler(call)
         if isinstance(reply, StreamReply):
             reply.chunks = self._in_turns(reply.chunks, owner)
@@ -402,7 +394,7 @@ class Dispatcher:
             caller=_caller(call),
         )  # fmt: skip
 
-    def _room(self, call: Call) -> BodyRoom:
+    def _room(self, call: Call) -> Room:
         """Where the body counts: with its organization, or with where it came from."""
         return self._bodies.room(_caller(call), stranger=not call.principal.organization_id)
 

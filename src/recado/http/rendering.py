@@ -1,6 +1,6 @@
 """Answers as bytes: the head and the body in one write, with the few headers that an answer needs."""
 
-from contextlib import AbstractContextManager
+import asyncio
 from datetime import datetime
 from email.utils import format_datetime
 from http import HTTPStatus
@@ -12,6 +12,7 @@ from aiohttp.abc import AbstractStreamWriter
 from aiohttp.web_request import BaseRequest
 
 from recado.domain.timestamps import format_timestamp
+from recado.http.byte_budget import ByteBudget
 
 JSON = "application/json"
 NO_STORE = "no-store"
@@ -72,13 +73,23 @@ class WireResponse(web.StreamResponse):
     aiohttp asks a response to prepare and to end itself; this one writes its bytes in one go, which spares the header
     maps and the second write of the general response. `_state` and other parts of it stay unset on purpose.
     `large`: a body that is not copied behind its head, so that those who read slowly share one of the documents.
-    `counted`: entered while a large body is on its way; None where nobody counts it.
+    `unread` counts it with `caller` while it is not taken; None where it does not count.
     """
 
-    def __init__(self, wire: bytes, status: int, *, keep_alive: bool, large: bytes | None = None) -> None:
+    def __init__(
+        self,
+        wire: bytes,
+        status: int,
+        *,
+        keep_alive: bool,
+        large: bytes | None = None,
+        caller: str = "",
+        unread: ByteBudget | None = None,
+    ) -> None:
         self.wire = wire
         self.large = large
-        self.counted: AbstractContextManager[None] | None = None
+        self._caller = caller
+        self._unread = unread
         self._status = status
         self._keep_alive = keep_alive
 
@@ -88,21 +99,27 @@ class WireResponse(web.StreamResponse):
         transport = protocol.transport
         if transport is None or transport.is_closing():
             raise ConnectionResetError("the client has left")
+        whole = self.large is not None and self._unread is not None
         if self.large is None:
             transport.write(self.wire)
-        elif self.counted is None:
-            transport.writelines((self.wire, self.large))
         else:
-            transport.set_write_buffer_limits(0)  # until its last byte is taken the whole body stays in memory
-            with self.counted:
-                transport.writelines((self.wire, self.large))
-                if protocol.writing_paused:
-                    await request.writer.drain()
-            transport.set_write_buffer_limits()
-            return None
+            if whole:
+                transport.set_write_buffer_limits(0)  # until its last byte is taken the whole body stays in memory
+            transport.writelines((self.wire, self.large))
         if protocol.writing_paused:
-            await request.writer.drain()
+            await self.taken(request, transport)
+        if whole:
+            transport.set_write_buffer_limits()
         return None
+
+    async def taken(self, request: BaseRequest, transport: asyncio.Transport) -> None:
+        """Wait until the connection takes more; the answer counts meanwhile. ConnectionError when it ends."""
+        if self._unread is None:
+            await request.writer.drain()
+            return
+        size = len(self.wire if self.large is None else self.large)
+        with self._unread.holding(self._caller, size, transport.abort):
+            await request.writer.drain()
 
     async def write_eof(self, data: bytes = b"") -> None:
         """Nothing is left to write."""

@@ -13,11 +13,12 @@ from aiohttp import web
 from recado.domain.clock import Clock, TimerHandle
 from recado.domain.errors import CODES, KINDS
 from recado.domain.ids import REQUEST, IdSource
-from recado.http import body_budget, connection_limits
+from recado.http import byte_budget, connection_limits
 from recado.http.answers import Answers
 from recado.http.arrivals import Arrivals
 from recado.http.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
 from recado.http.body_workers import BodyWorkers
+from recado.http.byte_budget import ByteBudget
 from recado.http.connection import Connection, make_request
 from recado.http.connection_limits import ConnectionLimits
 from recado.http.dispatch import Dispatcher
@@ -30,7 +31,6 @@ from recado.http.rendering import WireResponse, head
 from recado.http.request_turns import RequestTurns
 from recado.http.route import MIB, Route
 from recado.http.spool import Spooler
-from recado.http.unread_answers import UnreadAnswers
 
 DRAIN_SECONDS = 8.0
 ANSWER_SECONDS = 7.0
@@ -83,20 +83,20 @@ class HttpServer:
         gateways: int = 1,
         spool_folder: Path | None = None,
         expects_large_bodies: bool = False,
-        body_memory: int = body_budget.DEFAULT,
+        body_memory: int = byte_budget.DEFAULT,
         connections: int = connection_limits.IN_ALL,
         connections_of_address: int = connection_limits.OF_ADDRESS,
     ) -> None:
         self._clock = clock
         self._ids = ids
         self._problems = ProblemRenderer(base_url)
-        self._answers = Answers(self._problems, clock)
+        self.unread = ByteBudget(body_memory // 2, byte_budget.ANSWERS)
+        self._answers = Answers(self._problems, clock, self.unread)
         routes = tuple(routes)
         large = {route.body for route in routes if route.body is not None and route.body_limit > MIB}
         self._workers = BodyWorkers(clock, expected=large if expects_large_bodies else ())
         limiter = RateLimiter(limits, ceilings, share=gateways)
-        self.bodies = body_budget.BodyBudget(body_memory)
-        self.unread = UnreadAnswers(body_memory // 2)
+        self.bodies = ByteBudget(body_memory, byte_budget.BODIES)
         known_addresses = ClientAddresses(trusted_proxies)
         self.limits = ConnectionLimits(connections, connections_of_address, known_addresses)
         if unknown := {route.rate_class for route in routes} - limiter.classes - {""}:

@@ -3,14 +3,12 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import ExitStack
 from typing import Any
 
-import orjson
 import pytest
 from tests.http.wire.test_server import HEAD, Thing
 
-from recado.domain.errors import Problem
+from recado.http.byte_budget import STREAM_BYTES
 from recado.http.call import Call
 from recado.http.connection import HEAD_SECONDS, READING_SECONDS
 from recado.http.dispatch import PAGES_OF_CALLER
@@ -18,7 +16,6 @@ from recado.http.paging import CursorQuery
 from recado.http.rendering import LARGE
 from recado.http.reply import Reply, StreamReply
 from recado.http.route import MIB, Access
-from recado.http.unread_answers import STREAM_BYTES, UnreadAnswers
 
 GET = b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n"
 
@@ -95,33 +92,6 @@ async def test_who_makes_way_with_an_answer_unread_is_gone_at_once(serve: Any, t
     assert api.server.limits.refused == 0
 
 
-def refusal(unread: UnreadAnswers, caller: str, size: int) -> int:
-    """The status with which an answer of `size` bytes is refused, 0 when it goes."""
-    try:
-        unread.admit(caller, size)
-    except Problem as problem:
-        return problem.status if int(problem.headers["Retry-After"]) else -1
-    return 0
-
-
-def test_one_caller_has_a_quarter_and_all_together_the_whole() -> None:
-    unread = UnreadAnswers(100)
-    with ExitStack() as held:
-        for caller in ("a", "b", "c", "d"):
-            assert [refusal(unread, caller, size) for size in (25, 90 - unread.held)] == [0, 0]
-            held.enter_context(unread.holding(caller, 20))
-            assert [refusal(unread, caller, size) for size in (5, 6)] == [0, 429]
-        assert [refusal(unread, "e", size) for size in (20, 21)] == [0, 503]
-    assert (unread.held, unread._by_caller) == (0, {})
-
-
-def test_one_answer_goes_however_large() -> None:
-    unread = UnreadAnswers(100)
-    assert refusal(unread, "a", 1000) == 0
-    with unread.holding("a", 1000):
-        assert [refusal(unread, caller, 1) for caller in ("a", "b")] == [429, 503]
-
-
 async def test_who_leaves_large_answers_unread_gets_no_further_one_until_they_are_gone(
     serve: Any, thing: Any, wait_until: Any
 ) -> None:
@@ -160,33 +130,50 @@ async def test_a_large_answer_counts_whole_until_its_last_byte_is_taken(
     assert connection.transport.get_write_buffer_limits() != (0, 0)
 
 
-async def test_lists_and_large_bodies_are_refused_before_anything_is_done(serve: Any, thing: Any) -> None:
-    done: list[str] = []
-
-    async def handle(call: Call) -> Reply:
-        done.append(call.method)
-        return Reply(200, {})
-
-    api = await serve(thing(handler=handle, query=CursorQuery), thing("POST", body=Thing, handler=handle))
-
-    async def ask(method: str, size: int = 0) -> int:
-        body = orjson.dumps({"name": "x" * size}) if size else None
-        headers = {"Content-Type": "application/json"} if size else {}
-        async with api.client.request(method, "/things", data=body, headers=headers) as answer:
-            return int(answer.status)
-
-    with api.server.unread.holding("org_1", api.server.unread.share):
-        assert [await ask("GET"), await ask("POST", 20_000)] == [429, 429]
-        assert done == []
-        assert await ask("POST", 100) == 200
-    assert [await ask("GET"), await ask("POST", 20_000)] == [200, 200]
-
-
-async def test_the_answer_of_a_write_always_goes(serve: Any, thing: Any) -> None:
-    api = await serve(thing("POST", handler=answering(900_000)))
-    with api.server.unread.holding("org_1", api.server.unread.share):
-        async with api.client.post("/things") as answer:
+async def test_whatever_a_caller_left_unread_its_small_lists_and_its_writes_go(serve: Any, thing: Any) -> None:
+    small = thing(handler=answering(LARGE), query=CursorQuery)
+    api = await serve(small, thing("POST", body=Thing, handler=answering(900_000)))
+    full = api.server.unread.share
+    ended: list[str] = []
+    with api.server.unread.holding("org_1", full, lambda: ended.append("org_1")):
+        async with api.client.get("/things") as answer:
+            assert (answer.status, len(await answer.read())) == (200, LARGE)
+        assert ended == []
+        async with api.client.post("/things", json={"name": "x" * 20_000}) as answer:
             assert (answer.status, len(await answer.read())) == (200, 900_000)
+
+
+async def test_who_reads_loses_nothing_beside_four_who_leave_everything_unread(
+    serve: Any, thing: Any, wait_until: Any
+) -> None:
+    api = await serve(thing(handler=answering(900_000), query=CursorQuery), body_memory=64 * MIB)
+    unread = api.server.unread
+    for number in range(2, 6):
+        head = api.as_principal(organization_id=f"org_{number}", actor_id=f"key_{number}")["Authorization"].encode()
+        for _ in range(8):
+            before = api.server._web.requests_count
+            writer = await without_reading(api)
+            writer.write(b"GET /things HTTP/1.1\r\nHost: x\r\nAuthorization: " + head + b"\r\n\r\n")
+            await wait_until(lambda before=before: api.server._web.requests_count > before)
+            await api.clock.settle()
+    assert unread.held > 7 * (64 * MIB // 2) // 8 - 900_000  # no further answer has room
+    connections = api.server.connections
+    for _ in range(10):
+        async with api.client.get("/things") as answer:
+            assert (answer.status, len(await answer.read())) == (200, 900_000)
+        await wait_until(lambda: "org_1" not in unread._by_caller)
+    assert unread.held > 7 * (64 * MIB // 2) // 8 - 2 * 900_000
+    await wait_until(lambda: api.server.connections == connections)  # one of theirs went for the reader's own
+
+
+async def test_a_small_answer_counts_once_its_connection_takes_no_more(serve: Any, thing: Any, wait_until: Any) -> None:
+    api = await serve(thing(handler=answering(60_000)))
+    writer = await without_reading(api)
+    writer.write(GET * 20)
+    await wait_until(lambda: api.server.unread.held > 0)
+    assert 60_000 < api.server.unread.held < LARGE
+    writer.transport.abort()
+    await wait_until(lambda: api.server.unread.held == 0)
 
 
 async def test_an_answer_that_is_sent_while_it_is_read_counts_until_its_end(
@@ -220,7 +207,7 @@ async def test_documents_that_all_share_do_not_count(serve: Any, thing: Any, wai
     assert api.server.unread.held == 0
 
 
-async def test_pages_beyond_those_being_made_are_read_only_when_there_is_room_for_them(
+async def test_pages_beyond_those_being_made_wait_and_keep_no_other_organization_waiting(
     serve: Any, thing: Any, wait_until: Any
 ) -> None:
     begun: list[Call] = []
@@ -243,10 +230,5 @@ async def test_pages_beyond_those_being_made_are_read_only_when_there_is_room_fo
     await wait_until(lambda: len(waiting.get("org_1", ())) == 2)
     neighbour = asyncio.create_task(ask(other))
     await wait_until(lambda: len(begun) == PAGES_OF_CALLER + 1)
-    with api.server.unread.holding("org_1", api.server.unread.share):
-        go_on.set()
-        statuses = await asyncio.gather(*asking)
-    assert (statuses.count(200), statuses.count(429)) == (PAGES_OF_CALLER, 2)
-    assert await neighbour == 200
-    assert len(begun) == PAGES_OF_CALLER + 1
-    assert await ask({}) == 200
+    go_on.set()
+    assert await asyncio.gather(neighbour, *asking) == [200] * (PAGES_OF_CALLER + 3)

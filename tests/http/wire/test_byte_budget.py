@@ -1,6 +1,8 @@
-"""The memory of bodies: a share for each caller, and room for small ones beside the large (C31)."""
+"""The memory of bodies and of unread answers: a share for each caller, room for small ones beside the large (C31)."""
 
 import asyncio
+from collections import Counter
+from contextlib import AbstractContextManager, ExitStack
 from ipaddress import ip_network
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
 from recado.domain.errors import Problem
-from recado.http.body_budget import SMALL, BodyBudget
+from recado.http.byte_budget import ANSWERS, BODIES, SMALL, ByteBudget
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.route import Access
@@ -18,7 +20,7 @@ MIB = 1024 * 1024
 JSON = b"Content-Type: application/json\r\n"
 
 
-def refused(budget: BodyBudget, caller: str, size: int, **who: Any) -> int:
+def refused(budget: ByteBudget, caller: str, size: int, **who: Any) -> int:
     """The status with which `size` bytes are refused, 0 when they are taken."""
     before = budget.held
     try:
@@ -30,18 +32,18 @@ def refused(budget: BodyBudget, caller: str, size: int, **who: Any) -> int:
 
 
 def test_one_caller_has_a_quarter() -> None:
-    budget = BodyBudget(256 * MIB)
+    budget = ByteBudget(256 * MIB, BODIES)
     assert [refused(budget, "org_1", 32 * MIB) for _ in range(3)] == [0, 0, 429]
     assert refused(budget, "org_2", 64 * MIB) == 0
 
 
 def test_beyond_what_all_have_is_503() -> None:
-    budget = BodyBudget(256 * MIB)
+    budget = ByteBudget(256 * MIB, BODIES)
     assert [refused(budget, f"org_{n}", 60 * MIB) for n in range(4)] == [0, 0, 0, 503]
 
 
 def test_large_bodies_leave_room_for_small_ones() -> None:
-    budget = BodyBudget(256 * MIB)
+    budget = ByteBudget(256 * MIB, BODIES)
     for n in range(7):
         assert refused(budget, f"org_{n // 2}", 32 * MIB) == 0
     assert refused(budget, "org_0", SMALL) == 0  # the caller's own share is full
@@ -51,13 +53,13 @@ def test_large_bodies_leave_room_for_small_ones() -> None:
 
 
 def test_those_without_a_credential_leave_half_to_the_others() -> None:
-    budget = BodyBudget(256 * MIB)
+    budget = ByteBudget(256 * MIB, BODIES)
     assert [refused(budget, f"192.0.2.{n}", 40 * MIB, stranger=True) for n in range(4)] == [0, 0, 0, 503]
     assert refused(budget, "org_1", 64 * MIB) == 0
 
 
 def test_what_is_given_back_is_there_for_the_next() -> None:
-    budget = BodyBudget(256 * MIB)
+    budget = ByteBudget(256 * MIB, BODIES)
     for _ in range(10):
         room = budget.room("192.0.2.1", stranger=True)
         room.take(1)
@@ -67,6 +69,94 @@ def test_what_is_given_back_is_there_for_the_next() -> None:
         room.give_back()
         room.give_back()
     assert (budget.held, budget._by_caller, budget._held_by_strangers) == (0, {}, 0)
+
+
+class Unread:
+    """Answers of 128 MiB in all. `ended`: the callers whose answers had to make way, in that order."""
+
+    def __init__(self, held: ExitStack) -> None:
+        self.budget = ByteBudget(128 * MIB, ANSWERS)
+        self.ended: list[str] = []
+        self._held = held
+
+    def leave(self, caller: str, size: int = MIB, times: int = 1) -> None:
+        """Leave answers unread, whatever has to make way."""
+        for _ in range(times):
+            self._held.enter_context(self.holding(caller, size))
+
+    def holding(self, caller: str, size: int) -> AbstractContextManager[None]:
+        return self.budget.holding(caller, size, lambda: self.ended.append(caller))
+
+    def refused(self, caller: str, size: int = MIB) -> int:
+        """The status with which an answer is refused, 0 when it goes."""
+        try:
+            self.budget.admit(caller, size)
+        except Problem as problem:
+            return problem.status if int(problem.headers["Retry-After"]) else -1
+        return 0
+
+
+def test_a_read_beyond_the_callers_quarter_is_refused_and_nobody_makes_way() -> None:
+    with ExitStack() as held:
+        unread = Unread(held)
+        unread.leave("a", times=32)
+        assert [unread.refused(caller) for caller in "ab"] == [429, 0]
+        assert unread.ended == []
+
+
+def test_one_answer_goes_even_where_it_is_larger_than_a_quarter() -> None:
+    with ExitStack() as held:
+        unread = Unread(held)
+        assert unread.refused("a", 100 * MIB) == 0
+        unread.leave("a", 100 * MIB)
+        assert [unread.refused("a"), unread.refused("b", 20 * MIB)] == [429, 0]
+        unread.leave("b", 20 * MIB)
+        assert (unread.ended, unread.budget.held) == (["a"], 20 * MIB)
+
+
+def test_a_write_beyond_the_callers_quarter_ends_the_callers_oldest() -> None:
+    with ExitStack() as held:
+        unread = Unread(held)
+        unread.leave("b", times=40)
+        unread.leave("a", times=31)
+        unread.ended.clear()
+        unread.leave("a", 3 * MIB)
+        assert (unread.ended, unread.budget.held) == (["a", "a"], 64 * MIB)
+
+
+def test_beside_those_who_fill_everything_everybody_else_is_served() -> None:
+    with ExitStack() as held:
+        unread = Unread(held)
+        for caller in "abcd":
+            unread.leave(caller, times=28)
+        assert (unread.budget.held, unread.ended) == (112 * MIB, [])  # the rest is kept for small answers
+        with unread.holding("a", SMALL):
+            assert unread.ended == []
+        others = [f"org_{number}" for number in range(20)]
+        for other in others:
+            assert unread.refused(other) == 0
+            unread.leave(other)
+        assert Counter(unread.ended) == Counter(dict.fromkeys("abcd", 5))
+        assert unread.budget.held == 112 * MIB
+
+
+def test_who_would_hold_as_much_as_anybody_is_refused_when_all_is_full() -> None:
+    with ExitStack() as held:
+        unread = Unread(held)
+        for number in range(112):
+            unread.leave(f"org_{number}")
+        assert [unread.refused("org_0"), unread.refused("other")] == [503, 503]
+        assert unread.ended == []
+
+
+def test_what_made_way_or_was_read_counts_no_more() -> None:
+    with ExitStack() as held:
+        unread = Unread(held)
+        unread.leave("a", times=50)
+        unread.leave("b", 20_000)
+    budget = unread.budget
+    assert (budget.held, budget._by_caller, budget._unread) == (0, {}, {})
+    assert len(unread.ended) == 18
 
 
 def posting(path: bytes, declared: int, extra: bytes = HEAD) -> bytes:
