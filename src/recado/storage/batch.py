@@ -73,6 +73,8 @@ class Batcher(Generic[Row, Result]):
         self._queued = 0
         self._crowds: Counter[str] = Counter()  # batches in flight that are a crowd's
         self._in_flight: dict[int, list[_Entry[Row, Result]]] = {}
+        self._answering: dict[int, list[_Entry[Row, Result]]] = {}  # committed
+        self._all_answered: asyncio.Future[None] | None = None
         self._idle: list[asyncio.Future[None]] = []
         self._flushers: list[asyncio.Task[None]] = []
         self._new_future: Callable[[], asyncio.Future[Result]] | None = None
@@ -104,6 +106,9 @@ class Batcher(Generic[Row, Result]):
             self._idle.pop().set_result(None)
         try:
             await asyncio.gather(*flushers)
+            if self._answering:
+                self._all_answered = asyncio.get_running_loop().create_future()
+                await self._all_answered
         finally:
             for entry in itertools.chain(*self._waiting.values()):
                 self._refuse(entry)
@@ -131,7 +136,7 @@ class Batcher(Generic[Row, Result]):
 
     async def settled(self) -> None:
         """Until every row that was put before has its answer; not those that come meanwhile."""
-        rows = itertools.chain(*self._waiting.values(), *self._in_flight.values())
+        rows = itertools.chain(*self._waiting.values(), *self._in_flight.values(), *self._answering.values())
         if answers := [answer for _, answer, _ in rows if not answer.done()]:
             await asyncio.wait(answers)
 
@@ -227,24 +232,36 @@ class Batcher(Generic[Row, Result]):
                     await self._settle(batch[middle:])
                     return
             else:
-                await self._answer(batch, results)
+                self._answer(batch, results)
                 return
 
-    async def _answer(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception]) -> None:
+    def _answer(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception]) -> None:
         if len(results) != len(batch):
             self._fail(batch, RuntimeError(f"the batch {self.name} answered {len(results)} of {len(batch)} rows"))
             return
         self.batches += 1
         self.rows += len(batch)
-        for number, ((_, future, _), result) in enumerate(zip(batch, results, strict=True), 1):
-            if number % ANSWERED_AT_ONCE == 0:
-                await asyncio.sleep(0)
+        self._answering[id(batch)] = batch
+        self._answer_some(batch, results, 0)
+
+    def _answer_some(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception], start: int) -> None:
+        """A few in each pass of the loop. The next batch does not wait for that."""
+        end = min(start + ANSWERED_AT_ONCE, len(batch))
+        for number in range(start, end):
+            future, result = batch[number][1], results[number]
             if future.done():
                 continue  # the caller left while its row was in flight
             if isinstance(result, Exception):
                 future.set_exception(result)
             else:
                 future.set_result(result)
+        if end < len(batch):
+            asyncio.get_running_loop().call_soon(self._answer_some, batch, results, end)
+        else:
+            del self._answering[id(batch)]
+            if not self._answering and self._all_answered is not None:
+                self._all_answered.set_result(None)
+                self._all_answered = None
 
     async def _mend(self, error: Exception) -> bool:
         if self._repair is not None:
