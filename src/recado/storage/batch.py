@@ -7,7 +7,7 @@ statement must bear being run twice with the same rows (`on conflict do nothing`
 import asyncio
 import contextlib
 import itertools
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeAlias, TypeVar
 
@@ -25,7 +25,8 @@ log = structlog.get_logger(__name__)
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
-ANSWERED_AT_ONCE = 10  # callers, each of whom goes on in the same pass of the loop; everybody else waits for its end
+ANSWERED_AT_ONCE = 10  # callers, each of whom goes on in the same pass of the loop; other owners wait for its end
+ALONE_AFTER = 1.0  # seconds without a row of another owner
 DENSE = 4  # rows in the batch before: traffic in which waiting a moment for more pays
 
 
@@ -71,7 +72,10 @@ class Batcher(Generic[Row, Result]):
         self._owner = owner
         self._waiting: dict[str, deque[_Entry[Row, Result]]] = {}  # by owner, in the order of their turns
         self._queued = 0
-        self._crowds: Counter[str] = Counter()  # batches in flight that are a crowd's
+        self._crowds: dict[str, int] = {}  # batches in flight that are a crowd's, by owner
+        self._crowded = 0  # how many in all
+        self._last_owner: str | None = None
+        self._several_until = float("-inf")  # owners ask
         self._in_flight: dict[int, list[_Entry[Row, Result]]] = {}
         self._answering: dict[int, list[_Entry[Row, Result]]] = {}  # committed
         self._all_answered: asyncio.Future[None] | None = None
@@ -124,11 +128,16 @@ class Batcher(Generic[Row, Result]):
         if self._new_future is None or self._queued >= self._max_queue:
             raise Unavailable("Too much work is waiting for the database: try again shortly.")
         future = self._new_future()
+        now = self._monotonic()
         owner = "" if self._owner is None else self._owner(row)
+        if owner != self._last_owner:
+            if self._last_owner is not None:
+                self._several_until = now + ALONE_AFTER
+            self._last_owner = owner
         queue = self._waiting.get(owner)
         if queue is None:
             queue = self._waiting[owner] = deque()
-        queue.append((row, future, self._monotonic()))
+        queue.append((row, future, now))
         self._queued += 1
         if self._idle and self._may_leave(owner):
             self._idle.pop().set_result(None)
@@ -156,7 +165,8 @@ class Batcher(Generic[Row, Result]):
                     raise
                 finally:
                     del self._in_flight[id(batch)]
-                    self._crowds -= Counter(crowd)
+                    if crowd is not None:
+                        self._leave_crowd(crowd)
             elif self._new_future is None:
                 return
             else:
@@ -178,9 +188,15 @@ class Batcher(Generic[Row, Result]):
         return owner in self._crowds or len(self._waiting[owner]) >= self._max_rows // 2
 
     def _may_leave(self, owner: str) -> bool:
-        return not self._is_crowd(owner) or self._crowds.total() < max(1, self._concurrency - 1)
+        return self._crowded < max(1, self._concurrency - 1) or not self._is_crowd(owner)
 
-    def _take(self) -> tuple[list[str], list[_Entry[Row, Result]]]:
+    def _leave_crowd(self, owner: str) -> None:
+        self._crowded -= 1
+        self._crowds[owner] -= 1
+        if not self._crowds[owner]:
+            del self._crowds[owner]
+
+    def _take(self) -> tuple[str | None, list[_Entry[Row, Result]]]:
         """The rows of the next batch, and their owner where it is a crowd."""
         batch: list[_Entry[Row, Result]] = []
         for owner in list(self._waiting):
@@ -189,11 +205,12 @@ class Batcher(Generic[Row, Result]):
                 continue
             self._move(owner, batch)
             if batch and crowd:
-                self._crowds[owner] += 1
-                return [owner], batch
+                self._crowded += 1
+                self._crowds[owner] = self._crowds.get(owner, 0) + 1
+                return owner, batch
             if len(batch) == self._max_rows:
                 break
-        return [], batch
+        return None, batch
 
     def _move(self, owner: str, batch: list[_Entry[Row, Result]]) -> None:
         """Move rows of the owner into the batch; what is left has its next turn after all others."""
@@ -245,8 +262,9 @@ class Batcher(Generic[Row, Result]):
         self._answer_some(batch, results, 0)
 
     def _answer_some(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception], start: int) -> None:
-        """A few in each pass of the loop. The next batch does not wait for that."""
-        end = min(start + ANSWERED_AT_ONCE, len(batch))
+        """All, or a few in each pass of the loop while several owners ask. The next batch does not wait for that."""
+        several = self._monotonic() < self._several_until
+        end = min(start + ANSWERED_AT_ONCE, len(batch)) if several else len(batch)
         for number in range(start, end):
             future, result = batch[number][1], results[number]
             if future.done():
