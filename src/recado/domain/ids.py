@@ -47,7 +47,8 @@ _MAX_MS = 62**_TIME_LENGTH - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The 13 random characters are a head, drawn once in a millisecond, and a tail that grows by a random step with each id.
-_HEAD_RANGE = 62**7
+_HEAD_BITS = 41  # of 62**7: the last heads are left out, so that a carry always has room
+_TAIL_BITS = 35  # of the range
 _TAIL_RANGE = 62**6
 _STEP_BITS = 20
 _DAY_MS = 86_400_000
@@ -55,11 +56,13 @@ _DAY_MS = 86_400_000
 
 def base62(value: int, width: int) -> str:
     """`value` in base 62 with `width` characters; digits that do not fit are cut."""
-    digits = []
-    for _ in range(width):
-        value, digit = divmod(value, 62)
-        digits.append(BASE62[digit])
-    return "".join(reversed(digits))
+    pairs = []
+    for _ in range(width // 2):
+        value, pair = divmod(value, _PAIR)
+        pairs.append(_PAIRS[pair])
+    if width % 2:
+        pairs.append(BASE62[value % 62])
+    return "".join(reversed(pairs))
 
 
 class IdSource:
@@ -70,7 +73,6 @@ class IdSource:
 
     __slots__ = (
         "_ahead",
-        "_below",
         "_bits",
         "_head",
         "_head_text",
@@ -87,7 +89,6 @@ class IdSource:
         self._now = clock.now
         self._monotonic = clock.monotonic
         self._bits = source.getrandbits
-        self._below = source.randrange
         self._ahead = False  # of the clock
         self._ms = -1
         self._next_at = 0.0  # when the next millisecond begins, in monotonic seconds
@@ -144,10 +145,9 @@ class IdSource:
         self._ms = ms
         self._time_text = base62(ms, _TIME_LENGTH)
         self._moment = _EPOCH + timedelta(milliseconds=ms)
-        # The last heads are left out, so that a carry always has room.
-        self._head = self._below(_HEAD_RANGE - 1_000_000)
+        self._head = self._bits(_HEAD_BITS)
         self._head_text = base62(self._head, 7)
-        self._tail = self._below(_TAIL_RANGE)
+        self._tail = self._bits(_TAIL_BITS)
 
     def _carry(self) -> None:
         self._head += 1
