@@ -72,6 +72,11 @@ class Arrivals:
                 each.close()
         self._waiting.clear()
 
+    async def settled(self) -> None:
+        """Until those that were being made ready are. Only after `stop`: else others come meanwhile."""
+        if self._making is not None:
+            await self._making
+
     def _read_on(self) -> None:
         self._again = None
         for each in self._bound:

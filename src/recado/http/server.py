@@ -195,6 +195,7 @@ class HttpServer:
             self._timer.cancel()
         self._port = int(address.sockets[0].getsockname()[1]) if self._socket_path is None else self._port
         arrivals.stop()
+        await arrivals.settled()  # from here on none comes, which would not be told to end
         address.close()
         self._answers.drain()
         self._dispatcher.hurry(ANSWER_SECONDS)

@@ -70,6 +70,7 @@ async def stage() -> AsyncIterator[Stage]:
     yield stage
     stage.arrivals.stop()
     stage.arrivals.stop()
+    await stage.arrivals.settled()
     assert stage.bound.fileno() == -1
 
 
