@@ -179,7 +179,7 @@ async def test_a_function_has_its_turn_in_the_line_and_with_it_the_tasks_that_it
         if len(made) < 2:
             turns.ask(step)
 
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     turns.ask(step)
     await clock.settle()
     assert (len(made), turns.served) == (1, 1)
@@ -197,7 +197,7 @@ async def test_a_function_that_fails_leaves_the_line_to_the_others(
 
     heard: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, told: heard.append(told["exception"]))
-    turns.begin(request_task)
+    turns.begin(request_task, clock.monotonic())
     turns.ask(fail)
     work = Work(turns, clock, 1)
     await clock.settle()

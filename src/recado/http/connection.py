@@ -38,6 +38,7 @@ _SLICE = 16 * 1024  # bytes of chunks given to the parser at once: what it makes
 _USUAL_FRAMING = 1024  # bytes around the chunks of any body
 _FRAMING_SHARE = 2  # beyond them: as many as a half of the body itself
 _REST = 64 * 1024  # bytes of a body that nobody wanted, which are read on for anyone
+_REST_WAIT = 1.0  # seconds that such bodies of one network may be ahead of their pace, all together
 _END = b"\r\n\r\n"  # of a head, and of a chunked body
 _TOO_SMALL_CHUNKS = "The chunks of the body are too small: send it in larger ones, or with a Content-Length."
 
@@ -251,9 +252,11 @@ class Connection(RequestHandler):
                     while not payload.is_eof():
                         size = len(await payload.readany())
                         read += size
-                        # Who is ahead of the pace is not waited for: what has come so far would stay in memory.
-                        if read > _REST and self.rest_pace(self._network, size):
+                        wait = self.rest_pace(self._network, size) if read > _REST else 0.0
+                        if wait > _REST_WAIT:  # as many as wait for so long hold enough memory
                             break
+                        if wait:
+                            await asyncio.sleep(wait)
             self.rest = None
         if not payload.is_eof() and not self._force_close:
             self.close()

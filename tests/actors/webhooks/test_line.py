@@ -88,7 +88,7 @@ def test_a_turn_lets_a_few_begin_and_the_rest_waits_for_the_next(
 
 async def test_beside_a_request_a_turn_is_shorter(turns: ByHand, line: CallLine, begun: list[str]) -> None:
     task: Any = asyncio.current_task()
-    turns.begin(task)
+    turns.begin(task, SystemClock().monotonic())
     Queue(line, begun, (A, "one"), 100)
     turns.give()
     assert len(begun) == BEGUN_BESIDE_REQUESTS
