@@ -1,10 +1,11 @@
 """One real service for the attacks: an attacker, a stranger, and the neighbour whose wait is measured."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.abuse.attacker import Attacker
@@ -19,6 +20,13 @@ MEMORY_SLACK = 150 * 2**20  # bytes that a process keeps for the next time
 ROUNDS = 3
 ADMIN_TOKEN = "the administrator of the abused service"
 PROXY = "127.0.0.9"  # the address of a trusted proxy
+
+
+def cases(table: Mapping[str, object], *usual: str) -> Any:
+    """The cases of a table of attacks: the `usual` ones, and the others marked `long`."""
+    return [
+        pytest.param(case, id=name, marks=() if name in usual else pytest.mark.long) for name, case in table.items()
+    ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import pytest
 from tests.abuse.attacker import Attacker
-from tests.abuse.conftest import PROXY
+from tests.abuse.conftest import PROXY, cases
 from tests.abuse.neighbour import Neighbour
 from tests.program import Service
 
@@ -40,7 +40,7 @@ ASKED: dict[str, tuple[Mapping[str, str], str, int]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("way", cases(WAYS, "past the proxy", "through the proxy", "in a long line"))
 async def test_a_forged_address_dodges_no_share_and_uses_up_no_others(
     service: Service, way: Callable[[int], tuple[str, Callable[[], str]]], neighbour: Neighbour, seconds: float
 ) -> None:

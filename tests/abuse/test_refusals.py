@@ -7,7 +7,7 @@ from typing import Any
 
 import asyncpg
 import pytest
-from tests.abuse.conftest import Resident
+from tests.abuse.conftest import Resident, cases
 from tests.abuse.neighbour import Neighbour
 from tests.acceptance.sandbox.customer import Customer, ahead, phone
 from tests.program import Api, Service
@@ -121,7 +121,9 @@ async def delete(customer: Customer, contact: Any) -> None:
     await customer.api.call("DELETE", f"/contacts/{contact['id']}")
 
 
-@pytest.mark.parametrize("refuse", [opt_out, write_sair, delete])
+@pytest.mark.parametrize(
+    "refuse", cases({"opt-out": opt_out, "sair": write_sair, "deletion": delete}, "opt-out", "sair")
+)
 async def test_the_end_of_all_that_waits_for_one_person_keeps_nobody_waiting(
     scene: Scene, refuse: Callable[[Customer, Any], Awaitable[None]]
 ) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from tests.abuse.attacker import Attacker, Line
+from tests.abuse.conftest import cases
 from tests.abuse.neighbour import Neighbour
 from tests.acceptance.sandbox.customer import Customer, phone
 from tests.acceptance.tenants import SEEN, template, webhook
@@ -76,7 +77,7 @@ def keys(service: Service, attacker_token: str) -> list[str]:
 
 @pytest.fixture
 def lines(service: Service, keys: list[str]) -> "Lines":
-    return Lines([Attacker("127.0.0.1", service.port, token) for token in keys])
+    return Lines([Attacker("127.0.0.1", service.port, token, source="127.0.0.66") for token in keys])
 
 
 class Lines:
@@ -110,7 +111,7 @@ class Lines:
         return Counter({status: count for (asked, status), count in self.answers.items() if asked == method})
 
 
-@pytest.mark.parametrize("storm", STORMS.values(), ids=STORMS.keys())
+@pytest.mark.parametrize("storm", cases(STORMS, "keys", "webhooks"))
 async def test_storms_of_records_keep_nobody_waiting(
     lines: Lines, api: Api, storm: Storm, neighbour: Neighbour, seconds: float
 ) -> None:
@@ -159,7 +160,7 @@ def sends(service: Service, attacker_token: str) -> dict[str, Any]:
     return asyncio.run(arrive())
 
 
-@pytest.mark.parametrize("key", FLOODS.values(), ids=FLOODS.keys())
+@pytest.mark.parametrize("key", cases(FLOODS, "new"))
 async def test_floods_of_sends_keep_nobody_waiting(
     lines: Lines, sends: dict[str, Any], key: Callable[[], str], neighbour: Neighbour, seconds: float
 ) -> None:
