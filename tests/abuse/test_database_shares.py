@@ -75,6 +75,7 @@ async def test_previews_of_many_conditions_keep_nobody_waiting(
     assert set(answers) <= {200, 429, 503}
 
 
+@pytest.mark.long
 async def test_tests_of_webhooks_that_hang_keep_nobody_waiting(tmp_path: Path) -> None:
     async with AsyncExitStack() as stack:
         service = Service(tmp_path, SSRF_ALLOW_CIDRS="127.0.0.0/8")

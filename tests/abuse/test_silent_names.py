@@ -15,7 +15,7 @@ from tests.abuse.conftest import Resident
 from tests.program import Api, Service
 from tests.required import only_where
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 AT_ONCE = 64
 NAME_SERVER = "127.0.0.153"

@@ -17,7 +17,7 @@ from tests.waiting import until
 
 from recado.domain.timestamps import format_timestamp
 
-pytestmark = pytest.mark.alone
+pytestmark = [pytest.mark.alone, pytest.mark.long]
 
 SUBSCRIPTIONS = 20  # as many as an environment may have
 EVENTS = 4_000  # of each of them

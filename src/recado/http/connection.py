@@ -55,8 +55,8 @@ class Connection(RequestHandler):
 
     __slots__ = (
         "_chunked", "_framing", "_head_size", "_incoming", "_network", "_open_transport", "_received", "answer_error",
-        "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since", "limits", "pause",
-        "report_error", "rest", "rest_pace", "stuck_since", "turns",
+        "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since", "limits", "report_error",
+        "rest", "rest_pace", "sleep", "stuck_since", "turns",
     )  # fmt: skip
 
     def __init__(
@@ -67,12 +67,12 @@ class Connection(RequestHandler):
         report_error: ErrorReport,
         limits: ConnectionLimits,
         turns: RequestTurns,
-        pause: Callable[[], Awaitable[None]],
+        sleep: Callable[[float], Awaitable[None]],
         rest_pace: Pace,
         framing_pace: Pace,
         **options: Any,
     ) -> None:
-        """`pause`: lets others run. `rest_pace`: of bodies that nobody wanted;
+        """`sleep`: for so many seconds; none lets others run. `rest_pace`: of bodies that nobody wanted;
         `framing_pace`: of what surrounds very small chunks.
         """
         super().__init__(
@@ -90,7 +90,7 @@ class Connection(RequestHandler):
         self.report_error = report_error
         self.limits = limits
         self.turns = turns
-        self.pause = pause
+        self.sleep = sleep
         self.rest_pace = rest_pace
         self.framing_pace = framing_pace
         self.begun = True  # a connection without any request is as late as one with half a head
@@ -156,7 +156,7 @@ class Connection(RequestHandler):
                 if not await self._answer_next():
                     break
                 if self._messages:
-                    await self.pause()  # requests sent ahead take turns with everybody else's
+                    await self.sleep(0.0)  # requests sent ahead take turns with everybody else's
         except asyncio.CancelledError:
             self.force_close()
             raise
@@ -256,7 +256,7 @@ class Connection(RequestHandler):
                         if wait > _REST_WAIT:  # as many as wait for so long hold enough memory
                             break
                         if wait:
-                            await asyncio.sleep(wait)
+                            await self.sleep(wait)
             self.rest = None
         if not payload.is_eof() and not self._force_close:
             self.close()

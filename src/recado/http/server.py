@@ -4,7 +4,6 @@ import asyncio
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 
 import structlog
@@ -157,7 +156,7 @@ class HttpServer:
                 report_error=_report,
                 limits=self.limits,
                 turns=turns,
-                pause=partial(self._clock.sleep, 0.0),
+                sleep=self._clock.sleep,
                 rest_pace=rests.take,
                 framing_pace=framing.take,
                 loop=loop,
