@@ -35,9 +35,8 @@ class AudienceReader:
         self._clock = clock
         self._told = read
         self._under_way: dict[str, tuple[str, asyncio.Task[None]]] = {}  # by organization: a batch
-        self._last: dict[
-            str, str
-        ] = {}  # by organization: the batch that had its turn last; whose turn is longest ago first
+        # By organization: the batch that had its turn last; whose turn is longest ago first.
+        self._last: dict[str, str] = {}
         self._worker = Periodic("audiences of batches", LOOK_EVERY, self._look, clock, at_once=True)
 
     async def start(self) -> None:

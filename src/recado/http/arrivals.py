@@ -25,7 +25,7 @@ _AGAIN_AFTER: Final = 1.0  # seconds, when the kernel has no descriptor or memor
 
 
 class Arrivals:
-    """A service. Connections that find no place are counted in `limits.refused`."""
+    """A service. Connections without a place are counted in `limits.refused`. `waiting`: how many are not ready yet."""
 
     def __init__(
         self,
@@ -45,6 +45,7 @@ class Arrivals:
         self._refusal = refusal
         self._clock = clock
         self._waiting: dict[str, deque[socket.socket]] = {}  # by network: the first one is next
+        self.waiting = 0  # how many; beyond those that there are descriptors for, they wait in the kernel's line
         self._making: asyncio.Task[None] | None = None
         self._again: TimerHandle | None = None
         self.listening = False
@@ -71,6 +72,7 @@ class Arrivals:
             for each in line:
                 each.close()
         self._waiting.clear()
+        self.waiting = 0
 
     async def settled(self) -> None:
         """Until those that were being made ready are. Only after `stop`: else others come meanwhile."""
@@ -83,7 +85,7 @@ class Arrivals:
             asyncio.get_running_loop().add_reader(each, self._take, each)
 
     def _take(self, bound: socket.socket) -> None:
-        for _ in range(_TAKEN):
+        for _ in range(min(_TAKEN, self._limits.waiting - self.waiting)):
             try:
                 arrived, address = bound.accept()
             except (BlockingIOError, InterruptedError):
@@ -106,6 +108,7 @@ class Arrivals:
                 arrived.send(self._refusal())
             return
         line.append(arrived)
+        self.waiting += 1
         if self._making is None or self._making.done():
             self._making = asyncio.get_running_loop().create_task(self._make_ready(), name="arrivals")
 
@@ -122,6 +125,7 @@ class Arrivals:
         network, line = next(iter(self._waiting.items()))
         del self._waiting[network]
         arrived = line.popleft()
+        self.waiting -= 1
         if line:
             self._waiting[network] = line
         return arrived

@@ -28,7 +28,7 @@ class Idle(Protocol):
 
 
 class ConnectionLimits:
-    """Counts connections. `refused`: how many found no place so far."""
+    """Counts connections. `refused`: how many found no place so far; `waiting`: how many more may wait to be made."""
 
     def __init__(self, in_all: int, of_address: int, addresses: ClientAddresses) -> None:
         """Trusted proxies of `addresses` speak for many callers: they count in all only.
@@ -42,6 +42,7 @@ class ConnectionLimits:
         self._networks: dict[Idle, str] = {}
         self._making_way: set[Idle] = set()  # until they are gone, a turn of the event loop later
         self.refused = 0
+        self.waiting = max(1, in_all // 8)
 
     @property
     def open(self) -> int:

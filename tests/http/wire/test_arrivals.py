@@ -36,11 +36,11 @@ class Stage:
     `when_ready` follows each.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, connections: int = 10_000) -> None:
         self.clock = VirtualClock(datetime(2026, 3, 1, tzinfo=UTC))
         self.bound = Listening()
         self.bound.bind(("127.0.0.1", 0))
-        self.limits = ConnectionLimits(10_000, 10_000, ClientAddresses())
+        self.limits = ConnectionLimits(connections, connections, ClientAddresses())
         self.ready: list[str] = []
         self.when_ready: Callable[[], None] = lambda: None
         self.arrivals = Arrivals(
@@ -92,6 +92,20 @@ async def test_a_network_that_has_very_many_waiting_is_refused_more(
         await until(lambda: len(stage.ready) == 4, 10.0, "the first ones are ready")
         assert [each.recv(100) for each in many[3:]] == [REFUSAL] * 2
     assert stage.limits.refused == 2
+
+
+async def test_only_so_many_wait_as_there_are_descriptors_for_the_others_wait_in_the_kernels_line() -> None:
+    stage = Stage(connections=24)
+    stage.arrivals.start()
+    held: list[int] = []
+    stage.when_ready = lambda: held.append(stage.arrivals.waiting)
+    async with AsyncExitStack() as asked:
+        for _ in range(30):
+            asked.enter_context(stage.ask("127.0.0.2"))
+        await until(lambda: len(stage.ready) == 30, 10.0, "all connections are ready in the end")
+    stage.arrivals.stop()
+    assert max(held) <= stage.limits.waiting == 3
+    assert stage.arrivals.waiting == 0
 
 
 async def test_without_descriptors_it_looks_again_a_second_later(stage: Stage) -> None:
