@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, suppress
+from itertools import cycle
 
 import pytest
 from tests.abuse.attacker import Attacker, keep_on, status_of
@@ -15,7 +16,7 @@ TINY_CHUNKS = b"1\r\nx\r\n" * 20_000
 WRITES = 40
 UNWANTED = 16_000_000
 SILENT = 900
-ADDRESSES = 30  # each asks for less than an address without a credential may
+ADDRESSES = 90  # each asks for less than an address without a credential may
 DOCUMENT = "/v2/openapi.json"
 
 
@@ -51,8 +52,9 @@ async def test_framing_without_a_body_keeps_nobody_waiting(
 ) -> None:
     pieces = [begin] + [(b"a" * 100_000) if begin else TINY_CHUNKS] * WRITES
     head = stranger.head("POST", path, None, CHUNKED)
+    strangers = cycle([stranger.without_credential(f"127.0.1.{1 + number}") for number in range(ADDRESSES)])
     async with neighbour.held():
-        answers = await keep_on(seconds, 8, lambda: pour(stranger, head, pieces))
+        answers = await keep_on(seconds, 8, lambda: pour(next(strangers), head, pieces))
     assert set(answers) <= {0, 400, 404}  # 0: the connection ended amid the sending
 
 

@@ -273,6 +273,7 @@ class Dispatcher:
 
     def _refused(self, problem: Problem, operation: Operation | None, call: Call, at: float) -> tuple[str, Reply]:
         """The code and the answer of a refusal."""
+        _forget_frames(problem)
         if operation is not None and problem.detail is NO_SUCH_RESOURCE:
             problem.detail = missing_record(operation.path_ids, call)
         if call.unknown and problem.errors:
@@ -287,13 +288,11 @@ class Dispatcher:
         """A callback's credential is its signature, which only its handler knows to be wrong; or nobody is there."""
         if operation is None or operation.route.access is not Access.CALLBACK:
             return problem
-        try:
-            self._count_failure(problem, call, at)
-            if problem.status == 404:
-                self._count(call, ANONYMOUS, at)
-        except Problem as refusal:
-            return refusal
-        return problem
+        rate_class = {401: FAILED, 404: ANONYMOUS}.get(problem.status)
+        if rate_class is None:
+            return problem
+        bucket = self._limiter.of_address(call.client_ip, rate_class, at)
+        return problem if bucket.take(at) else bucket.refusal()
 
     async def _run(
         self, operation: Operation, call: Call, request: BaseRequest, query: str, deadlines: Deadlines, task: Task
@@ -408,6 +407,14 @@ class Dispatcher:
             error=type(error).__qualname__,
             where=[f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}" for frame in frames],
         )
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Break the circles of errors and frames that have them in a name: they would hold the request's body (C31)."""
+    known: BaseException | None = error
+    while known is not None:
+        known.__traceback__ = None
+        known = known.__context__
 
 
 def _parse(operation: Operation, call: Call) -> JsonBody:

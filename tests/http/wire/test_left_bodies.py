@@ -6,9 +6,13 @@ import tracemalloc
 from collections.abc import Iterator
 from typing import Any
 
+import aiohttp
 import pytest
 from tests.http.wire.test_server import HEAD, Thing
 
+from recado.domain.errors import Problem
+from recado.http.call import Call
+from recado.http.reply import Reply
 from recado.http.route import Access
 
 SENT = 1_000_000
@@ -73,3 +77,50 @@ async def test_a_body_that_comes_too_late_is_forgotten_without_the_collector(
         writer.transport.abort()
         await wait_until(lambda: api.server.connections == 0)
     assert tracemalloc.get_traced_memory()[0] - before < SENT
+
+
+@pytest.fixture
+def uncollected() -> Iterator[list[Any]]:
+    """What only the collector would find: asked for by `gc.collect()`."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    yield gc.garbage
+    gc.set_debug(0)
+    gc.garbage.clear()
+    gc.enable()
+
+
+def refuse(_: Call) -> None:
+    problem = Problem("NOT_FOUND", "Nobody is here.")
+    raise problem  # its frame holds it, and it holds its frame
+
+
+async def refuse_late(call: Call) -> Reply:
+    refuse(call)
+    return Reply(200)
+
+
+async def get(client: aiohttp.ClientSession, path: str, headers: dict[str, str]) -> int:
+    async with client.get(path, headers=headers) as answer:
+        await answer.read()
+        return answer.status
+
+
+@pytest.mark.parametrize(
+    ("path", "token", "beyond"),
+    [("/gone", "good", 404), ("/calls", "good", 429), ("/nowhere", "good", 429), ("/gone", "bad", 429)],
+    ids=["by the handler", "callbacks to nobody", "no such path", "failed credentials"],
+)
+async def test_a_refusal_is_forgotten_without_the_collector(
+    serve: Any, thing: Any, uncollected: list[Any], path: str, token: str, beyond: int
+) -> None:
+    api = await serve(
+        thing("GET", "/calls", access=Access.CALLBACK, scope=None, rate_class="", before_body=refuse),
+        thing("GET", "/gone", handler=refuse_late),
+    )
+    headers = {"Authorization": f"Bearer {token}"}
+    statuses = [await get(api.client, path, headers) for _ in range(220)]
+    assert statuses[-1] == beyond
+    gc.collect()
+    assert [each for each in uncollected if isinstance(each, Problem | Call)] == []
