@@ -11,7 +11,7 @@ from recado.domain.clock import Clock
 BYTES_A_SECOND: Final = 16 * 1024 * 1024
 AT_ONCE: Final = BYTES_A_SECOND  # bytes that may come ahead of the pace: the largest body of JSON
 FRAMING_A_SECOND: Final = 32 * 1024
-FRAMING_AT_ONCE: Final = 128 * 1024
+FRAMING_AT_ONCE: Final = 32 * 1024
 _MOST_CALLERS: Final = 1_000  # remembered, before those who are not ahead are forgotten for the first time
 
 

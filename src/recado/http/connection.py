@@ -351,7 +351,7 @@ class Connection(RequestHandler):
         wait = self.framing_pace(self._network, framing - self._framing)
         self._framing = framing
         if wait and not body.is_eof():
-            if self.busy:
+            if self.busy or self._messages:
                 self.refuse(400, _TOO_SMALL_CHUNKS)
             else:
                 self.force_close()

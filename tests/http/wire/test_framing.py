@@ -60,6 +60,6 @@ async def test_more_framing_than_body_ends_the_connection(
     writer.write(HEAD_OF_CHUNKS.replace(b"/things", path) + framing)
     with suppress(ConnectionError):  # what still comes is not read: the answer may be lost
         status = (await reader.readline()).split()[1]
-        assert status == (b"400" if path == b"/things" else b"404")
+        assert status in ((b"400",) if path == b"/things" else (b"400", b"404"))  # 404: the path was looked at before
     await wait_until(lambda: api.server.connections == 0)
     writer.transport.abort()
