@@ -222,3 +222,88 @@ async def test_what_was_made_is_not_made_once_more_though_the_answer_is_lost(
     assert (repeated.status, repeated.code) == (409, "CONFLICT")
     assert "look for what it made" in repeated.body["detail"]
     assert (await api.get(path)).body["total"] == before + 1
+
+
+async def works(api: Any, token: str) -> bool:
+    return bool((await api.get("/v2/organization", token=token)).status == 200)
+
+
+async def rotated_unheard(api: Any, monkeypatch: pytest.MonkeyPatch, path: str, **how: Any) -> None:
+    """A rotation that is committed and answered with 503; its key can be repeated."""
+    async with answers_are_lost(monkeypatch):
+        assert (await api.post(path, **how)).status == 503
+    assert (await api.post(path, **how)).code == "IDEMPOTENCY_IN_PROGRESS"
+    api.clock.shift(61)
+
+
+ONCE: dict[str, Any] = {"headers": {"Idempotency-Key": "rotate-november"}}
+
+
+async def test_a_repeated_rotation_of_a_key_replaces_the_token_that_nobody_saw(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (await api.post("/v2/api-keys", {"name": "Shop", "scopes": ["org:read"]})).body
+    path = f"/v2/api-keys/{made['id']}"
+    await rotated_unheard(api, monkeypatch, f"{path}/rotate", **ONCE)
+    unseen = (await api.get(path)).body
+    repeated = await api.post(f"{path}/rotate", **ONCE)
+    assert (repeated.status, repeated.body["prefix"]) == (200, repeated.body["token"][:13])
+    for field in ("rotatedAt", "previousValidUntil"):
+        assert repeated.body[field] == unseen[field]
+    assert [await works(api, token) for token in (made["token"], repeated.body["token"])] == [True, True]
+    tokens = await api.database.fetchval("select count(*) from api_key_tokens where key_id = $1", made["id"])
+    assert tokens == 2
+    again = await api.post(f"{path}/rotate", **ONCE)
+    assert (again.headers["Idempotency-Replayed"], "token" in again.body) == ("true", False)
+    api.clock.shift(86_400)
+    assert [await works(api, token) for token in (made["token"], repeated.body["token"])] == [False, True]
+
+
+async def test_a_rotation_whose_repeats_are_lost_too_is_repeated_once_more(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (await api.post("/v2/api-keys", {"name": "Shop", "scopes": ["org:read"]})).body
+    path = f"/v2/api-keys/{made['id']}/rotate"
+    for _ in range(3):
+        await rotated_unheard(api, monkeypatch, path, **ONCE)
+    repeated = await api.post(path, **ONCE)
+    assert [await works(api, token) for token in (made["token"], repeated.body["token"])] == [True, True]
+
+
+async def test_a_repeated_rotation_leaves_the_token_of_a_later_one(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = (await api.post("/v2/api-keys", {"name": "Shop", "scopes": ["org:read"]})).body
+    path = f"/v2/api-keys/{made['id']}/rotate"
+    await rotated_unheard(api, monkeypatch, path, **ONCE)
+    later = (await api.post(path)).body
+    for _ in range(2):  # nor does the refusal free the key
+        repeated = await api.post(path, **ONCE)
+        assert (repeated.status, repeated.code) == (409, "CONFLICT")
+        assert await works(api, later["token"])
+        api.clock.shift(61)
+
+
+async def test_a_repeated_rotation_of_a_webhook_replaces_the_secret_that_nobody_saw(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = (await makes_webhook(api, "")).body
+    path = f"/webhooks/{made['id']}"
+    how: dict[str, Any] = {"headers": ONCE["headers"] | {"If-Match": '"1"'}}
+    await rotated_unheard(api, monkeypatch, f"{path}/rotate", **how)
+    unseen = await api.database.fetchrow("select * from webhook_subscriptions where id = $1", made["id"])
+    repeated = await api.post(f"{path}/rotate", **how)
+    assert (repeated.status, repeated.body["secretVersion"], repeated.etag) == (200, 2, '"3"')
+    assert repeated.body["secret"] != made["secret"]
+    row = await api.database.fetchrow("select * from webhook_subscriptions where id = $1", made["id"])
+    assert row["secret_cipher"] == repeated.body["secretCipher"] != unseen["secret_cipher"]
+    assert row["previous_secret_cipher"] == made["secretCipher"]
+    assert row["previous_secret_until"] == unseen["previous_secret_until"]
+
+
+async def test_a_repeated_rotation_leaves_the_secret_of_a_later_one(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = (await makes_webhook(api, "")).body
+    path = f"/webhooks/{made['id']}"
+    await rotated_unheard(api, monkeypatch, f"{path}/rotate", **ONCE)
+    later = (await api.post(f"{path}/rotate")).body
+    repeated = await api.post(f"{path}/rotate", **ONCE)
+    assert (repeated.status, repeated.code) == (409, "CONFLICT")
+    assert (await api.get(path)).body["secretCipher"] == later["secretCipher"]

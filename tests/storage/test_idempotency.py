@@ -25,6 +25,10 @@ ANSWER = b'{"id":1}'
 SECOND = timedelta(seconds=1)
 
 
+def nothing() -> None:
+    """What work notes of itself that tells nothing more than its commit."""
+
+
 async def held(keys: IdempotencyKeys, now: datetime = NOW, fingerprint: bytes = ASKED) -> Held:
     found = await keys.begin(*OWNER, fingerprint, now)
     assert isinstance(found, Held)
@@ -86,7 +90,7 @@ async def test_a_key_whose_work_is_committed_is_not_free_after_a_minute_and_its_
 ) -> None:
     keys = IdempotencyKeys(database)
     hold = await held(keys)
-    with keys.noting_commit(hold):
+    with keys.noting_commit(hold, nothing):
         async with database.transaction() as connection:
             await connection.execute("select 1")
     await keys.release_uncommitted(hold)
@@ -97,10 +101,32 @@ async def test_a_key_whose_work_is_committed_is_not_free_after_a_minute_and_its_
     assert await begin(keys, NOW + LOCK) == Stored(201, ANSWER)
 
 
+async def test_a_key_whose_answer_is_lost_is_resumed_by_one_and_tells_what_was_made(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    hold = await held(keys)
+    with keys.noting_commit(hold, lambda: "first"):
+        async with database.transaction() as connection:
+            await connection.execute("select 1")
+    assert await begin(keys, NOW + LOCK) == Lost("first")
+    assert await keys.resume(*OWNER, NOW + LOCK - SECOND) is None
+    mine = await keys.resume(*OWNER, NOW + LOCK)
+    assert mine == Held(*OWNER, NOW + LOCK)
+    assert await keys.resume(*OWNER, NOW + LOCK) is None
+    assert await begin(keys, NOW + LOCK) == InProgress()
+    await keys.finish(hold, 200, b"{}", None)  # of a request that no longer has the key
+    with keys.noting_commit(mine, nothing):
+        async with database.transaction() as connection:
+            await connection.execute("select 1")
+    await keys.release_uncommitted(mine)
+    assert await begin(keys, NOW + 2 * LOCK) == Lost("first")
+    await keys.finish(mine, 200, ANSWER, None)
+    assert await begin(keys, NOW + 2 * LOCK) == Stored(200, ANSWER)
+
+
 async def test_a_key_whose_work_was_rolled_back_or_done_outside_is_freed(database: Database) -> None:
     keys = IdempotencyKeys(database)
     hold = await held(keys)
-    with pytest.raises(ZeroDivisionError), keys.noting_commit(hold):
+    with pytest.raises(ZeroDivisionError), keys.noting_commit(hold, nothing):
         async with database.transaction():
             raise ZeroDivisionError
     async with database.transaction() as connection:
@@ -115,7 +141,7 @@ async def test_a_key_is_freed_only_when_a_commit_under_way_came_to_nothing(datab
     async with database.acquire() as connection:
         transaction = connection.transaction()
         await transaction.start()
-        with keys.noting_commit(hold):
+        with keys.noting_commit(hold, nothing):
             note = before_commit.get()
             assert note is not None
             await note(connection)

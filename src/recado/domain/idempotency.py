@@ -45,7 +45,12 @@ class Erased:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The work of the first request is committed, and no answer was kept: something was cut off in between."""
+    """The work of the first request is committed, and no answer was kept: something was cut off in between.
+
+    `made`: what the work noted of itself.
+    """
+
+    made: str | None = None
 
 
 Beginning = Held | InProgress | Reused | Stored | Erased | Lost

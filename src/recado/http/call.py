@@ -43,8 +43,9 @@ class Call:
     """
 
     __slots__ = (
-        "_addresses", "body", "bucket", "headers", "idempotency", "if_match", "method", "now", "path", "peer",
-        "principal", "query", "raw_body", "request_id", "resource", "room", "route", "spool", "target", "unknown",
+        "_addresses", "body", "bucket", "headers", "idempotency", "if_match", "made", "method", "now", "path",
+        "peer", "principal", "query", "raw_body", "request_id", "resource", "room", "route", "spool", "target",
+        "unknown", "unshown",
     )  # fmt: skip
 
     def __init__(
@@ -77,6 +78,8 @@ class Call:
         self.spool: Spool | None = None
         self.resource: Any = None
         self.idempotency: IdempotencyKey | None = None
+        self.made: str | None = None  # by a rotation: which token or secret, noted with its commit (C6.2)
+        self.unshown: str | None = None  # `made` of the first request under the key, whose answer is lost
         self.unknown: list[FieldError] = []  # fields and parameters that no operation knows
         self.if_match: _AnyRevision | tuple[int, ...] | None = None
 
@@ -96,9 +99,12 @@ class Call:
         return scope in self.principal.scopes
 
     def check_revision(self, current: int) -> None:
-        """Raise VERSION_MISMATCH (412) unless `If-Match` is absent or names the `current` revision (C6.3)."""
+        """Raise VERSION_MISMATCH (412) unless `If-Match` is absent or names the `current` revision (C6.3).
+
+        A repeat of a lost rotation has met it: the version that it names is the one before its first request.
+        """
         wanted = self.if_match
-        if wanted is None or isinstance(wanted, _AnyRevision) or current in wanted:
+        if wanted is None or self.unshown is not None or isinstance(wanted, _AnyRevision) or current in wanted:
             return
         raise Problem(
             "VERSION_MISMATCH",

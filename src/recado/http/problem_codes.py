@@ -77,6 +77,6 @@ def _of_repeats(route: Route) -> set[tuple[int, str]]:
         codes.add("IDEMPOTENCY_KEY_REQUIRED")
     if route.idempotency is Idempotency.ACCEPTED or route.makes_no_row is not None:
         codes.add("IDEMPOTENCY_IN_PROGRESS")
-    if route.idempotency is Idempotency.ACCEPTED and route.creates:
-        codes.add("CONFLICT")  # it was made, and its answer lost
+    if route.idempotency is Idempotency.ACCEPTED and (route.creates or route.rotates):
+        codes.add("CONFLICT")  # it was made, and its answer lost; or it was rotated since
     return {(_status(code), code) for code in codes}

@@ -72,6 +72,8 @@ class Route:
     versioned: bool = False  # ETag, If-Match, If-None-Match (C6.3)
     matches: bool = False  # If-Match alone: an action on a versioned resource that its answer does not show
     creates: bool = False  # there is no current version: any If-Match fails
+    # What it gives is shown once. A repeat whose first answer is lost replaces that, and ends nothing else (C6.2).
+    rotates: bool = False
     session_only: bool = False
     while_suspended: bool = False  # a write that is taken from a suspended organization too
     documented: bool = True  # pages for people stay out of the OpenAPI document

@@ -151,6 +151,20 @@ async def rotate(
     return read(row), token
 
 
+async def replace_token(
+    connection: Executor, key: ApiKey, unshown: bytes, *, random_bytes: Callable[[int], bytes]
+) -> tuple[ApiKey, str] | None:
+    """Give the locked key another token in place of the current one, of the hash `unshown`; the former one stays.
+
+    None when a later rotation has ended it.
+    """
+    token = mint_token(f"svc_{key.env}_", random_bytes)
+    if not await connection.fetchval(SQL.replace_token, key.organization_id, key.id, unshown, token_hash(token)):
+        return None
+    row = await connection.fetchrow(SQL.save_prefix, key.organization_id, key.env, key.id, token_prefix(token))
+    return read(row), token
+
+
 async def revoke(connection: Executor, organization_id: str, env: str, key_id: str, now: datetime) -> ApiKey | None:
     """End all tokens of the key. None when there is no such key or it was revoked before."""
     row = await connection.fetchrow(SQL.revoke, organization_id, env, key_id, now)

@@ -1,6 +1,6 @@
 """Idempotency keys and the answers kept for them (C6.2). Keys of sends are bound to their row where the row is made."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
@@ -40,8 +40,15 @@ class IdempotencyKeys:
             if found["fingerprint"] != fingerprint:
                 return Reused()
             if found["status"] is None:
-                return Lost() if found["committed"] and found["created_at"] <= now - LOCK else InProgress()
+                if not found["committed"] or found["created_at"] > now - LOCK:
+                    return InProgress()
+                return Lost(None if found["body"] is None else found["body"].decode())
             return Stored(found["status"], found["body"])
+
+    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
+        """Take over a key whose answer is lost; None when another repeat did. Nothing frees it any more."""
+        resumed = await self._executor.fetchval(SQL.resume, organization_id, env, key_hash, now, now - LOCK)
+        return Held(organization_id, env, key_hash, now) if resumed else None
 
     async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
         """Keep the answer for the rest of the 24 hours; without its body when the contact that it shows is deleted.
@@ -59,11 +66,12 @@ class IdempotencyKeys:
         await self._executor.execute(SQL.release_uncommitted, *_row(held))
 
     @contextmanager
-    def noting_commit(self, held: Held) -> Iterator[None]:
-        """Note in each transaction inside that the work under the key is committed with it."""
+    def noting_commit(self, held: Held, made: Callable[[], str | None]) -> Iterator[None]:
+        """Note in each transaction inside that the work under the key is committed with it, and what it `made`."""
 
         async def note(connection: Executor) -> None:
-            await connection.execute(SQL.note_commit, *_row(held))
+            noted = made()
+            await connection.execute(SQL.note_commit, *_row(held), None if noted is None else noted.encode())
 
         token = before_commit.set(note)
         try:

@@ -86,7 +86,10 @@ class FakeIdempotency:
     async def release_uncommitted(self, held: Held) -> None:
         await self.release(held)  # nothing here is committed
 
-    def noting_commit(self, held: Held) -> AbstractContextManager[None]:
+    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
+        return None  # nothing here is lost
+
+    def noting_commit(self, held: Held, made: Callable[[], str | None]) -> AbstractContextManager[None]:
         return nullcontext()
 
 

@@ -33,6 +33,9 @@ class IdempotencyStore(Protocol):
     ) -> Beginning:
         """Claim the key, or tell what it is used for already."""
 
+    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
+        """Take over a key whose answer is lost; None when another repeat did."""
+
     async def finish(self, held: Held, status: int, answer: bytes, subject_id: str | None) -> None:
         """Keep the answer, as long as the contact that it shows exists."""
 
@@ -42,8 +45,8 @@ class IdempotencyStore(Protocol):
     async def release_uncommitted(self, held: Held) -> None:
         """Free the key unless a transaction inside `noting_commit` was committed."""
 
-    def noting_commit(self, held: Held) -> AbstractContextManager[None]:
-        """Note in each transaction inside that it belongs to the key's request."""
+    def noting_commit(self, held: Held, made: Callable[[], str | None]) -> AbstractContextManager[None]:
+        """Note in each transaction inside that it belongs to the key's request, and what that `made`."""
 
 
 def check_form(key: str) -> None:
@@ -105,10 +108,16 @@ class KeptAnswers:
         if isinstance(found, Erased):
             return await self._replay_erased(route, call, found)
         if isinstance(found, Lost):
-            raise conflict(
-                "CONFLICT",
-                f"The request with this {HEADER} was carried out, and its answer was lost: look for what it made.",
-            )
+            if not route.rotates or found.made is None:
+                raise conflict(
+                    "CONFLICT",
+                    f"The request with this {HEADER} was carried out, and its answer was lost: look for what it made.",
+                )
+            resumed = await self._store.resume(*scope, now)
+            if resumed is not None:
+                call.unshown = found.made
+                return await self._run(route, handle, call, resumed)
+            found = InProgress()
         if isinstance(found, InProgress):
             raise Problem(
                 "IDEMPOTENCY_IN_PROGRESS",
@@ -119,15 +128,17 @@ class KeptAnswers:
 
     async def _run(self, route: Route, handle: Callable[[], Awaitable[Reply]], call: Call, held: Held) -> Reply:
         """Run `handle`; keep a 2xx, free the key on everything else, but for what was made and cannot be answered."""
+        notes = route.creates or route.rotates
         try:
             # What makes nothing may be done twice, and a repeat learns more from a second answer than from a refusal.
-            with self._store.noting_commit(held) if route.creates else nullcontext():
+            with self._store.noting_commit(held, lambda: call.made) if notes else nullcontext():
                 reply = await handle()
         except asyncio.CancelledError:
             self._begin(self._release(held, call, unless_committed=True))  # its time is over already
             raise
         except BaseException as error:
-            known = isinstance(error, Problem) and not isinstance(error, Unavailable)
+            # A key that was resumed is of work that is committed, whatever becomes of this repeat.
+            known = call.unshown is None and isinstance(error, Problem) and not isinstance(error, Unavailable)
             await self._begin(self._release(held, call, unless_committed=not known))
             raise
         if not 200 <= reply.status < 300:
@@ -185,6 +196,15 @@ class KeptAnswers:
 def _marked(reply: Reply) -> Reply:
     reply.headers = {**reply.headers, **REPLAYED}
     return reply
+
+
+def rotated_since() -> Problem:
+    """Return the 409 for a rotation whose answer was lost, where another one has followed."""
+    return conflict(
+        "CONFLICT",
+        f"The rotation with this {HEADER} was carried out, its answer was lost, and another rotation followed: "
+        "use what that one answered.",
+    )
 
 
 def reused() -> Problem:

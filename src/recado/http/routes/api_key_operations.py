@@ -11,9 +11,11 @@ from recado.domain.changes import OnChange
 from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
 from recado.domain.ids import IdSource
 from recado.domain.scopes import PII
+from recado.domain.tokens import token_hash
 from recado.http.audit import record, record_pii_grant
 from recado.http.call import Call
 from recado.http.escalation import refuse_escalation
+from recado.http.middleware.idempotency import rotated_since
 from recado.http.middleware.rate_limits import Limit
 from recado.http.reply import Reply
 from recado.http.routes.api_key_models import ClassLimit, key_view
@@ -119,13 +121,22 @@ class ApiKeyOperations:
                 raise conflict("INVALID_STATE", "The key has expired.", status="expired")
             # The answer holds a token of that key: anyone who lacks one of its scopes would gain it.
             refuse_escalation(call, before.scopes)
-            rotated = await api_keys.rotate(
-                connection, before, grace=grace, now=call.now, random_bytes=self._random_bytes
-            )
-            if rotated is None:
-                raise _revoked()
+            details: dict[str, Any] = {"graceSeconds": call.body.grace_seconds}
+            if call.unshown is not None:
+                rotated = await api_keys.replace_token(
+                    connection, before, bytes.fromhex(call.unshown), random_bytes=self._random_bytes
+                )
+                if rotated is None:
+                    raise rotated_since()
+                details["repeated"] = True
+            else:
+                rotated = await api_keys.rotate(
+                    connection, before, grace=grace, now=call.now, random_bytes=self._random_bytes
+                )
+                if rotated is None:
+                    raise _revoked()
             key, token = rotated
-            details = {"graceSeconds": call.body.grace_seconds}
+            call.made = token_hash(token).hex()
             await record(connection, self._ids, call, "api_key.rotate", key.id, details)
             queued = await key_rotated(connection, self._ids, key)
         self._keys.forget_key(key.id)

@@ -103,6 +103,7 @@ def api_key_routes(
             responses={200: IssuedKey},
             errors=("SCOPE_ESCALATION", "INVALID_STATE"),
             idempotency=Idempotency.ACCEPTED,
+            rotates=True,
             **one,
         ),
         Route(

@@ -11,6 +11,7 @@ from recado.domain.errors import FieldError, conflict, validation_error
 from recado.domain.scopes import PII
 from recado.domain.webhook import SubscriptionEvent, SubscriptionStatus
 from recado.http.call import Call
+from recado.http.middleware.idempotency import rotated_since
 from recado.http.operation import missing_scope
 from recado.http.routes.webhook_models import MASK, Header, masks
 from recado.storage.crypto import KeyRing
@@ -135,6 +136,16 @@ def rotated(subscription: Subscription, secret_cipher: str, grace_hours: int, ca
         previous_secret_cipher=previous,
         previous_secret_until=until,
     )
+
+
+def replaced(subscription: Subscription, secret_cipher: str, unshown: str) -> Subscription:
+    """The subscription with another secret in place of the version `unshown`, which nobody was shown (C6.2).
+
+    The former one signs as long as it did; raises `Problem` CONFLICT when another rotation followed.
+    """
+    if subscription.secret_version != int(unshown):
+        raise rotated_since()
+    return replace(subscription, secret_cipher=secret_cipher)
 
 
 def deleted(subscription: Subscription, call: Call) -> Subscription:

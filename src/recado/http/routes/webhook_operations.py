@@ -25,6 +25,7 @@ from recado.http.routes.webhook_edits import (
     plain_headers,
     refuse_deleted,
     refuse_without_pii,
+    replaced,
     rotated,
     sealed_headers,
     sealed_secret,
@@ -151,9 +152,15 @@ class WebhookOperations:
             before = await self._changeable(connection, call)
             self._view(before)  # a secret that could not be answered is not changed
             cipher = sealed_secret(secret, place_of(before.organization_id, before.id), self._keys)
-            after = rotated(before, cipher, call.body.grace_hours, call)
+            details: dict[str, Any] = {"graceHours": call.body.grace_hours}
+            if call.unshown is not None:
+                after = replaced(before, cipher, call.unshown)
+                details["repeated"] = True
+            else:
+                after = rotated(before, cipher, call.body.grace_hours, call)
             saved = await webhooks.save(connection, before, after, call.now)
-            await record(connection, self._ids, call, "webhook.rotate", saved.id, {"graceHours": call.body.grace_hours})
+            call.made = str(saved.secret_version)
+            await record(connection, self._ids, call, "webhook.rotate", saved.id, details)
         self._tell(saved)
         return self._reply(saved, 200, secret)
 

@@ -109,6 +109,7 @@ def webhook_routes(
             responses={200: WebhookWithSecret},
             errors=("INVALID_STATE",),
             idempotency=Idempotency.ACCEPTED,
+            rotates=True,
             versioned=True,
             **one,
         ),

@@ -46,6 +46,17 @@ update api_keys set prefix = $4, rotated_at = $5, previous_valid_until = $6
 where organization_id = $1 and env = $2 and id = $3 and revoked_at is null
 returning *
 
+-- name: replace_token
+-- None where a later rotation has ended it.
+update api_key_tokens set token_hash = $4
+where organization_id = $1 and key_id = $2 and token_hash = $3 and valid_until is null
+returning true
+
+-- name: save_prefix
+update api_keys set prefix = $4
+where organization_id = $1 and env = $2 and id = $3 and revoked_at is null
+returning *
+
 -- name: end_previous_tokens
 update api_key_tokens set valid_until = least(valid_until, $3)
 where organization_id = $1 and key_id = $2 and valid_until is not null

@@ -9,16 +9,25 @@ where idempotency.created_at <= $7 or (idempotency.message_id is null and idempo
 returning true
 
 -- name: find
+-- Without a status, `body` is what the committed work noted of itself.
 select fingerprint, status, body, subject_id, created_at, locked_until is null and message_id is null as committed
 from idempotency
 where organization_id = $1 and env = $2 and key_hash = $3
 
 -- name: note_commit
 -- In the transaction of the work: a key without a lock is not free after a minute, and not to be begun again.
-update idempotency set locked_until = null
+update idempotency set locked_until = null, body = coalesce($5, body)
 where
     organization_id = $1 and env = $2 and key_hash = $3 and created_at = $4
     and status is null and message_id is null
+
+-- name: resume
+-- Of repeats that come at once one gets it: to the others it is in progress again. It stays committed.
+update idempotency set created_at = $4
+where
+    organization_id = $1 and env = $2 and key_hash = $3 and created_at <= $5
+    and status is null and message_id is null and locked_until is null
+returning true
 
 -- name: finish
 -- What shows a contact is kept as long as the contact is there. Its row is held until this commit, so that a deletion at the
