@@ -110,10 +110,10 @@ class Batches:
         """Let it go on; False when it is not paused."""
         key = (batch.organization_id, batch.env, batch.id)
         async with self._move(key):
-            held_ms = await batches.resume(self._db, key, self._clock.now())
-            if held_ms is None:
+            stood = await batches.resume(self._db, key, self._clock.now())
+            if stood is None:
                 return False
-            self._owners.resumed(batch.id, held_ms)
+            self._owners.resumed(batch.id, stood.held_ms, early_ms=stood.early_ms, scheduled_at=stood.scheduled_at)
         await self._owner_moved(batch)
         self._emptied.add(key)  # its last message may have left while it was paused
         self.hint()

@@ -17,8 +17,12 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 @dataclass(slots=True)
 class _Pauses:
+    """`held_ms`: past pauses; `early_ms`: the part of them before `scheduled_at`, when the batch's messages are due."""
+
     held_ms: int
     paused_at: datetime | None
+    early_ms: int = 0
+    scheduled_at: datetime | None = None
 
 
 class Owners:
@@ -38,7 +42,7 @@ class Owners:
         read = [batch for batch in batches if batch.id not in moved]
         held = {batch.id for batch in read if batch.status in _HELD}
         pauses = {
-            batch.id: _Pauses(batch.held_ms, batch.paused_at)
+            batch.id: _Pauses(batch.held_ms, batch.paused_at, batch.early_ms, batch.scheduled_at)
             for batch in read
             if batch.held_ms or batch.paused_at is not None
         }
@@ -50,13 +54,15 @@ class Owners:
         return owner in self._held
 
     def held_ms(self, owner: str, due_at: datetime, now: datetime) -> int:
-        """Time that messages of the owner stood still since `due_at`: it does not count towards their TTL."""
+        """Time that messages of the owner stood still since `due_at`: it does not count towards their TTL (C14.5)."""
         pauses = self._pauses.get(owner)
         if pauses is None or now <= due_at:
             return 0
         held = pauses.held_ms
+        if pauses.scheduled_at is not None and due_at >= pauses.scheduled_at:  # a forced message was due earlier
+            held = max(0, held - pauses.early_ms)
         if pauses.paused_at is not None and pauses.paused_at < now:
-            held += (now - pauses.paused_at) // _MILLISECOND
+            held += (now - max(pauses.paused_at, due_at)) // _MILLISECOND
         return min(held, (now - due_at) // _MILLISECOND)
 
     def paused(self, owner: str, at: datetime) -> None:
@@ -64,10 +70,10 @@ class Owners:
         self._held.add(owner)
         self._pauses.setdefault(owner, _Pauses(0, None)).paused_at = at
 
-    def resumed(self, owner: str, held_ms: int) -> None:
-        """The owner goes on, after having stood still for so long in all."""
+    def resumed(self, owner: str, held_ms: int, *, early_ms: int = 0, scheduled_at: datetime | None = None) -> None:
+        """The owner goes on, after having stood still for so long in all, and so long before it was scheduled."""
         self._held.discard(owner)
-        self._pauses[owner] = _Pauses(held_ms, None)
+        self._pauses[owner] = _Pauses(held_ms, None, early_ms, scheduled_at)
 
     def canceled(self, owner: str, at: datetime) -> None:
         """None of its messages leaves any more; nor does one outlive its time before it is archived."""

@@ -71,14 +71,26 @@ class OpenBatch:
     status: str
     held_ms: int
     paused_at: datetime | None
+    early_ms: int
+    scheduled_at: datetime | None
 
     @property
     def key(self) -> BatchKey:
         return (self.organization_id, self.env, self.id)
 
 
+@dataclass(frozen=True, slots=True)
+class StoodStill:
+    """How long a batch was paused: in all, and before `scheduled_at`, when its messages fall due (ms)."""
+
+    held_ms: int
+    early_ms: int
+    scheduled_at: datetime | None
+
+
 read = reader(Batch)
 _read_open = reader(OpenBatch)
+_read_stood_still = reader(StoodStill)
 
 
 async def next_in_turn(
@@ -114,10 +126,10 @@ async def pause(
     return await executor.fetchval(SQL.pause, *key, now, _sources(event), reason) is not None
 
 
-async def resume(executor: Executor, key: BatchKey, now: datetime) -> int | None:
-    """paused → building or running; answers how long it has been paused in all (ms), None when it was not."""
-    held_ms: int | None = await executor.fetchval(SQL.resume, *key, now, _sources(BatchEvent.RESUME))
-    return held_ms
+async def resume(executor: Executor, key: BatchKey, now: datetime) -> StoodStill | None:
+    """paused → building or running; answers how long it has been paused, None when it was not."""
+    row = await executor.fetchrow(SQL.resume, *key, now, _sources(BatchEvent.RESUME))
+    return None if row is None else _read_stood_still(row)
 
 
 async def cancel(executor: Executor, key: BatchKey, now: datetime) -> bool:

@@ -11,7 +11,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def open_batch(batch_id: str, status: BatchStatus, held_ms: int = 0, paused_at: datetime | None = None) -> OpenBatch:
-    return OpenBatch("org_1", "test", batch_id, "num_1", status, held_ms, paused_at)
+    return OpenBatch("org_1", "test", batch_id, "num_1", status, held_ms, paused_at, early_ms=0, scheduled_at=None)
 
 
 def test_paused_and_cancelled_batches_hold_their_messages() -> None:
@@ -28,6 +28,26 @@ def test_a_pause_counts_from_when_the_message_was_due() -> None:
     assert owners.held_ms("b", NOW - 2 * MINUTE, NOW) == 120_000
     assert owners.held_ms("b", NOW + MINUTE, NOW) == 0
     assert owners.held_ms("single", NOW - MINUTE, NOW) == 0
+
+
+def test_a_pause_before_the_batch_is_due_counts_for_none_but_those_that_were_due_earlier() -> None:
+    owners, due_at = Owners(), NOW + 10 * MINUTE
+    owners.resumed("b", 300_000, early_ms=240_000, scheduled_at=due_at)
+    assert owners.held_ms("b", due_at, due_at + 30 * MINUTE) == 60_000
+    assert owners.held_ms("b", NOW, due_at + 30 * MINUTE) == 300_000  # forced
+    owners.paused("b", due_at + 30 * MINUTE)
+    assert owners.held_ms("b", due_at, due_at + 31 * MINUTE) == 120_000
+
+
+def test_a_pause_that_lasts_counts_from_when_the_message_was_due() -> None:
+    owners = Owners()
+    owners.resumed("b", 60_000)
+    owners.paused("b", NOW + 4 * MINUTE)
+    assert owners.held_ms("b", NOW + 5 * MINUTE, NOW + 8 * MINUTE) == 180_000  # bounded by its age
+    assert owners.held_ms("b", NOW + 2 * MINUTE, NOW + 8 * MINUTE) == 300_000
+    owners.resumed("c", 60_000, early_ms=60_000, scheduled_at=NOW + 5 * MINUTE)
+    owners.paused("c", NOW + 4 * MINUTE)
+    assert owners.held_ms("c", NOW + 5 * MINUTE, NOW + 8 * MINUTE) == 180_000
 
 
 def test_what_is_over_is_forgotten() -> None:

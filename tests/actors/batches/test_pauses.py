@@ -1,6 +1,7 @@
 """Pauses of a batch: what waits is held, and is let go again, whatever comes between (C15.5)."""
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -54,6 +55,23 @@ async def test_a_start_knows_what_is_paused_and_for_how_long(workshop: Workshop)
     assert owners.holds(made.id)
     for known in (owners, workshop.records.owners):
         assert known.held_ms(made.id, row["due_at"], now) == 65_000
+
+
+async def test_a_pause_before_a_batch_is_due_lengthens_no_time_to_live(workshop: Workshop) -> None:
+    due_at = workshop.clock.now() + timedelta(seconds=100)
+    made = await workshop.made(workshop.draft(1, scheduled_at=due_at))
+    [row] = await workshop.queue(made)
+    assert row["due_at"] == due_at
+    for paused, running in ((60, 20), (30, 10), (5, 30)):  # 80 s ahead of the due time, and then 10 and 5 s after it
+        await workshop.batches.pause(await workshop.now(made))
+        await workshop.clock.advance(paused)
+        await workshop.batches.resume(await workshop.now(made))
+        await workshop.clock.advance(running)
+    owners, now = Owners(), workshop.clock.now()
+    owners.load(await batches.open_batches(workshop.db))
+    for known in (owners, workshop.records.owners):
+        assert known.held_ms(made.id, due_at, now) == 15_000
+        assert known.held_ms(made.id, due_at - timedelta(seconds=100), now) == 95_000  # forced, and due at once
 
 
 async def test_a_resume_that_a_crash_cut_short_is_taken_up(workshop: Workshop) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from recado.actors.number_messages import Look, OwnerMoved
 from recado.actors.sending import Forced
 from recado.domain.ids import BATCH
+from recado.storage import dispatch
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line
@@ -70,3 +71,34 @@ async def test_time_in_a_pause_does_not_count_towards_the_time_to_live(line: "Li
     assert line.provider.sent == mine
     assert await line.counts() == {"sent": 1, "failed": 1}
     assert single[0] not in line.provider.sent
+
+
+async def test_a_pause_before_the_message_was_due_adds_nothing_to_its_time_to_live(line: "Line") -> None:
+    mine, forced = await line.queue(1, due_in=100.0, tell=False), await line.queue(1, tell=False)
+    minute, scheduled_at = timedelta(minutes=1), line.clock.now() + timedelta(seconds=100)
+    await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
+    owner = await own(line, mine + forced)
+    line.desk.records.owners.resumed(owner, held_ms=120_000, early_ms=90_000, scheduled_at=scheduled_at)
+    await line.clock.advance(170)  # the one was due 70 s ago, of which 30 in a pause; the other 170 s ago, of which 120
+    line.desk.records.owners.paused(owner, line.clock.now())
+    await line.clock.advance(15)
+    line.desk.records.owners.resumed(owner, held_ms=135_000, early_ms=90_000, scheduled_at=scheduled_at)
+    await dispatch.release_due(line.db, line.clock.now())
+    line.tell(OwnerMoved(owner))
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert sorted(line.provider.sent) == sorted(mine + forced)
+
+
+async def test_a_message_that_only_a_pause_before_it_was_due_held_expires(line: "Line") -> None:
+    mine = await line.queue(1, due_in=100.0, tell=False)
+    minute, scheduled_at = timedelta(minutes=1), line.clock.now() + timedelta(seconds=100)
+    await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
+    owner = await own(line, mine)
+    line.desk.records.owners.resumed(owner, held_ms=90_000, early_ms=90_000, scheduled_at=scheduled_at)
+    await line.clock.advance(165)  # due 65 s ago: with the pause it would live 150 s
+    await dispatch.release_due(line.db, line.clock.now())
+    line.tell(Look())
+    await line.goes_on(2.0)
+    assert line.provider.sent == []
+    assert await line.counts() == {"failed": 1}

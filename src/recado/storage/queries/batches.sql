@@ -200,7 +200,10 @@ from (
 
 -- name: open
 -- Everything of which something may happen by itself.
-select organization_id, env, id, number_id, status, held_ms, paused_at from batches where open order by id;
+select organization_id, env, id, number_id, status, held_ms, paused_at, early_ms, scheduled_at
+from batches
+where open
+order by id;
 
 -- name: next_in_turn
 -- One batch that is being made of each organization: the next one after that which had its turn last ($3, of the organization
@@ -286,9 +289,12 @@ update batches
 set
     status = case when blocks_left > 0 then 'building' else 'running' end,
     held_ms = held_ms + greatest(1, extract(epoch from $4 - paused_at) * 1000)::bigint, -- that it was paused at all shows
+    early_ms = early_ms + case
+        when scheduled_at > paused_at then (extract(epoch from least($4, scheduled_at) - paused_at) * 1000)::bigint else 0
+    end,
     paused_at = null, pause_reason = null, updated_at = $4
 where organization_id = $1 and env = $2 and id = $3 and status = any($5::text[])
-returning held_ms;
+returning held_ms, early_ms, scheduled_at;
 
 -- name: cancel
 with canceled as (
