@@ -7,9 +7,18 @@ from datetime import UTC, datetime
 from ipaddress import ip_network
 
 import pytest
+from tests.waiting import until
 
 from recado.channels import outbound_guard
-from recado.channels.outbound_guard import REFUSED_AFTER, OutboundGuard, UrlRefused, same_origin, target_of
+from recado.channels.outbound_guard import (
+    REFUSED_AFTER,
+    NameRefused,
+    OutboundGuard,
+    Target,
+    UrlRefused,
+    same_origin,
+    target_of,
+)
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.fair_places import FairPlaces
 
@@ -243,3 +252,22 @@ async def test_a_silent_name_server_keeps_only_its_own_organization_waiting(monk
     assert not any(await asyncio.gather(*(ask(host, "org_a") for host in silent[:2])))
     assert await ask("hooks.example.org", "org_a")
     names.answer.set()
+
+
+async def test_a_name_that_waits_in_a_full_line_is_looked_up_at_once_for_another_organization() -> None:
+    names, places = SilentNames(), FairPlaces(6, each=2, most_waiting=3)
+    shared = OutboundGuard(clock=SystemClock(), lookup=names, turn=places.place)
+
+    def ask(host: str, owner: str) -> "asyncio.Task[Target]":
+        return asyncio.create_task(shared.check(f"https://{host}/", live=True, owner=owner))
+
+    async with asyncio.timeout(4):  # below the limit of a look-up
+        silent = [ask(f"h{number}.silent.example", "org_a") for number in range(2)]
+        waits = ask("hooks.example.com", "org_a")
+        await until(lambda: len(names.asked) == 2, 2.0, "the first organization's line is full")
+        assert (await ask("hooks.example.com", "org_b")).host == "hooks.example.com"
+        assert not waits.done()
+        names.answer.set()
+        assert (await waits).host == "hooks.example.com"
+        refused = await asyncio.gather(*silent, return_exceptions=True)
+    assert {type(each) for each in refused} == {NameRefused}

@@ -153,7 +153,8 @@ class OutboundGuard:
         self._silent: set[str] = set()
         self._threads: ThreadPoolExecutor | None = None
         self._known: dict[tuple[str, bool, str, int], tuple[float, tuple[str, ...]]] = {}
-        self._asking: dict[tuple[str, int], asyncio.Task[Sequence[str]]] = {}
+        # By owner too: each waits in its own line, never in that of whoever asked first.
+        self._asking: dict[tuple[str, int, str], asyncio.Task[Sequence[str]]] = {}
 
     async def start(self) -> None:
         """Nothing runs before the first look-up."""
@@ -204,10 +205,10 @@ class OutboundGuard:
 
     async def _resolve(self, target: Target, owner: str) -> Sequence[str]:
         """Its addresses; none when it has none, or none can be learned."""
-        key = (target.host, target.port)
+        key = (target.host, target.port, owner)
         asking = self._asking.get(key)
         if asking is None:
-            asking = self._asking[key] = asyncio.ensure_future(self._ask(key, owner))
+            asking = self._asking[key] = asyncio.ensure_future(self._ask(*key))
             asking.add_done_callback(lambda task: self._answered(key, task))
         try:
             async with asyncio.timeout(LOOKUP_LIMIT):
@@ -217,13 +218,12 @@ class OutboundGuard:
         except (OSError, UnicodeError):  # a time-out is an OSError
             return ()
 
-    async def _ask(self, key: tuple[str, int], owner: str) -> Sequence[str]:
-        host = key[0]
+    async def _ask(self, host: str, port: int, owner: str) -> Sequence[str]:
         began = None
         try:
             async with self._turn(f"{owner} silent" if host in self._silent else owner):
                 began = self._monotonic()
-                return await self._lookup(*key)
+                return await self._lookup(host, port)
         finally:
             if began is not None:
                 self._remember(host, silent=self._monotonic() - began >= _SILENT_AFTER * LOOKUP_LIMIT)
@@ -234,7 +234,7 @@ class OutboundGuard:
         elif len(self._silent) < _SILENT_NAMES:
             self._silent.add(host)
 
-    def _answered(self, key: tuple[str, int], task: "asyncio.Task[Sequence[str]]") -> None:
+    def _answered(self, key: tuple[str, int, str], task: "asyncio.Task[Sequence[str]]") -> None:
         self._asking.pop(key, None)
         if not task.cancelled():
             task.exception()  # anyone who waited has seen it; nobody may have waited any more
