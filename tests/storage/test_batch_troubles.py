@@ -1,6 +1,8 @@
 """A batch in trouble: bad rows, lost connections, restarts and repairs harm nobody else and lose nothing."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -48,6 +50,34 @@ async def test_a_wrong_statement_is_no_fault_of_a_row_and_runs_once(database: Da
     assert {type(outcome) for outcome in outcomes} == {asyncpg.UndefinedTableError}
     assert runs == 1
     await batcher.stop()
+
+
+class Row:
+    """A row whose end can be noticed."""
+
+
+@pytest.mark.parametrize("together", [1, 8])
+async def test_refused_rows_are_forgotten_without_the_collector(together: int) -> None:
+    async def run(rows: Sequence[Row]) -> Sequence[Row]:
+        raise ValueError("a bad row")
+
+    async def put() -> "weakref.ref[Row]":
+        row = Row()
+        with pytest.raises(ValueError, match="bad"):
+            await batcher.put(row)
+        return weakref.ref(row)
+
+    batcher = Batcher("test", run, clock=SystemClock())
+    await batcher.start()
+    gc.collect()
+    gc.disable()
+    try:
+        rows = await asyncio.gather(*(put() for _ in range(together)))
+        await batcher.stop()
+        left = sum(row() is not None for row in rows)
+    finally:
+        gc.enable()
+    assert left == 0
 
 
 async def test_a_batch_that_lost_its_connection_runs_again_whole(database: Database) -> None:

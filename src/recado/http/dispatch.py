@@ -150,6 +150,7 @@ class Dispatcher:
             reply = self._answers.problem(late, call)
         except Exception as error:  # noqa: BLE001 - whatever goes wrong in a handler is answered with 500
             self._report(operation, call, error)
+            _forget_frames(error)
             reply = self._answers.problem(
                 Problem("INTERNAL_ERROR", "The request failed inside the service; its log has the requestId."), call
             )

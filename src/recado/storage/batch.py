@@ -227,30 +227,34 @@ class Batcher(Generic[Row, Result]):
         """Runs a batch until every row of it has its answer."""
         losses = 0
         repaired = False
-        while batch:
-            try:
-                results = await self._run([row for row, _, _ in batch])
-            except Exception as error:  # noqa: BLE001 - each kind is answered below
-                if worth_repeating(error):
-                    pause = min(FIRST_PAUSE * 2**losses, LONGEST_PAUSE)
-                    losses += 1
-                    batch = self._still_in_time(batch, self._monotonic() + pause, error)
-                    if batch:
-                        await self._clock.sleep(pause)
-                elif not repaired and await self._mend(error):
-                    repaired = True
-                elif len(batch) == 1 or blames_the_statement(error):
-                    self._fail(batch, error)
-                    return
+        try:
+            while batch:
+                try:
+                    results = await self._run([row for row, _, _ in batch])
+                except Exception as error:  # noqa: BLE001 - each kind is answered below
+                    if worth_repeating(error):
+                        pause = min(FIRST_PAUSE * 2**losses, LONGEST_PAUSE)
+                        losses += 1
+                        batch = self._still_in_time(batch, self._monotonic() + pause, error)
+                        if batch:
+                            await self._clock.sleep(pause)
+                    elif not repaired and await self._mend(error):
+                        repaired = True
+                    elif len(batch) == 1 or blames_the_statement(error):
+                        self._fail(batch, error)
+                        return
+                    else:
+                        # Some row is at fault: halves find it in few steps, and the others get their answers.
+                        middle = len(batch) // 2
+                        await self._settle(batch[:middle])
+                        await self._settle(batch[middle:])
+                        return
                 else:
-                    # Some row is at fault: halves find it in few steps, and the others get their answers.
-                    middle = len(batch) // 2
-                    await self._settle(batch[:middle])
-                    await self._settle(batch[middle:])
+                    self._answer(batch, results)
                     return
-            else:
-                self._answer(batch, results)
-                return
+        finally:
+            # An error holds this frame, and the rows' answers hold the error: only the collector would end that.
+            del batch
 
     def _answer(self, batch: list[_Entry[Row, Result]], results: Sequence[Result | Exception]) -> None:
         if len(results) != len(batch):

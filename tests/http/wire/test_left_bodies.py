@@ -124,3 +124,15 @@ async def test_a_refusal_is_forgotten_without_the_collector(
     assert statuses[-1] == beyond
     gc.collect()
     assert [each for each in uncollected if isinstance(each, Problem | Call)] == []
+
+
+async def fail(_: Call) -> Reply:
+    error = RuntimeError("a defect")
+    raise error  # its frame holds it, and it holds its frame
+
+
+async def test_a_defect_is_forgotten_without_the_collector(serve: Any, thing: Any, uncollected: list[Any]) -> None:
+    api = await serve(thing("GET", "/things", handler=fail))
+    assert {await get(api.client, "/things", {}) for _ in range(TIMES)} == {500}
+    gc.collect()
+    assert [each for each in uncollected if isinstance(each, RuntimeError | Call)] == []
