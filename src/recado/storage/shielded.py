@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -14,5 +15,7 @@ async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] = lambda: Non
         return await asyncio.shield(working)
     except asyncio.CancelledError:
         hurry()
-        await asyncio.gather(working, return_exceptions=True)
+        while not working.done():
+            with suppress(asyncio.CancelledError):  # told once more: it ends all the same
+                await asyncio.wait([working])
         raise
