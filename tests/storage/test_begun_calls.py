@@ -1,5 +1,6 @@
 """The file of begun calls: what it tells of a process that was killed, and when nothing may be concluded (C32)."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -166,13 +167,17 @@ def test_more_calls_at_once_than_notes_prove_nothing(tmp_path: Path) -> None:
 
 
 def test_without_room_on_the_disk_calls_begin_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise OSError(28, "no space left")
+    real = os.posix_fallocate
+
+    def full(descriptor: int, start: int, size: int) -> None:
+        real(descriptor, start, size // 2)
+        raise OSError(errno.ENOSPC, "no space left")
 
     opened(tmp_path)
     monkeypatch.setattr(os, "posix_fallocate", full)
     calls = BegunCalls(tmp_path, boot="boot-1")
     calls.open(8, LATER)
+    assert list(tmp_path.iterdir()) == []  # half a file would keep what is left of the disk
     assert calls.began(ORGANIZATION, message(1), LATER, LATER)
     assert calls.moment_of(message(1)) == LATER
     calls.ended(message(1))

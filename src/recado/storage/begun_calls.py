@@ -136,8 +136,9 @@ class BegunCalls:
             new.replace(self._path)
         except OSError as error:
             log.warning("begun_calls_not_kept", error=type(error).__name__)
-            with suppress(OSError):
-                self._path.unlink(missing_ok=True)
+            for each in (new, self._path):  # half a file would keep what is left of a full disk
+                with suppress(OSError):
+                    each.unlink(missing_ok=True)
             return
         self._map, self._words = content, memoryview(content).cast("q")
 
@@ -167,7 +168,7 @@ class BegunCalls:
         return True
 
     def ended(self, message_id: str) -> None:
-        """The outcome of the call is committed. Its note stays until its place is needed."""
+        """The call is over, its outcome committed or not to be recorded. Its note stays until its place is needed."""
         _, moment, at = self._calls.pop(message_id, _NONE)
         if at >= 0 and self._words is not None:
             self._words[at] = -moment
