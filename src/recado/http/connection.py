@@ -128,6 +128,16 @@ class Connection(RequestHandler):
         """Whether a request ever came, and when the last was answered, as far as two connections compare."""
         return self._request_count > 0, self._next_keepalive_close_time
 
+    @property
+    def idle(self) -> bool:
+        """No request is under way, nor waits for its turn."""
+        return not self.busy and not self._messages
+
+    @property
+    def _answering(self) -> bool:
+        """A request is under way, or its answer is still being sent."""
+        return self.busy or self._request_in_progress
+
     def close_idle(self) -> None:
         """End, for another's sake, while no request is under way: what the client does not take now is lost."""
         self.force_close()
@@ -178,8 +188,8 @@ class Connection(RequestHandler):
     async def _answer_next(self) -> bool:
         """Answer one request; whether the connection takes another."""
         manager = self._manager
-        if self._parser is None or manager is None:
-            return False  # the client has left meanwhile
+        if self._parser is None or manager is None or self._force_close:
+            return False  # the client has left meanwhile, or had to
         message, payload = self._messages.popleft()
         self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
@@ -343,7 +353,7 @@ class Connection(RequestHandler):
         self._received += len(data)
         body = self._incoming
         # While reading is paused the parser holds back some of it.
-        if body is None or self._reading_paused or self._force_close:
+        if body is None or self._reading_paused or self._force_close or self._close:
             return
         framing = self._received - body.total_bytes - body.total_bytes // _FRAMING_SHARE - _USUAL_FRAMING
         if framing <= self._framing:
@@ -351,10 +361,13 @@ class Connection(RequestHandler):
         wait = self.framing_pace(self._network, framing - self._framing)
         self._framing = framing
         if wait and not body.is_eof():
-            if self.busy or self._messages:
-                self.refuse(400, _TOO_SMALL_CHUNKS)
-            else:
+            if not self._messages and not self.busy:  # it is answered already
                 self.force_close()
+            elif not self._messages or (len(self._messages) == 1 and not self._answering):
+                self.refuse(400, _TOO_SMALL_CHUNKS)
+            else:  # those before it get their answers, which this one would be taken for
+                self.ending = True
+                super().close()
 
     def _take_head(self, data: bytes) -> None:
         """More of a head that is not whole."""
@@ -363,8 +376,8 @@ class Connection(RequestHandler):
             self._head_size += len(data)
             if self._head_size <= HEAD_BYTES or self._force_close:
                 return
-            if self.busy:
-                self.close()  # once the request under way is answered
+            if self._answering or self._messages:
+                self.close()  # once the requests before it are answered
             else:
                 self.refuse(400)
 
@@ -407,7 +420,7 @@ class Connection(RequestHandler):
         for since in (self.stuck_since, self.closing_since):
             if since is not None and now - since >= READING_SECONDS:
                 transport.abort()
-        if self.busy or not self.begun or transport.is_closing():
+        if self._answering or not self.begun or transport.is_closing():
             return
         if self.late_since is None:
             self.late_since = now

@@ -1,12 +1,16 @@
 """Bodies in chunks that are mostly framing: every chunk costs the same, however little is in it (C31)."""
 
+import asyncio
 from contextlib import suppress
 from typing import Any
 
 import pytest
-from tests.http.wire.test_server import HEAD, Thing
+from tests.http.wire.test_server import HEAD, Thing, answer_of
 
 from recado.http.body_pace import FRAMING_AT_ONCE
+from recado.http.call import Call
+from recado.http.connection import HEAD_BYTES, Connection
+from recado.http.reply import Reply
 
 HEAD_OF_CHUNKS = (
     b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -63,3 +67,66 @@ async def test_more_framing_than_body_ends_the_connection(
         assert status in ((b"400",) if path == b"/things" else (b"400", b"404"))  # 404: the path was looked at before
     await wait_until(lambda: api.server.connections == 0)
     writer.transport.abort()
+
+
+FIRST = b"POST /first HTTP/1.1\r\n" + HEAD + b"Content-Length: 0\r\n\r\n"
+ENDLESS_HEAD = b"GET /things HTTP/1.1\r\n" + b"X-Many: %b\r\n" % (b"y" * 8_000) * (HEAD_BYTES // 8_000 + 6)
+
+
+@pytest.mark.parametrize("under_way", [False, True], ids=["in one segment", "behind one under way"])
+@pytest.mark.parametrize(
+    "bad", [HEAD_OF_CHUNKS + b"1\r\n \r\n" * FRAMING_AT_ONCE, ENDLESS_HEAD], ids=["tiny chunks", "an endless head"]
+)
+async def test_what_is_refused_takes_no_answer_from_a_request_before_it(
+    serve: Any, thing: Any, wait_until: Any, bad: bytes, under_way: bool
+) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def make(_: Call) -> Reply:
+        entered.set()
+        await leave.wait()
+        return Reply(201, {"made": True})
+
+    api = await serve(thing("POST", "/first", handler=make), thing("POST", body=Thing, body_limit=4_000_000))
+    reader, writer = await api.connect()
+    writer.write(FIRST if under_way else FIRST + bad)
+    await entered.wait()
+    if under_way:
+        writer.write(bad)
+    (connection,) = api.server._web.connections
+    await wait_until(lambda: connection.ending)
+    leave.set()
+    status, _, body = await answer_of(reader)
+    assert (status, body) == (201, b'{"made":true}')
+    with suppress(ConnectionError):  # what still comes is not read
+        assert await reader.read() == b""
+
+
+async def test_a_request_that_is_refused_while_it_waits_for_its_turn_is_not_carried_out(
+    serve: Any, thing: Any, wait_until: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carried_out: list[bool] = []
+
+    async def make(_: Call) -> Reply:
+        carried_out.append(True)
+        return Reply(201, {})
+
+    api = await serve(thing("POST", "/first"), thing("POST", handler=make))
+    reader, writer = await api.connect()
+    writer.write(FIRST)
+    assert (await answer_of(reader))[0] == 200
+    (connection,) = api.server._web.connections
+    turn = asyncio.get_running_loop().create_future()
+    connection.turns.wait = lambda _: turn
+    refuse = Connection.refuse
+
+    def refuse_as_its_turn_comes(self: Connection, status: int, detail: str | None = None) -> None:
+        refuse(self, status, detail)
+        turn.set_result(None)
+
+    monkeypatch.setattr(Connection, "refuse", refuse_as_its_turn_comes)
+    writer.write(HEAD_OF_CHUNKS + b"1\r\n \r\n" * FRAMING_AT_ONCE)
+    with suppress(ConnectionError):  # what still comes is not read: the answer may be lost
+        assert (await reader.readline()).split()[1] == b"400"
+    await wait_until(lambda: api.server.connections == 0)
+    assert carried_out == []
