@@ -5,11 +5,14 @@ behind those of whoever opens very many; what such a caller keeps waiting here i
 """
 
 import asyncio
+import math
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
+
+import structlog
 
 from recado.domain.clock import Clock, TimerHandle
 from recado.http.connection_limits import ConnectionLimits
@@ -22,6 +25,9 @@ MOST_WAITING: Final = 1_000
 _TAKEN: Final = 64  # in one turn of the event loop
 _READY_AT_ONCE: Final = 8
 _AGAIN_AFTER: Final = 1.0  # seconds, when the kernel has no descriptor or memory for another
+_TOLD_EVERY: Final = 60.0  # seconds
+
+log = structlog.get_logger()
 
 
 class Arrivals:
@@ -48,6 +54,7 @@ class Arrivals:
         self.waiting = 0  # how many; beyond those that there are descriptors for, they wait in the kernel's line
         self._making: asyncio.Task[None] | None = None
         self._again: TimerHandle | None = None
+        self._tell_from = -math.inf
         self.listening = False
 
     def start(self) -> None:
@@ -85,19 +92,27 @@ class Arrivals:
             asyncio.get_running_loop().add_reader(each, self._take, each)
 
     def _take(self, bound: socket.socket) -> None:
-        for _ in range(min(_TAKEN, self._limits.waiting - self.waiting)):
+        for _ in range(min(_TAKEN, self._limits.most_waiting - self.waiting)):
             try:
                 arrived, address = bound.accept()
             except (BlockingIOError, InterruptedError):
                 return
             except ConnectionError:
                 continue  # it is gone already
-            except OSError:
+            except OSError as error:
+                self._tell(error)
                 for each in self._bound:
                     asyncio.get_running_loop().remove_reader(each)
                 self._again = self._clock.call_at(self._clock.monotonic() + _AGAIN_AFTER, self._read_on)
                 return
             self._queue(arrived, network_of(address[0]) if isinstance(address, tuple) else "")
+
+    def _tell(self, error: OSError) -> None:
+        """Say that no connection can be taken, once in a while: it is tried again every second."""
+        now = self._clock.monotonic()
+        if now >= self._tell_from:
+            self._tell_from = now + _TOLD_EVERY
+            log.warning("connections_not_taken", error=error.strerror)
 
     def _queue(self, arrived: socket.socket, network: str) -> None:
         line = self._waiting.setdefault(network, deque())

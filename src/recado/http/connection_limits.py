@@ -2,7 +2,7 @@
 address (C31). Near a limit those are closed first that have been idle longest.
 """
 
-from collections.abc import Iterable
+from collections.abc import Reversible
 from itertools import islice
 from typing import Final, Protocol
 
@@ -10,14 +10,16 @@ from recado.http.middleware.client_ip import ClientAddresses, network_of
 
 IN_ALL: Final = 16_384
 OF_ADDRESS: Final = 1_000
-_LOOKED_AT = 4_096  # connections, the oldest first: what one arrival may cost
+_LOOKED_AT = 4_096  # of the oldest connections, then of the newest: what one arrival may cost
 _AT_ONCE = 8  # an eighth of a limit is closed at a time, so that a flood does not look for the oldest at each arrival
 
 
 class Idle(Protocol):
     """A connection, as the limits see it."""
 
-    busy: bool  # a request is being answered
+    @property
+    def idle(self) -> bool:
+        """Whether no request is under way, nor waits for its turn."""
 
     @property
     def rested_since(self) -> tuple[bool, float]:
@@ -28,7 +30,7 @@ class Idle(Protocol):
 
 
 class ConnectionLimits:
-    """Counts connections. `refused`: how many found no place so far; `waiting`: how many more may wait to be made."""
+    """Counts connections. `refused`: how many found no place; `most_waiting`: how many may wait to be made ready."""
 
     def __init__(self, in_all: int, of_address: int, addresses: ClientAddresses) -> None:
         """Trusted proxies of `addresses` speak for many callers: they count in all only.
@@ -38,11 +40,11 @@ class ConnectionLimits:
         self._in_all = in_all
         self._of_address = max(1, min(of_address, in_all // 2))
         self._addresses = addresses
-        self._by_network: dict[str, set[Idle]] = {}
+        self._by_network: dict[str, dict[Idle, None]] = {}  # the oldest first, as are those below
         self._networks: dict[Idle, str] = {}
         self._making_way: set[Idle] = set()  # until they are gone, a turn of the event loop later
         self.refused = 0
-        self.waiting = max(1, in_all // 8)
+        self.most_waiting = max(1, in_all // 8)
 
     @property
     def open(self) -> int:
@@ -56,12 +58,12 @@ class ConnectionLimits:
         """
         shared = address is None or self._addresses.trusts(address)
         network = "" if address is None or shared else network_of(address)
-        group = self._by_network.get(network, set())
+        group = self._by_network.get(network, {})
         full = not shared and len(group) >= self._of_address and not self._make_room(group, self._of_address)
         if full or (len(self._networks) >= self._in_all and not self._make_room(self._networks, self._in_all)):
             self.refused += 1
             return False
-        self._by_network.setdefault(network, set()).add(connection)
+        self._by_network.setdefault(network, {})[connection] = None
         self._networks[connection] = network
         return True
 
@@ -72,16 +74,18 @@ class ConnectionLimits:
         if network is None:
             return
         group = self._by_network[network]
-        group.discard(connection)
+        group.pop(connection, None)
         if not group:
             del self._by_network[network]
 
-    def _make_room(self, among: Iterable[Idle], limit: int) -> bool:
-        """Close some of the idle connections; whether there were any.
+    def _make_room(self, among: Reversible[Idle], limit: int) -> bool:
+        """Close some of the idle connections; whether any were found among the oldest, else among the newest.
 
         Those of the one who has most go first, then those that never asked, then those that rest longest.
         """
-        idle = [connection for connection in islice(among, _LOOKED_AT) if not connection.busy]
+        idle: list[Idle] = []
+        for order in (among, reversed(among)):
+            idle = idle or [connection for connection in islice(order, _LOOKED_AT) if connection.idle]
         idle.sort(key=lambda connection: (-self._neighbours(connection), connection.rested_since))
         for connection in idle[: max(1, limit // _AT_ONCE)]:
             self.leave(connection)

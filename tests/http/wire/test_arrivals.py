@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 from datetime import UTC, datetime
 
 import pytest
+from structlog.testing import capture_logs
 from tests.waiting import until
 
 from recado.engine.clock import VirtualClock
@@ -104,7 +105,7 @@ async def test_only_so_many_wait_as_there_are_descriptors_for_the_others_wait_in
             asked.enter_context(stage.ask("127.0.0.2"))
         await until(lambda: len(stage.ready) == 30, 10.0, "all connections are ready in the end")
     stage.arrivals.stop()
-    assert max(held) <= stage.limits.waiting == 3
+    assert max(held) <= stage.limits.most_waiting == 3
     assert stage.arrivals.waiting == 0
 
 
@@ -115,6 +116,18 @@ async def test_without_descriptors_it_looks_again_a_second_later(stage: Stage) -
         assert not stage.ready
         await stage.clock.advance(1.0)
         await until(lambda: stage.ready == ["127.0.0.2"], 10.0, "the connection is ready")
+
+
+async def test_running_out_of_descriptors_is_told_once_a_minute(stage: Stage) -> None:
+    stage.bound.fails = 70
+    with stage.ask("127.0.0.2"), capture_logs() as logs:
+        for left in range(69, -1, -1):
+            await until(lambda left=left: stage.bound.fails == left, 10.0, "the kernel had none", every=0.0)
+            await stage.clock.advance(1.0)
+        await until(lambda: stage.ready == ["127.0.0.2"], 10.0, "the connection is ready")
+    assert [(entry["event"], entry["error"]) for entry in logs] == [
+        ("connections_not_taken", "too many open files")
+    ] * 2
 
 
 async def test_what_waits_at_the_end_is_closed(stage: Stage) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.http.wire.test_server import HEAD, answer_of
 
+from recado.http import connection_limits
 from recado.http.call import Call
 from recado.http.connection_limits import ConnectionLimits
 from recado.http.middleware.client_ip import ClientAddresses
@@ -19,7 +20,7 @@ class Fake:
     """A connection that does nothing. `asked`: whether a request ever came; `at`: when it was answered."""
 
     def __init__(self, *, busy: bool = False, asked: bool = False, at: float = 0.0) -> None:
-        self.busy = busy
+        self.idle = not busy
         self.rested_since = (asked, at)
         self.closed = False
 
@@ -85,6 +86,40 @@ def test_an_address_has_at_most_half_and_one_network_counts_as_one() -> None:
         assert limits.enter(Fake(busy=True), f"2001:db8::{number:x}")
     assert not limits.enter(Fake(), "2001:db8::ffff")
     assert limits.enter(Fake(), "2001:db8:0:1::1")
+
+
+def test_behind_very_many_busy_ones_an_idle_one_still_makes_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_limits, "_LOOKED_AT", 4)
+    limits = ConnectionLimits(20, 10, ClientAddresses())
+    oldest = [Fake(busy=True) for _ in range(6)]
+    newest = [Fake(asked=True) for _ in range(4)]
+    assert all(limits.enter(connection, "192.0.2.1") for connection in (*oldest, *newest))
+    assert limits.enter(Fake(), "192.0.2.1")
+    assert [connection.closed for connection in newest].count(True) == 1
+
+
+async def test_a_request_that_waits_for_its_turn_is_not_idle(serve: Any, thing: Any, wait_until: Any) -> None:
+    api = await serve(thing(), connections=4, connections_of_address=2)
+    waiting = [await api.connect() for _ in range(2)]
+    for reader, writer in waiting:
+        writer.write(GET)
+        assert (await answer_of(reader))[0] == 200
+    turns: list[asyncio.Future[None]] = []
+
+    def wait(_: str) -> "asyncio.Future[None]":
+        turns.append(asyncio.get_running_loop().create_future())
+        return turns[-1]
+
+    for connection in api.server._web.connections:
+        connection.turns.wait = wait
+    for _, writer in waiting:
+        writer.write(GET)
+    await wait_until(lambda: len(turns) == 2)
+    reader, _ = await api.connect()
+    assert (await answer_of(reader))[0] == 503
+    for turn in turns:
+        turn.set_result(None)
+    assert [(await answer_of(reader))[0] for reader, _ in waiting] == [200, 200]
 
 
 async def test_one_connection_too_many_is_told_to_come_again(serve: Any, thing: Any, wait_until: Any) -> None:
