@@ -76,7 +76,7 @@ class WebhookDesk:
         self._no_calls.clear()
 
     def call_ended(self, key: SubscriptionKey) -> None:
-        """Count it no more, after its result was handed over."""
+        """Count it no more; its result is handed over right after this."""
         self.line.ended(key)
         if not self.line.calls:
             self._no_calls.set()
