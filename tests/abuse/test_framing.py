@@ -26,23 +26,27 @@ def stranger(attacker: Attacker) -> Attacker:
 
 
 async def pour(stranger: Attacker, head: bytes, pieces: Iterable[bytes]) -> int:
-    """Send the pieces until the service answers or ends the connection; the status, 0 for none."""
-    with suppress(OSError):
-        reader, writer = await stranger.connect()
-        try:
-            writer.transport.set_write_buffer_limits(0)
-            answered = asyncio.ensure_future(status_of(reader))
-            writer.write(head)
-            with suppress(OSError):
-                for piece in pieces:
-                    if answered.done():
-                        break
-                    writer.write(piece)
-                    await writer.drain()
+    """Send the pieces until the service answers or ends the connection; the status, 0 for none.
+
+    Raises OSError when there is no connection, or it does not even take the head: then nothing was tried.
+    """
+    reader, writer = await stranger.connect()
+    try:
+        writer.transport.set_write_buffer_limits(0)
+        writer.write(head)
+        await writer.drain()
+        answered = asyncio.ensure_future(status_of(reader))
+        with suppress(OSError):
+            for piece in pieces:
+                if answered.done():
+                    break
+                writer.write(piece)
+                await writer.drain()
+        with suppress(OSError):
             return await answered
-        finally:
-            writer.transport.abort()
-    return 0
+        return 0
+    finally:
+        writer.transport.abort()
 
 
 @pytest.mark.parametrize("path", ["/v2/callbacks/chatapp/bridge", "/v2/nowhere"])
