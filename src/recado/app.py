@@ -130,7 +130,7 @@ class Application:
 
     async def _assemble(self, providers: Mapping[str, ChatAppProvider], descriptors: Descriptors) -> None:
         settings, clock, installation = self._settings, self._clock, self._installation
-        made = Assembly(settings, installation, providers, clock)
+        made = Assembly(settings, installation, providers, clock, descriptors)
         self._system = made.system
         self.routes = route_table(made)
         server = self._server = HttpServer(

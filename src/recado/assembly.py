@@ -22,6 +22,7 @@ from recado.channels.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
 from recado.channels.provider import ChatAppProvider
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
+from recado.descriptors import Descriptors
 from recado.domain.changes import Change
 from recado.domain.clock import Clock
 from recado.engine.runtime import Runtime
@@ -45,7 +46,12 @@ class Assembly:
     """
 
     def __init__(
-        self, settings: Settings, installation: Installation, providers: Mapping[str, ChatAppProvider], clock: Clock
+        self,
+        settings: Settings,
+        installation: Installation,
+        providers: Mapping[str, ChatAppProvider],
+        clock: Clock,
+        descriptors: Descriptors,
     ) -> None:
         """`providers`: the chat-app adapter of each environment that has one."""
         self.settings = settings
@@ -74,8 +80,9 @@ class Assembly:
         lookups = FairPlaces(LOOKUPS_AT_ONCE, each=LOOKUPS_EACH, most_waiting=MOST_LOOKUPS_WAITING)
         self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs, turn=lookups.place)
         self.webhooks = Webhooks(
-            db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(self.guard, clock=clock), runtime=runtime
-        )
+            db, clock=clock, ids=ids, keys=keys, http=GuardedHttp(self.guard, clock=clock), runtime=runtime,
+            calls=descriptors.webhooks,
+        )  # fmt: skip
         prices = directories.prices if settings.billing_enabled else None
         system = self.system = ActorSystem(
             records,
@@ -90,6 +97,10 @@ class Assembly:
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
             payments=payments,
             prices=prices,
+            # The sandbox needs no connections: it has as many calls as usual.
+            connections={
+                env: descriptors.outbound for env, provider in providers.items() if provider.name != "sandbox"
+            },
         )
         windows = ChatWindows(db, clock=clock)
         recipients = Recipients(db, clock=clock)

@@ -5,23 +5,28 @@ from the database and from calls (C31).
 import resource
 from typing import Final, NamedTuple, Self
 
+from recado.actors.webhook_line import MOST_CALLS
+from recado.channels.outbound_http import CONNECTIONS
+
 WANTED: Final = 65_536
-LARGEST_RESERVE: Final = 8_192
-OUTBOUND: Final = 4_000  # calls in flight of a provider's account
-_OURS: Final = 256  # the database, uploads, processes that read bodies, logs
+_OURS: Final = 256  # the database, uploads, processes that read bodies, logs, what a provider is asked besides sends
+LARGEST_RESERVE: Final = CONNECTIONS + MOST_CALLS + _OURS
+_FEWEST: Final = 16
 
 
 class Descriptors(NamedTuple):
-    """`inbound`: connections that clients may have; `outbound`: those to a provider."""
+    """`inbound`: connections that clients may have; `outbound`: those of sends to a provider; `webhooks`: calls."""
 
     inbound: int
     outbound: int
+    webhooks: int
 
     @classmethod
     def of(cls, limit: int) -> Self:
-        """Share `limit`: half of it, but no more than 8,192, is kept from clients."""
+        """Share `limit`: half of it, but no more than all calls need, is kept from clients."""
         reserve = min(limit // 2, LARGEST_RESERVE)
-        return cls(limit - reserve, min(OUTBOUND, max(16, (reserve - _OURS) // 2)))
+        outbound = min(CONNECTIONS, max(_FEWEST, (reserve - _OURS) // 2))
+        return cls(limit - reserve, outbound, min(MOST_CALLS, max(_FEWEST, reserve - _OURS - outbound)))
 
     @classmethod
     def allowed(cls) -> Self:

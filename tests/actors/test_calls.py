@@ -6,10 +6,8 @@ from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock
 
-import pytest
 from structlog.testing import capture_logs
 
-from recado.actors import calls as calls_module
 from recado.actors.calls import Calls, Departure
 from recado.actors.row import Row
 from recado.channels.provider import Accepted, Account, Outcome, Preference, Refused, Retry
@@ -34,9 +32,15 @@ class Provider:
         return self.outcome
 
 
-def calls_with(stopped: Any) -> Calls:
+def calls_with(stopped: Any, connections: int = 8_000) -> Calls:
     settled = SimpleNamespace(settle=AsyncMock())
-    return Calls(cast("Any", settled), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped)
+    return Calls(
+        cast("Any", settled),
+        clock=VirtualClock(NOW),
+        expect=lambda at: None,
+        stopped=stopped,
+        connections={"live": connections},
+    )
 
 
 def departure(outcome: Outcome) -> Departure:
@@ -91,13 +95,12 @@ async def test_a_refusal_that_cannot_be_noted_harms_no_call() -> None:
     ]
 
 
-async def test_a_number_that_fails_when_it_is_given_room_harms_neither_the_call_that_ended_nor_the_next_in_line(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(calls_module, "CALLS_OF_AN_ACCOUNT", 1)
+async def test_a_number_that_fails_when_it_is_given_room_harms_neither_the_call_that_ended_nor_the_next_in_line() -> (
+    None
+):
     ended: list[Outcome | None] = []
     resumed: list[str] = []
-    calls = calls_with(stopped=None)
+    calls = calls_with(stopped=None, connections=2)
     calls.begin(departure(Accepted("wamid-1")), lambda _, outcome: ended.append(outcome))
 
     def fails() -> None:
@@ -113,12 +116,9 @@ async def test_a_number_that_fails_when_it_is_given_room_harms_neither_the_call_
     assert [(each["event"], each["error"]) for each in logs] == [("departure_failed", "LookupError")]
 
 
-async def test_calls_of_one_environment_take_no_room_of_the_same_account_in_the_other(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_calls_of_one_environment_take_no_room_of_the_same_account_in_the_other() -> None:
     """A business account belongs to one organization in each environment, and not to the same one."""
-    monkeypatch.setattr(calls_module, "CALLS_OF_AN_ACCOUNT", 1)
-    calls = calls_with(stopped=None)
+    calls = calls_with(stopped=None, connections=2)
     calls.begin(departure(Accepted("wamid-1")), lambda _, __: None)
     assert not calls.has_room(ACCOUNT, lambda: None)
     assert calls.has_room(replace(ACCOUNT, env="test", organization_id="org_2"), lambda: None)

@@ -12,8 +12,10 @@ from typing import Any
 import orjson
 import structlog
 
+from recado.actors.call_room import CallRoom
 from recado.actors.row import Row
 from recado.actors.sending import Sending
+from recado.channels.outbound_http import CONNECTIONS
 from recado.channels.provider import (
     ACCOUNT_BLOCKED,
     Accepted,
@@ -36,12 +38,11 @@ from recado.domain.message import FailureCode, WaitReason, last_error
 from recado.domain.pair_pacing import PairPacing
 from recado.domain.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.storage.begun_calls import BegunCalls
+from recado.storage.organizations import ENVIRONMENTS
 from recado.storage.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
 from recado.storage.templates import Template
 
 log = structlog.get_logger()
-
-CALLS_OF_AN_ACCOUNT = 4_000  # C31: of all numbers of one business account
 
 
 @dataclass(slots=True, eq=False)
@@ -71,9 +72,12 @@ class Calls:
         expect: Callable[[datetime], None],
         stopped: Callable[[str, Preference], Awaitable[None]] | None = None,
         begun: BegunCalls | None = None,
+        connections: Mapping[str, int] | None = None,
     ) -> None:
         """`expect` is told when a report of the sandbox will be due; `stopped`, by environment, who stopped marketing
         at the provider and was therefore refused (C28.4); `begun` notes the calls, for anyone who comes after us.
+
+        `connections`: of the adapter of an environment, where it has fewer than usual (C31).
         """
         self._begun = begun or BegunCalls(None)
         self._sending = sending
@@ -81,9 +85,7 @@ class Calls:
         self._expect = expect
         self._stopped = stopped
         self._running: dict[str, asyncio.Task[None]] = {}  # by message
-        # Both by business account; those that wait in the order of their coming.
-        self._of_accounts: dict[tuple[str, str], int] = {}
-        self._waiting: dict[tuple[str, str], dict[Callable[[], None], None]] = {}
+        self.rooms = {env: CallRoom((connections or {}).get(env, CONNECTIONS)) for env in ENVIRONMENTS}
 
     def __len__(self) -> int:
         """Calls whose outcomes are not recorded yet."""
@@ -99,30 +101,8 @@ class Calls:
         self._begun.close()
 
     def has_room(self, account: Account, resume: Callable[[], None]) -> bool:
-        """Whether the account bears one more call; if not, `resume` is called when it does."""
-        name = account.business_account
-        if self._of_accounts.get(name, 0) < CALLS_OF_AN_ACCOUNT:
-            return True
-        self._waiting.setdefault(name, {})[resume] = None
-        return False
-
-    def _leave_room(self, account: Account) -> None:
-        name = account.business_account
-        left = self._of_accounts[name] = self._of_accounts[name] - 1
-        if left and not self._waiting:
-            return
-        waiting = self._waiting.get(name)
-        while waiting and self._of_accounts.get(name, 0) < CALLS_OF_AN_ACCOUNT:
-            resume = next(iter(waiting))
-            del waiting[resume]
-            try:
-                resume()
-            except Exception as error:  # noqa: BLE001 - it fails for its own number; the call that ended here is not to blame
-                log.error("departure_failed", freed_by=account.number_id, error=type(error).__name__)
-        if not waiting:
-            self._waiting.pop(name, None)
-        if not left and not self._of_accounts.get(name):
-            self._of_accounts.pop(name, None)
+        """Whether account and adapter bear one more call; if not, `resume` is called when it does."""
+        return self.rooms[account.env].has_place(account, resume)
 
     def begin(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> bool:
         """Make the call; `done` is told when its outcome is committed, None when it could not be recorded.
@@ -134,8 +114,7 @@ class Calls:
         if not self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at):
             return False
         task = asyncio.get_running_loop().create_task(self._run(departure, done))
-        name = departure.account.business_account
-        self._of_accounts[name] = self._of_accounts.get(name, 0) + 1
+        self.rooms[departure.account.env].take(departure.account)
         self._running[row.id] = task
         return True
 
@@ -151,7 +130,7 @@ class Calls:
                 return
             finally:
                 self._begun.ended(departure.row.id)
-                self._leave_room(departure.account)
+                self.rooms[departure.account.env].leave(departure.account)
             if isinstance(settlement, Departed | Uncertain) and settlement.planned:
                 self._expect(settlement.planned[0].due_at)
             done(departure, outcome)

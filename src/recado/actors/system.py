@@ -105,12 +105,13 @@ class ActorSystem:
         begun: BegunCalls,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
+        connections: Mapping[str, int] | None = None,
     ) -> None:
         """`begun`: the calls of this process, and of the one before.
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
 
-        `prices` None: nothing is billed (C25.2.4).
+        `prices` None: nothing is billed (C25.2.4). `connections`: as `Calls` has them.
         """
         self._records = records
         self._webhooks = webhooks
@@ -143,6 +144,7 @@ class ActorSystem:
             expect=self.sandbox_reports.expect,
             stopped=self.receipts.stopped,
             begun=begun,
+            connections=connections,
         )
         self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)
         self._new_number = partial(NumberActor, desk=self._desk)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import orjson
 import structlog
 
-from recado.actors.webhook_line import CallLine
+from recado.actors.webhook_line import MOST_CALLS, CallLine
 from recado.actors.webhook_payload import envelope
 from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
 from recado.channels.outbound_guard import UrlRefused
@@ -42,12 +42,14 @@ _UNREADABLE = Response(None, "the signing secret cannot be read", b"", None, 0.0
 class WebhookDesk:
     """A service. `line`: whose call begins next; `reading`: places of those who read deliveries, by organization."""
 
-    def __init__(self, db: Database, *, clock: Clock, keys: KeyRing, http: GuardedHttp) -> None:
+    def __init__(
+        self, db: Database, *, clock: Clock, keys: KeyRing, http: GuardedHttp, calls: int = MOST_CALLS
+    ) -> None:
         self.db = db
         self.clock = clock
         self.keys = keys
         self.http = http
-        self.line = CallLine(turns)
+        self.line = CallLine(turns, calls)
         self.reading = FairPlaces(READ_AT_ONCE, each=READ_EACH, most_waiting=MOST_WAITING)
         self._no_calls = asyncio.Event()
         self._no_calls.set()

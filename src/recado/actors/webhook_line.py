@@ -13,9 +13,11 @@ from recado.storage.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 
-MOST_CALLS: Final = 20_000  # in flight, of all subscriptions
-CALLS_OF_AN_ORGANIZATION: Final = 400  # C31
-CALLS_IN_ANY_CASE: Final = 10  # of one subscription, though others of its organization hang and have all the rest
+MOST_CALLS: Final = 20_000  # in flight, of all subscriptions, where there are descriptors for so many (C31)
+CALLS_OF_AN_ORGANIZATION: Final = 400  # at most half of all
+# Of one subscription, though others of its organization hang and have all the rest; so few of all that the 40 of an
+# organization have a quarter together.
+CALLS_IN_ANY_CASE: Final = 10
 MOST_UNWRITTEN: Final = 2_000  # C31: attempts of an organization that began, and whose results are not written yet
 BEGUN_IN_A_TURN: Final = 64  # attempts; each takes the loop some 50 microseconds
 BEGUN_BESIDE_REQUESTS: Final = 8
@@ -46,21 +48,27 @@ class Share:
     def empty(self) -> bool:
         return not self.unwritten and not self.waiting
 
-    def next(self) -> str | None:
-        """The subscription whose turn it is, None when none that waits has room."""
+    def next(self, each: int, in_any_case: int) -> str | None:
+        """The subscription whose turn it is, None when none that waits has room.
+
+        `each`: calls of an organization; `in_any_case`: of each of its subscriptions.
+        """
         if self.unwritten >= MOST_UNWRITTEN:
             return None
-        if self.calls < CALLS_OF_AN_ORGANIZATION:
+        if self.calls < each:
             return next(iter(self.waiting), None)
-        few = (name for name, deliverer in self.waiting.items() if deliverer.in_flight < CALLS_IN_ANY_CASE)
+        few = (name for name, deliverer in self.waiting.items() if deliverer.in_flight < in_any_case)
         return next(few, None)
 
 
 class CallLine:
-    """`calls`: those in flight, of all subscriptions."""
+    """`calls`: those in flight, of all subscriptions; there are `most` at most."""
 
-    def __init__(self, turns: Turns) -> None:
+    def __init__(self, turns: Turns, most: int = MOST_CALLS) -> None:
         self.calls = 0
+        self._most = most
+        self._each = min(CALLS_OF_AN_ORGANIZATION, max(1, most // 2))
+        self._in_any_case = min(CALLS_IN_ANY_CASE, max(1, most // 160))
         self._turns = turns
         self._asked = False
         self._shares: dict[str, Share] = {}
@@ -123,7 +131,7 @@ class CallLine:
         self._ask()
 
     def _ask(self) -> None:
-        if self._line and not self._asked and self.calls < MOST_CALLS:
+        if self._line and not self._asked and self.calls < self._most:
             self._asked = True
             self._turns.ask(self._step)
 
@@ -132,10 +140,10 @@ class CallLine:
         self._asked = False
         line = self._line
         left = BEGUN_BESIDE_REQUESTS if self._turns.served else BEGUN_IN_A_TURN
-        while left and line and self.calls < MOST_CALLS:
+        while left and line and self.calls < self._most:
             organization_id = next(iter(line))
             share = line.pop(organization_id)
-            name = share.next()
+            name = share.next(self._each, self._in_any_case)
             if name is None:  # it is in the line again when something of it ended
                 self._forget(organization_id, share)
                 continue

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 import structlog
 
 from recado.actors.webhook_desk import Channel, WebhookDesk, attempt_view, error_of
+from recado.actors.webhook_line import MOST_CALLS
 from recado.actors.webhook_messages import Arrived, Changed, Look
 from recado.actors.webhook_samples import sample_of
 from recado.actors.webhook_subscription import WebhookSubscriptionActor
@@ -43,13 +44,22 @@ class Webhooks:
     """The deliveries of this process. Add it to a supervisor with `join`."""
 
     def __init__(
-        self, db: Database, *, clock: Clock, ids: IdSource, keys: KeyRing, http: GuardedHttp, runtime: Runtime
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        keys: KeyRing,
+        http: GuardedHttp,
+        runtime: Runtime,
+        calls: int = MOST_CALLS,
     ) -> None:
+        """`calls`: in flight, of all subscriptions (C31)."""
         self._db = db
         self._clock = clock
         self._ids = ids
         self._tests = FairPlaces(TESTS_AT_ONCE, each=TESTS_EACH, most_waiting=MOST_TESTS_WAITING)
-        self.desk = WebhookDesk(db, clock=clock, keys=keys, http=http)
+        self.desk = WebhookDesk(db, clock=clock, keys=keys, http=http, calls=calls)
         self.supervisor = Supervisor("webhooks", runtime=runtime, intensity=RESTARTS, period=PERIOD)
         self._registry: Registry[SubscriptionKey] = Registry(self.supervisor, idle_after=IDLE_AFTER)
         self._poller = Periodic("webhook deliveries", EVERY, self.poll, clock, at_once=True)

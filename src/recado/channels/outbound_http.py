@@ -17,6 +17,8 @@ from yarl import URL
 
 Body = bytes | AsyncIterable[bytes]
 
+CONNECTIONS = 8_000  # of an adapter's sends: twice what one account may have in flight (C31)
+OTHER_CONNECTIONS = 32  # for all else that an adapter asks
 MAX_ANSWER = 64 * 1024  # bytes; of a longer answer the rest is not read
 MAX_RETRY_AFTER = 21_600.0  # seconds; a typing error at the provider must not stop a number for years
 MIN_RETRY_AFTER = 1.0  # seconds; a fraction that is rounded down to 0 must not let a number go on at full pace
@@ -51,7 +53,7 @@ class OutboundHttp:
     `timeout`, `connect_timeout`: seconds for the whole call, and for one connection including TLS.
     """
 
-    def __init__(self, *, connections: int = 4_000, timeout: float = 15.0, connect_timeout: float = 5.0) -> None:
+    def __init__(self, *, connections: int = CONNECTIONS, timeout: float = 15.0, connect_timeout: float = 5.0) -> None:
         self._connections = connections
         self._connect_timeout = connect_timeout
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=connect_timeout)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from recado.actors import webhook_line
 from recado.actors.webhook_line import (
     BEGUN_BESIDE_REQUESTS,
     BEGUN_IN_A_TURN,
@@ -154,17 +153,18 @@ def test_results_that_are_not_written_yet_hold_further_attempts_back(
     assert len(begun) == MOST_UNWRITTEN + 1
 
 
-def test_the_calls_of_all_organizations_are_bounded(
-    turns: ByHand, line: CallLine, begun: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(webhook_line, "MOST_CALLS", 7)
+def test_the_calls_of_all_organizations_are_bounded_and_one_has_half_of_them(turns: ByHand, begun: list[str]) -> None:
+    line = CallLine(turns, most=8)
     Queue(line, begun, (A, "a"), 10)
     turns.give_all()
+    assert begun == ["a"] * 4
     Queue(line, begun, (B, "b"), 10)
-    assert (begun, turns.asked) == (["a"] * 7, [])
+    turns.give_all()
+    Queue(line, begun, ("org_c", "c"), 10)
+    assert (begun, turns.asked) == (["a"] * 4 + ["b"] * 4, [])
     line.ended((A, "a"))
     turns.give_all()
-    assert len(begun) == 8
+    assert len(begun) == 9
 
 
 def test_whoever_left_is_not_asked_again(turns: ByHand, line: CallLine, begun: list[str]) -> None:

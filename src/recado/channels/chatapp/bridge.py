@@ -13,7 +13,7 @@ from yarl import URL
 from recado.channels.chatapp import bridge_answers, bridge_callbacks
 from recado.channels.errors import ProviderError
 from recado.channels.events import Event
-from recado.channels.outbound_http import MAX_ANSWER, Answer, NotSent, OutboundHttp
+from recado.channels.outbound_http import CONNECTIONS, MAX_ANSWER, OTHER_CONNECTIONS, Answer, NotSent, OutboundHttp
 from recado.channels.provider import (
     Account,
     NumberHealth,
@@ -50,7 +50,7 @@ class Bridge:
         callback_url: str,
         clock: Clock,
         idempotent: bool = False,
-        connections: int = 4_000,
+        connections: int = CONNECTIONS,
         timeout: float = 15.0,
         connect_timeout: float = 5.0,
     ) -> None:
@@ -71,12 +71,16 @@ class Bridge:
             "Accept-Encoding": "identity",
             "User-Agent": "Recado",
         }
-        self._http = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
+        # Sends have connections of their own, as many as calls may be in flight: no send waits for one (C31).
+        self._sends = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
+        self._http = OutboundHttp(connections=OTHER_CONNECTIONS, timeout=timeout, connect_timeout=connect_timeout)
 
     async def start(self) -> None:
+        await self._sends.start()
         await self._http.start()
 
     async def stop(self) -> None:
+        await self._sends.stop()
         await self._http.stop()
 
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
@@ -95,7 +99,7 @@ class Bridge:
             )
         except TypeError:
             return Refused("provider_error", "the message has no JSON form")
-        answer = await self._http.post(self._send_url, body, {**self._headers, "Idempotency-Key": message.id})
+        answer = await self._sends.post(self._send_url, body, {**self._headers, "Idempotency-Key": message.id})
         return bridge_answers.outcome(answer, self._clock.now(), personal=(message.to, self._token, *_texts(message)))
 
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:

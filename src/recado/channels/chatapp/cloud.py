@@ -26,7 +26,7 @@ from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.channels.errors import MalformedCallback, ProviderError
 from recado.channels.events import Event
 from recado.channels.fields import Fields
-from recado.channels.outbound_http import MAX_ANSWER, Answer, NotSent, OutboundHttp
+from recado.channels.outbound_http import CONNECTIONS, MAX_ANSWER, OTHER_CONNECTIONS, Answer, NotSent, OutboundHttp
 from recado.channels.provider import (
     Account,
     Down,
@@ -69,7 +69,7 @@ class Cloud:
         url: str,
         app_secret: str,
         clock: Clock,
-        connections: int = 4_000,
+        connections: int = CONNECTIONS,
         timeout: float = 15.0,
         connect_timeout: float = 5.0,
     ) -> None:
@@ -79,12 +79,16 @@ class Cloud:
         self._base = base
         self._secret = signing_key(app_secret)
         self._clock = clock
-        self._http = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
+        # Sends have connections of their own, as many as calls may be in flight: no send waits for one (C31).
+        self._sends = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
+        self._http = OutboundHttp(connections=OTHER_CONNECTIONS, timeout=timeout, connect_timeout=connect_timeout)
 
     async def start(self) -> None:
+        await self._sends.start()
         await self._http.start()
 
     async def stop(self) -> None:
+        await self._sends.stop()
         await self._http.stop()
 
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
@@ -99,7 +103,7 @@ class Cloud:
         except TypeError:
             return Refused("provider_error", "the message has no JSON form")
         url = self._base / account.phone_number_id / "messages"  # an id, and no path of its own
-        answer = await self._http.post(url, body, _headers(account.access_token))
+        answer = await self._sends.post(url, body, _headers(account.access_token))
         personal = (message.to, message.to.lstrip("+"), account.access_token, *_texts(message))
         return cloud_answers.outcome(answer, self._clock.now(), personal=personal)
 
