@@ -176,6 +176,11 @@ class Departures:
         answer.add_done_callback(partial(self._answered, claimed))
         return True
 
+    async def claims_answered(self) -> None:
+        """Until no claim is under way: what they counted is in the table then."""
+        if self._claiming:
+            await asyncio.wait(self._claiming.values())
+
     def doubt(self) -> None:
         """What a gate of the messages' own asks was changed: what is claimed meets it once more."""
         self._doubted = self._clock.monotonic()
@@ -341,8 +346,7 @@ class Departures:
         self.view = None
         if self._alarm is not None:
             self._alarm.cancel()
-        if self._claiming:
-            await asyncio.wait(self._claiming.values())
+        await self.claims_answered()
         await self.give_back()
         self._closed = True
 

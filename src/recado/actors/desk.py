@@ -1,7 +1,7 @@
 """The desk at which all number actors of a process work: what they share, and what outlives each of them."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -55,10 +55,12 @@ class Desk:
         async with self.turn:
             return await read_view(self.records, key, None, self._pairs_of), await self._day(key)
 
-    async def view(self, key: NumberKey, before: NumberView | None) -> NumberView | None:
-        """The number as it is now; `before` keeps what was counted so far."""
+    async def view(
+        self, key: NumberKey, before: NumberView | None, claims_answered: Callable[[], Awaitable[None]]
+    ) -> NumberView | None:
+        """The number as it is now; `before` keeps what was counted so far. `claims_answered`: as of `read_view`."""
         async with self.turn:
-            return await read_view(self.records, key, before, self._pairs_of)
+            return await read_view(self.records, key, before, self._pairs_of, claims_answered)
 
     async def rows(self, key: NumberKey, wanted: Wanted) -> list[Row]:
         """Ready rows of one class."""

@@ -273,7 +273,7 @@ class NumberActor(Actor):
 
     async def _read_again(self) -> None:
         """The number or its organization was changed: what waited for that may go on."""
-        self._view = await self._desk.view(self._key, self._view)
+        self._view = await self._desk.view(self._key, self._view, self._departures.claims_answered)
         if self._view is not None:
             self._desk.pacer(self._key[2], self._view.per_second)
         self._stale = False

@@ -1,6 +1,6 @@
 """What a number's actor knows of its number, read from the rows at its start and whenever they change."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -64,11 +64,16 @@ class NumberView:
 
 
 async def read_view(
-    records: Records, key: NumberKey, before: NumberView | None, pairs_of: Callable[[str], PairPacing]
+    records: Records,
+    key: NumberKey,
+    before: NumberView | None,
+    pairs_of: Callable[[str], PairPacing],
+    claims_answered: Callable[[], Awaitable[None]] | None = None,
 ) -> NumberView | None:
     """The number as it is now; None when it does not exist (any more). `before` keeps what was counted so far.
 
-    `pairs_of`: the pace towards its recipients, by the number's id.
+    `pairs_of`: the pace towards its recipients, by the number's id. `claims_answered` comes back when no claim of it
+    is under way; None when none can be.
     """
     organization_id, env, number_id = key
     number = await records.numbers.get(key)
@@ -80,6 +85,10 @@ async def read_view(
     if tier is not None and limit is not None:
         tier.limit = limit  # whom it has counted, and whose claim is under way, counts in every tier
     elif limit is not None:
+        if claims_answered is not None:
+            await (
+                claims_answered()
+            )  # a limit comes: they were begun without one, and the table has them once they commit
         now = records.clock.now()
         tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization_id, number_id, now))
     provider = records.provider_for(env)

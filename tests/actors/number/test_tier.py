@@ -1,5 +1,6 @@
 """The tier gate: distinct recipients of business-initiated messages in a rolling day (C14.5.5)."""
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -77,6 +78,33 @@ async def test_a_lost_claim_gives_its_place_back(full_at_five: "Line", monkeypat
     await line.goes_on(2.0)
     assert len(line.provider.sent) == 5
     assert await counted(line) == 5
+
+
+async def test_claims_under_way_when_a_limit_first_comes_take_their_places(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(number_domain.TIER_LIMITS, MessagingTier.TIER_250, 5)
+    claim, commits = dispatch.claim, asyncio.Event()
+
+    async def late(db: Any, rows: Any, *rest: Any) -> list[str]:
+        await commits.wait()
+        return await claim(db, rows, *rest)
+
+    monkeypatch.setattr(dispatch, "claim", late)
+    first = await line.queue(4)
+    await line.goes_on(1.5)
+    await line.set_number(messaging_tier=MessagingTier.TIER_250)
+    await line.goes_on(0.1)
+    commits.set()
+    await line.goes_on(2.0)
+    assert line.provider.sent == first
+    others = await line.queue(8, tell=False)
+    await line.db.execute("update messages set recipient_hash = recipient_hash + 100 where id = any($1)", others)
+    line.tell(Look())
+    await line.goes_on(3.0)
+    assert line.provider.sent == [*first, others[0]]
+    assert await counted(line) == 5
+    assert await line.reasons() == {"tier_limit"}
 
 
 async def test_after_a_restart_the_tier_is_as_full_as_before(full_at_five: "Line") -> None:
