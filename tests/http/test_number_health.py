@@ -4,7 +4,10 @@ import asyncio
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
 from recado.channels.provider import NumberHealth, ProviderError
+from recado.http.routes import number_health
 
 
 async def health(api: Any, **how: Any) -> Any:
@@ -67,6 +70,17 @@ async def test_a_provider_that_is_away_leaves_the_stored_values(api: Any) -> Non
     assert (seen["live"], seen["status"], seen["canSend"]) == (False, "connected", "available")
     assert seen["error"]
     assert (await api.get(f"/numbers/{seen['numberId']}")).body["lastProviderSyncAt"] is None
+
+
+async def test_a_provider_that_hangs_leaves_the_stored_values(api: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def hang(_: object) -> NumberHealth:
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError("nobody ends it")
+
+    monkeypatch.setattr(number_health, "PATIENCE", 0.05)
+    monkeypatch.setattr(test_provider(api), "number_health", hang)
+    seen = await health(api)
+    assert (seen["live"], seen["status"], seen["error"]) == (False, "connected", "the provider did not answer in time")
 
 
 async def test_an_answer_holds_for_ten_seconds(api: Any) -> None:

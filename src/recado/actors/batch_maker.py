@@ -202,7 +202,7 @@ class BatchMaker:
         """
         organization_id, env, _ = batch.key
         held = block.held
-        if held:
+        if held or estimate:  # a batch that begins with what is free has to be covered as a whole too (C25.2.3)
             refusal = await self._tariff.hold(connection, organization_id, env, held, estimate or held)
             if refusal is not None:
                 raise NotCovered(refusal)

@@ -73,7 +73,7 @@ class WalletTariff:
             return None
         available = (await wallet.available(connection, [key])).get(key, 0)
         if estimate > coins and available >= estimate:
-            if await wallet.hold(connection, self._ids, organization_id, env, coins, now=now):
+            if not coins or await wallet.hold(connection, self._ids, organization_id, env, coins, now=now):
                 return None
             available = (await wallet.available(connection, [key])).get(key, 0)
         return not_covered(estimate, available)

@@ -13,6 +13,8 @@ from recado.actors.batch_rules import BatchDraft
 from recado.actors.lane import WINDOW
 from recado.domain.errors import Problem
 from recado.domain.phones import recipient_hash
+from recado.storage import price_overrides
+from recado.storage.price_overrides import Override
 
 
 async def refusal(workshop: Workshop, draft: BatchDraft) -> Problem:
@@ -183,6 +185,18 @@ async def test_a_large_batch_needs_its_whole_estimate_and_holds_its_first_block(
     await workshop.set_coins(1_500 * PRICE)
     await workshop.made(workshop.draft(1_500))
     assert await workshop.wallet() == (500 * PRICE, 1_000 * PRICE)
+
+
+async def test_a_batch_that_begins_with_what_is_free_needs_its_whole_estimate_too(workshop: Workshop) -> None:
+    free = Override([0, 0, 0, 0], None)
+    async with workshop.db.transaction() as connection:
+        await price_overrides.replace_all(
+            connection, workshop.organization.id, {"chatapp_utility": free}, workshop.clock.now() - timedelta(minutes=1)
+        )
+    at_home = [{"to": f"+55119{line:08}"} for line in range(90_000_000, 90_001_000)]
+    draft = workshop.draft(recipients=[*at_home, *people(500)])
+    await workshop.set_coins(PRICE)
+    assert (await refusal(workshop, draft)).meta["availableCoins"] == PRICE
 
 
 # Repeats ------------------------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """The health of a number: what the provider says now, what waits, and what went out in a day (C14.3)."""
 
+import asyncio
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -28,6 +29,7 @@ from recado.storage.numbers import Number, NumberKey
 from recado.storage.postgres import Database
 
 CACHED = 10.0  # seconds that an answer is given again
+PATIENCE = 7.0  # seconds with the provider: less than an answer may take in all (C31)
 DAY = timedelta(hours=24)
 
 
@@ -114,7 +116,11 @@ class HealthReader:
         found = await numbers.get(self._database, *key)
         if found is None:
             return None
-        checked = await self._refresh.check(found)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                checked = await self._refresh.check(found)
+        except TimeoutError:
+            checked = Checked(found, None, "the provider did not answer in time")
         now = self._clock.now()
         since = (now - DAY).replace(second=0, microsecond=0)
         number = checked.number
