@@ -38,6 +38,7 @@ from recado.http.parsing import JsonBody, pairs_of, parse_json, require_json, va
 from recado.http.principal import ACCOUNT, NOBODY
 from recado.http.reply import Reply, StreamReply
 from recado.http.request_log import RequestLog
+from recado.http.request_turns import RequestTurns
 from recado.http.route import Access, Idempotency, Route
 from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
 from recado.http.spool import Spooler, media_type_of
@@ -77,6 +78,7 @@ class Dispatcher:
         bodies: ByteBudget,
         unread: ByteBudget,
         pace: BodyPace,
+        turns: RequestTurns,
     ) -> None:
         self._router = Router(
             ((route.method, route.path, Operation(route)) for route in routes),
@@ -101,6 +103,7 @@ class Dispatcher:
         self._unread = unread
         self._pages = FairPlaces(PAGES, each=PAGES_OF_CALLER, most_waiting=PAGES_WAITING)
         self._pace = pace
+        self._turns = turns
         self._reads = Deadlines(READ_SECONDS, clock)
         self._writes = Deadlines(WRITE_SECONDS, clock)
 
@@ -130,6 +133,9 @@ class Dispatcher:
             owner = _caller(call)
             if working_for.get() != owner:  # a connection is mostly one caller's, and to set it costs more
                 working_for.set(owner)
+            turn = self._turns.wait(owner)
+            if turn is not None:
+                await turn
             reply = await self._run(operation, call, request, query, deadlines, task)
             if call.unknown:
                 name_in(reply, call.unknown, writes=operation.writes)

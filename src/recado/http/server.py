@@ -27,7 +27,7 @@ from recado.http.middleware.idempotency import IdempotencyStore
 from recado.http.middleware.rate_limits import Limit, RateLimiter
 from recado.http.problems import MEDIA_TYPE, ProblemRenderer
 from recado.http.rendering import WireResponse, head
-from recado.http.request_turns import RequestTurns
+from recado.http.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
 from recado.http.route import MIB, Route
 from recado.http.spool import Spooler
 
@@ -116,6 +116,7 @@ class HttpServer:
             bodies=self.bodies,
             unread=self.unread,
             pace=pace,
+            turns=RequestTurns(OF_ORGANIZATIONS),
         )
         self._host = host
         self._port = port
@@ -144,7 +145,7 @@ class HttpServer:
         if self._address is not None:
             return
         loop = asyncio.get_running_loop()
-        turns = RequestTurns(loop)
+        turns = RequestTurns(OF_NETWORKS)
         rests = BodyPace(self._clock)
         framing = BodyPace(self._clock, FRAMING_A_SECOND, FRAMING_AT_ONCE)
         server = self._web = web.Server(self._dispatcher.handle, request_factory=make_request)

@@ -14,7 +14,7 @@ class Crowd:
 
     def __init__(self, most: int, *, others: bool = True) -> None:
         """`others`: some ask already, of two more networks."""
-        self._turns = RequestTurns(asyncio.get_running_loop(), most)
+        self._turns = RequestTurns(most)
         self.begun: list[str] = []
         if others:
             assert self._turns.wait("x") is None
@@ -42,16 +42,26 @@ async def test_who_asks_for_very_much_does_not_make_another_wait_for_all_of_it()
     assert crowd.begun == ["a"] * 4
     asked += crowd.ask("b")
     await asyncio.gather(*asked)
-    assert "b" in crowd.begun[:9]
+    assert "b" in crowd.begun[:12]  # three turns
     assert len(crowd.begun) == 41
 
 
-async def test_a_few_requests_of_each_begin_without_a_wait() -> None:
-    crowd = Crowd(4)
-    asked = crowd.ask(*"aaaabbbb")
+async def test_a_few_requests_begin_without_a_wait() -> None:
+    crowd = Crowd(6)
+    asked = crowd.ask(*"aabb")
     await asyncio.sleep(0)
-    assert len(crowd.begun) == 8
+    assert len(crowd.begun) == 4
     await asyncio.gather(*asked)
+
+
+async def test_who_asks_for_little_goes_on_before_the_many_of_many_others() -> None:
+    crowd = Crowd(4)
+    asked = crowd.ask(*"cdefgh" * 20)
+    await asyncio.sleep(0)
+    asked += crowd.ask("b")
+    await asyncio.gather(*asked)
+    assert "b" in crowd.begun[:16]
+    assert len(crowd.begun) == 121
 
 
 async def test_who_asks_alone_waits_for_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
