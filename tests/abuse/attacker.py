@@ -25,6 +25,10 @@ class Attacker:
         """The same caller as a stranger, from `source`."""
         return Attacker(self._host, self._port, source=source)
 
+    def called_from(self, source: str) -> "Attacker":
+        """The same caller, from another address."""
+        return Attacker(self._host, self._port, self._token, source=source)
+
     def head(self, method: str, path: str, length: int | None, headers: Mapping[str, str] | None = None) -> bytes:
         """The head of a request; `length`: of its body, None for none."""
         lines = {"Host": f"{self._host}:{self._port}", "Content-Type": "application/json"}
