@@ -40,7 +40,7 @@ from recado.http.reply import Reply, StreamReply
 from recado.http.request_log import RequestLog
 from recado.http.request_turns import RequestTurns
 from recado.http.route import Access, Idempotency, Route
-from recado.http.router import NO_PARAMETERS, Router, ids_are_formed
+from recado.http.router import NO_PARAMETERS, Found, Router, ids_are_formed
 from recado.http.spool import Spooler, media_type_of
 from recado.http.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
 from recado.http.usual_words import usual
@@ -127,7 +127,10 @@ class Dispatcher:
         deadlines = self._reads if request.method in _READS else self._writes
         deadlines.begin(task, started)
         try:
-            operation = self._find(call, started)
+            found = self._router.find(target)
+            if found is None and (turn := self._turns.wait(STRANGER)) is not None:
+                await turn  # the search for what was meant costs more than most answers
+            operation = self._find(found, call, started)
             task.set_name(operation.route.operation_id)  # for the watch over the event loop
             await self._admit(operation, call, started)
             owner = _caller(call)
@@ -192,9 +195,8 @@ class Dispatcher:
 
     # The steps, in order ------------------------------------------------------------------------------------------
 
-    def _find(self, call: Call, at: float) -> Operation:
+    def _find(self, found: Found[Operation] | None, call: Call, at: float) -> Operation:
         """The operation at the path; 404 or 405, which ask for no credential and so have a limit per address."""
-        found = self._router.find(call.target)
         if found is None:
             self._count(call, ANONYMOUS, at)  # before the search for what was meant
             meant = usual(call.method, call.target)

@@ -10,6 +10,9 @@ from recado.domain.ids import is_id
 
 Operation = TypeVar("Operation")
 
+Found = tuple[Mapping[str, Operation], Mapping[str, str]]
+"""The operations of a path by method, and the path's parameters."""
+
 NO_PARAMETERS: Mapping[str, str] = {}
 
 _VERSION: Final = "v2"
@@ -54,7 +57,7 @@ class Router(Generic[Operation]):
                 raise ValueError(f"two operations for {method} {path}")
             methods[method] = operation
 
-    def find(self, path: str) -> tuple[Mapping[str, Operation], Mapping[str, str]] | None:
+    def find(self, path: str) -> Found[Operation] | None:
         """Return the operations at `path` (as sent, percent-encoded) by method, and its parameters."""
         methods = self._fixed.get(path)
         if methods is not None:
