@@ -54,7 +54,13 @@ async def submit(connection: Executor, template: Template, call: Call, ids: IdSo
         (await _number_of(connection, template)).status,
     )
     if faults:
-        raise Problem("TEMPLATE_RULES", f"The template breaks {len(faults)} rules of the provider.", errors=faults)
+        rules = "a rule" if len(faults) == 1 else f"{len(faults)} rules"
+        first = faults[0]
+        raise Problem(
+            "TEMPLATE_RULES",
+            f"The template breaks {rules} of the provider: {first.path or '/'}: {first.message}",
+            errors=faults,
+        )
     await record(connection, ids, call, "template.submit", template.id, {"version": template.version})
     return await templates.save(connection, template, after, call.now)
 
