@@ -18,4 +18,6 @@ async def to_its_end(work: Awaitable[T], hurry: Callable[[], None] = lambda: Non
         while not working.done():
             with suppress(asyncio.CancelledError):  # told once more: it ends all the same
                 await asyncio.wait([working])
+        if not working.cancelled():
+            working.exception()  # the hurry may have made it fail: nobody is left who wants to know
         raise
