@@ -17,12 +17,14 @@ from recado.actors.rescuer import Rescuer
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages, rescue
+from recado.storage import dispatch, messages, receipts, rescue, settlements
 from recado.storage.begun_calls import BegunCalls
 from recado.storage.dispatch import CLAIMED, Claim
 from recado.storage.messages import NewMessage
 from recado.storage.postgres import Database
+from recado.storage.receipts import ReportRow
 from recado.storage.rows import pack
+from recado.storage.settlements import Failed
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21
@@ -30,7 +32,7 @@ CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
 IDS = IdSource(CLOCK, random.Random(9))
 NOW = CLOCK.now()
 
-Rescued = Callable[..., AbstractAsyncContextManager[None]]
+Rescued = Callable[..., AbstractAsyncContextManager[Rescuer]]
 
 
 async def claimed_by_a_dead_process(db: Database, *, env: str = "test", attempts: int = 1) -> str:
@@ -67,7 +69,7 @@ def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
     monkeypatch.setattr(rescuer_module, "FENCED_AFTER", 0.0)  # nobody moves the clock
 
     @asynccontextmanager
-    async def take_over(*, idempotent_in: str = "", notes: Path | None = None) -> AsyncIterator[None]:
+    async def take_over(*, idempotent_in: str = "", notes: Path | None = None) -> AsyncIterator[Rescuer]:
         """A new process, with an adapter that declares itself idempotent in one environment only."""
         before = await dispatch.opened(database)
         epoch = await dispatch.take_epoch(database, NOW)
@@ -76,11 +78,15 @@ def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
             clock=CLOCK,
             provider_for=lambda env: SimpleNamespace(name="scripted", idempotent=env == idempotent_in),
         )
-        sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={})
+
+        async def settle(failure: Failed) -> None:
+            await settlements.failed(database, [failure])
+
+        sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={}, settle=settle)
         begun = BegunCalls(notes, boot="this boot")
         rescuer = Rescuer(records, sending=sending, begun=begun, lost=lambda error: None)
         await rescuer.start()
-        yield
+        yield rescuer
         await rescuer.stop()
 
     return take_over
@@ -206,6 +212,24 @@ async def test_a_call_that_had_begun_is_uncertain_from_the_moment_at_which_it_be
         assert await state(database, message_id) == ("sending", "uncertain", None, 1)
         moment = await database.fetchval("select claimed_at from dispatch where id = $1", message_id)
         assert moment == NOW + timedelta(seconds=0.04)
+
+
+async def test_what_nobody_reported_within_a_day_fails_and_a_later_report_still_knows_when_its_call_began(
+    database: Database, rescued: Rescued, tmp_path: Path
+) -> None:
+    message_id = await claimed_by_a_dead_process(database)
+    await noted(database, tmp_path, (message_id, 0.04))
+    async with rescued(notes=tmp_path) as rescuer:
+        await database.execute("update dispatch set claimed_at = claimed_at - interval '25 hours'")
+        await rescuer.settle()
+        row = await database.fetchrow("select status, sent_at from messages where id = $1", message_id)
+        assert row is not None
+        assert tuple(row) == ("failed", None)
+    late = ReportRow(ORGANIZATION, "test", "chatapp", message_id, "delivered", NOW, None, None)
+    await receipts.apply(database, [late], NOW)
+    row = await database.fetchrow("select status, sent_at from messages where id = $1", message_id)
+    assert row is not None
+    assert tuple(row) == ("delivered", NOW + timedelta(seconds=0.04) - timedelta(hours=25))
 
 
 @pytest.mark.parametrize("idempotent_in", ["live", "test"])

@@ -229,7 +229,8 @@ async def test_without_a_turn_for_a_day_it_fails_by_unknown_outcome_and_a_late_r
     (found,) = await dispatch.to_give_up(database, AGAIN)
     assert found["id"] == message_id
 
-    unknown = Failed(ORGANIZATION, "test", "chatapp", message_id, "outcome_unknown: no report", NOW + DAY, False)
+    error = "outcome_unknown: no report"
+    unknown = Failed(ORGANIZATION, "test", "chatapp", message_id, error, NOW + DAY, False, found["called_at"])
     (moved,) = await settlements.failed(database, [unknown])
 
     assert (moved.from_status, moved.to_status) == ("sending", "failed")
@@ -237,6 +238,7 @@ async def test_without_a_turn_for_a_day_it_fails_by_unknown_outcome_and_a_late_r
     assert [(move.from_status, move.to_status, move.coins) for move in late[message_id]] == [
         ("failed", "delivered", 600)
     ]
+    assert tuple(await status(database, message_id)) == ("delivered", None, LEFT_AT)
 
 
 async def test_what_is_under_way_again_is_not_given_up(database: Database) -> None:

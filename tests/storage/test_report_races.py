@@ -18,10 +18,11 @@ from recado.storage.dispatch import CLAIMED
 from recado.storage.moves import Moved
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
-from recado.storage.settlements import Departed, Uncertain
+from recado.storage.settlements import Departed, Failed, Uncertain
 
 ANY_ID = IdSource(CLOCK, random.Random(6)).new(MESSAGE)
 LEFT_AT = NOW + timedelta(milliseconds=40)
+DAY = timedelta(hours=24)
 Settling = Callable[[Any, str], Awaitable[Any]]
 
 
@@ -175,3 +176,98 @@ async def test_a_report_that_is_faster_than_the_answer_is_told_when_the_call_beg
     row = await database.fetchrow("select sent_at, delivered_at from messages where id = $1", message_id)
     assert row is not None
     assert (row["sent_at"], row["delivered_at"]) == (LEFT_AT, LEFT_AT)  # no report comes before its call
+
+
+# What failed by unknown outcome left when its call began, a day or more before its report (C14.4, C15.4) --------------
+
+GIVEN_UP_AT = LEFT_AT + DAY + timedelta(seconds=1)
+LATE = GIVEN_UP_AT + timedelta(hours=3)
+SENT, DELIVERED, READ = "sent_at", "delivered_at", "read_at"
+
+
+async def given_up(db: Database) -> str:
+    """As the rescuer fails it: no report came within a day."""
+    message_id = await sending(db)
+    await settlements.uncertain(db, [Uncertain(ORGANIZATION, message_id, NUMBER, LEFT_AT)])
+    (found,) = await dispatch.to_give_up(db, GIVEN_UP_AT - DAY)
+    error = "outcome_unknown: no report"
+    unknown = Failed(ORGANIZATION, "test", "chatapp", message_id, error, GIVEN_UP_AT, False, found["called_at"])
+    assert len(await settlements.failed(db, [unknown])) == 1
+    return message_id
+
+
+async def minutes(db: Database) -> list[tuple[datetime, int]]:
+    rows = await db.fetch("select minute, sent from number_minutes where number_id = $1 order by minute", NUMBER)
+    return [(row["minute"], row["sent"]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("status", "moments"), [("sent", [SENT]), ("delivered", [DELIVERED]), ("read", [DELIVERED, READ])]
+)
+async def test_a_late_report_tells_when_the_call_of_an_unknown_outcome_began(
+    database: Database, status: str, moments: list[str]
+) -> None:
+    message_id = await given_up(database)
+    assert await sent_at(database, message_id) is None
+    assert await minutes(database) == []
+
+    await receipts.apply(database, [replace(report(message_id, status), at=LATE)], LATE)
+
+    row = await database.fetchrow("select sent_at, delivered_at, read_at from messages where id = $1", message_id)
+    assert row is not None
+    reported = dict.fromkeys(set(moments) - {SENT}, LATE)
+    assert dict(row) == {SENT: LEFT_AT, DELIVERED: None, READ: None, **reported}
+    assert await minutes(database) == [(LEFT_AT.replace(second=0, microsecond=0), 1)]
+
+
+async def test_a_message_that_a_late_report_revives_counts_once_and_is_known_by_the_provider_s_id(
+    database: Database,
+) -> None:
+    message_id = await given_up(database)
+
+    for status in ("sent", "delivered", "delivered", "read", "failed"):
+        await receipts.apply(database, [replace(report(message_id, status), at=LATE)], LATE)
+
+    assert [sent for _, sent in await minutes(database)] == [1]
+    known = (ORGANIZATION, NUMBER, "provider-1")
+    assert await receipts.messages_of_provider_ids(database, [known]) == {known: message_id}
+
+
+async def test_late_reports_at_the_same_moment_count_the_message_once(database: Database) -> None:
+    message_id = await given_up(database)
+
+    async with while_it_settles(database, is_delivered, message_id):
+        found = await receipts.apply(database, [report(message_id, "read")], NOW)
+
+    assert [(move.from_status, move.to_status) for move in found[message_id]] == [("delivered", "read")]
+    assert [sent for _, sent in await minutes(database)] == [1]
+
+
+async def test_a_late_report_by_a_clock_that_is_behind_comes_no_earlier_than_the_call(database: Database) -> None:
+    message_id = await given_up(database)
+
+    await receipts.apply(database, [report(message_id, "read")], LATE)
+
+    row = await database.fetchrow("select sent_at, delivered_at, read_at from messages where id = $1", message_id)
+    assert row is not None
+    assert tuple(row) == (LEFT_AT, LEFT_AT, LEFT_AT)
+
+
+async def test_a_failure_whose_call_nobody_knows_any_more_left_when_its_report_says(database: Database) -> None:
+    """It failed before the moment was kept."""
+    message_id = await given_up(database)
+    await database.execute("update messages set called_at = null where id = $1", message_id)
+
+    await receipts.apply(database, [replace(report(message_id, "delivered"), at=LATE)], LATE)
+
+    assert await sent_at(database, message_id) == LATE
+    assert await minutes(database) == [(LATE.replace(second=0, microsecond=0), 1)]
+
+
+async def test_a_message_that_fails_for_certain_keeps_no_moment_of_a_call(database: Database) -> None:
+    message_id = await sending(database)
+    refused = Failed(ORGANIZATION, "test", "chatapp", message_id, "provider_error: no", LEFT_AT, False)
+
+    assert len(await settlements.failed(database, [refused])) == 1
+
+    assert await database.fetchval("select called_at from messages where id = $1", message_id) is None

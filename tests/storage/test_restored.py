@@ -4,7 +4,9 @@ import random
 from datetime import timedelta
 from typing import Any
 
+import pytest
 from tests.storage.test_batch_races import building
+from tests.storage.test_claims import NOW, stored
 
 from recado.domain.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
@@ -62,6 +64,25 @@ async def test_a_restored_queue_is_ended_and_late_reports_are_believed(database:
     message = await message_reads.get(database, ORGANIZATION, "live", message_id)
     assert message is not None
     assert message.status == "delivered"
+
+
+@pytest.mark.parametrize("column", ["claimed_at", "repeat_of"])
+async def test_what_was_under_way_at_the_backup_left_when_its_call_began(database: Database, column: str) -> None:
+    """The call, or the one before a repeat; a report of what left after the backup tells its own moment."""
+    known, unknown = await stored(database), await stored(database)
+    await database.execute(f"update dispatch set {column} = $2 where id = $1", known, NOW - HOUR)
+    assert await end_queue(database, NOW) == Ended(messages=2, scheduled=0)
+
+    reports = [
+        ReportRow(ORGANIZATION, "test", "chatapp", each, "delivered", NOW, None, None) for each in (known, unknown)
+    ]
+    await receipts.apply(database, reports, NOW)
+
+    sent_at = {
+        each: await database.fetchval("select sent_at from messages where id = $1", each) for each in (known, unknown)
+    }
+    assert sent_at == {known: NOW - HOUR, unknown: NOW}
+    assert await database.fetchval("select sum(sent) from number_minutes") == 2
 
 
 async def held(database: Database) -> int:

@@ -180,7 +180,10 @@ class Rescuer:
         error = last_error(FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours")
         while rows := await dispatch.to_give_up(self._records.db, now - UNCERTAIN_AFTER):
             failed = [
-                Failed(row["organization_id"], row["env"], row["channel"], row["id"], error, now, False) for row in rows
+                Failed(
+                    row["organization_id"], row["env"], row["channel"], row["id"], error, now, False, row["called_at"]
+                )
+                for row in rows
             ]
             await asyncio.gather(*(self._sending.settle(each) for each in failed))
             if len(rows) < BLOCK:

@@ -162,7 +162,7 @@ async def forced(executor: Executor, organization_id: str, number_id: str, limit
 
 
 async def to_give_up(executor: Executor, claimed_before: datetime) -> list[Mapping[str, Any]]:
-    """One block of messages whose outcome stayed unknown too long."""
+    """One block of messages whose outcome stayed unknown too long: keys, and `called_at` of the last call."""
     rows: list[Mapping[str, Any]] = await executor.fetch(SQL.give_up, claimed_before, BLOCK)
     return rows
 

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
 from recado.storage.moves import Moved, left
 from recado.storage.postgres import Database
-from recado.storage.rows import Executor, columns, in_order, pack, pack_moments, pack_numbers
+from recado.storage.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.sql import load
 
 SQL = load("dispatch")
@@ -64,7 +64,8 @@ class Departed:
 class Failed:
     """The message is not sent and will not be. `last_error`: `<code>: <text>`; `queued`: it fails before its call.
 
-    What waits for its repeat may have left: in the queue it does not fail, but becomes uncertain.
+    What waits for its repeat may have left: in the queue it does not fail, but becomes uncertain. `called_at`: when the
+    last call began, of a message whose outcome stayed unknown; a report that still comes makes it `sentAt`.
     """
 
     organization_id: str
@@ -74,6 +75,7 @@ class Failed:
     last_error: str
     failed_at: datetime
     queued: bool
+    called_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,8 @@ async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
             ],
             7,
         )
-        return await _rows(executor, SQL.failed, *arguments, _FAILABLE)
+        calls = array([row.called_at for row in some])
+        return await _rows(executor, SQL.failed, *arguments, _FAILABLE, calls)
 
     return [
         left(

@@ -335,10 +335,12 @@ counted as (
 -- queued or sending → failed, for good ($8: the states it may leave). A row that is to fail in the queue (`queued`) is left
 -- alone when a claim was faster: its call may have begun. One that waits for its repeat may have left, and cannot fail for certain
 -- there: it is repeated no more, and uncertain from its last call on. Answers the rows that left the queue.
+-- $9: when the last call began of a message whose outcome stayed unknown; null of the others.
 with given as (
     select *
-    from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[])
-        as g (organization_id, env, channel, id, last_error, failed_at, queued)
+    from unnest(
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[], $9::timestamptz[]
+    ) as g (organization_id, env, channel, id, last_error, failed_at, queued, called_at)
 ),
 found as materialized (
     select r.place, g.queued and r.repeat_of is not null as may_have_left
@@ -367,7 +369,9 @@ unrepeated as (
 ),
 moved as (
     update messages m
-    set status = 'failed', last_error = g.last_error, failed_at = g.failed_at, updated_at = g.failed_at
+    set
+        status = 'failed', last_error = g.last_error, failed_at = g.failed_at, called_at = g.called_at,
+        updated_at = g.failed_at
     from given g
     where
         (g.id in (select id from released)) is true
@@ -458,11 +462,11 @@ select g.id from given g where (g.id in (select id from marked)) is not true;
 
 -- name: give_up
 -- Uncertain for 24 h, or for so long without a turn for its repeat: failed, outcome unknown (C15.4).
-select organization_id, env, channel, id
+select organization_id, env, channel, id, claimed_at as called_at
 from dispatch
 where reason = 'uncertain' and claimed_at < $1
 union all
-select organization_id, env, channel, id
+select organization_id, env, channel, id, repeat_of
 from dispatch
 where repeat_of < $1 and claimed_epoch is null
 limit $2;

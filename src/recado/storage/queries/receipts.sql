@@ -6,6 +6,7 @@
 -- its lock: claimed, or waiting for its repeat. When another changes either at the same moment the message is `busy`, and its
 -- report is applied once more.
 -- $15: when their calls began, of those whose outcome is not recorded yet.
+-- A message that gets its `sent_at` here counts in its number's minute, also after an unknown outcome: `called_at` is its moment then.
 with given as (
     select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id, departed_at
     from unnest(
@@ -15,7 +16,7 @@ with given as (
 ),
 seen as (
     select
-        g.*, m.status, m.price_coins, m.price_kind, m.batch_id, m.campaign_id,
+        g.*, m.status, m.sent_at is null as unsent, m.price_coins, m.price_kind, m.batch_id, m.campaign_id,
         (g.report = 'sent' and m.status = any($10::text[]))
         or (g.report = 'delivered' and m.status = any($11::text[]))
         or (g.report = 'read' and m.status = any($12::text[]))
@@ -60,12 +61,14 @@ moved as (
     update messages m
     set
         status = g.report,
-        sent_at = coalesce(m.sent_at, g.claimed_at, g.at),
+        sent_at = coalesce(m.sent_at, g.claimed_at, m.called_at, g.at),
         delivered_at = case
             when g.report in ('delivered', 'read')
-                then coalesce(m.delivered_at, greatest(g.at, m.sent_at, g.claimed_at)) -- some report whole seconds
+                then coalesce(m.delivered_at, greatest(g.at, m.sent_at, g.claimed_at, m.called_at)) -- some report whole seconds
         end,
-        read_at = case when g.report = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, g.claimed_at)) end,
+        read_at = case
+            when g.report = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, g.claimed_at, m.called_at))
+        end,
         failed_at = case when g.report = 'failed' then g.at end,
         last_error = case when g.report = 'failed' then g.last_error end,
         provider_message_id = coalesce(m.provider_message_id, g.provider_message_id),
@@ -81,13 +84,13 @@ moved as (
         and (g.status <> all($10::text[]) or g.claimed_at is not null)
     returning
         m.organization_id, m.number_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
-        g.claimed_at is not null as was_sending
+        g.unsent as left_now
 ),
 known as (
     insert into provider_messages (organization_id, number_id, provider_message_id, message_id)
     select organization_id, number_id, provider_message_id, id
     from moved
-    where was_sending and provider_message_id is not null
+    where left_now and provider_message_id is not null
     order by 1, 2, 3
     on conflict do nothing
 ),
@@ -98,7 +101,7 @@ counted as (
         count(*) filter (where template_category = 'marketing'),
         count(*) filter (where type = 'template' and template_category is null)
     from moved
-    where was_sending
+    where left_now
     group by 1, 2, 3
     order by 1, 2, 3
     on conflict (organization_id, number_id, minute) do update

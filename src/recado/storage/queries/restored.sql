@@ -17,9 +17,11 @@ delete from claims;
 delete from opt_out_replies;
 
 -- name: end_queue
--- Uncertain, and not failed for good: a report that still comes in is believed, and the price is charged then.
+-- Uncertain, and not failed for good: a report that still comes in is believed, and the price is charged then. Of a call that was
+-- under way, or that waited for its repeat, the moment is kept.
 with gone as (
-    delete from dispatch returning organization_id, env, channel, id, coins, owner, campaign_id
+    delete from dispatch
+    returning organization_id, env, channel, id, coins, owner, campaign_id, coalesce(claimed_at, repeat_of) as called_at
 ),
 released as (
     update wallets w
@@ -40,7 +42,9 @@ counted as (
 ),
 ended as (
     update messages m
-    set status = 'failed', last_error = 'outcome_unknown: restored from a backup', failed_at = $1, updated_at = $1
+    set
+        status = 'failed', last_error = 'outcome_unknown: restored from a backup', failed_at = $1, called_at = g.called_at,
+        updated_at = $1
     from gone g
     where m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
     returning m.scheduled_at
