@@ -47,9 +47,10 @@ _MAX_MS = 62**_TIME_LENGTH - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 # The 13 random characters are a head, drawn once in a millisecond, and a tail that grows by a random step with each id.
-_HEAD_BITS = 41  # of 62**7: the last heads are left out, so that a carry always has room
-_TAIL_BITS = 35  # of the range
-_TAIL_RANGE = 62**6
+_HEAD_LENGTH = 9
+_HEAD_BITS = 53  # of 62**9: the last heads are left out, so that a carry always has room
+_TAIL_BITS = 23  # of the range
+_TAIL_RANGE = 62**4  # a number below 2**30 is counted in one step
 _STEP_BITS = 20
 _DAY_MS = 86_400_000
 
@@ -75,7 +76,7 @@ class IdSource:
         "_ahead",
         "_bits",
         "_head",
-        "_head_text",
+        "_lead",
         "_moment",
         "_monotonic",
         "_ms",
@@ -95,7 +96,7 @@ class IdSource:
         self._time_text = ""
         self._moment = _EPOCH  # that the text tells
         self._head = 0
-        self._head_text = ""
+        self._lead = ""  # time and head
         self._tail = 0
 
     def new(self, prefix: str) -> str:
@@ -105,9 +106,8 @@ class IdSource:
             self._tail += self._bits(_STEP_BITS) + 1
             if self._tail >= _TAIL_RANGE:
                 self._carry()
-        rest, low = divmod(self._tail, _PAIR)
-        high, middle = divmod(rest, _PAIR)
-        return f"{prefix}{self._time_text}{self._head_text}{_PAIRS[high]}{_PAIRS[middle]}{_PAIRS[low]}"
+        high, low = divmod(self._tail, _PAIR)
+        return f"{prefix}{self._lead}{_PAIRS[high]}{_PAIRS[low]}"
 
     def moment_of(self, made: str) -> datetime:
         """The creation time in an id that was just made; the present while ids run ahead of the clock (C32).
@@ -146,12 +146,12 @@ class IdSource:
         self._time_text = base62(ms, _TIME_LENGTH)
         self._moment = _EPOCH + timedelta(milliseconds=ms)
         self._head = self._bits(_HEAD_BITS)
-        self._head_text = base62(self._head, 7)
+        self._lead = self._time_text + base62(self._head, _HEAD_LENGTH)
         self._tail = self._bits(_TAIL_BITS)
 
     def _carry(self) -> None:
         self._head += 1
-        self._head_text = base62(self._head, 7)
+        self._lead = self._time_text + base62(self._head, _HEAD_LENGTH)
         self._tail = self._bits(_STEP_BITS)
 
 
