@@ -149,6 +149,7 @@ class Application:
             expects_large_bodies=True,
             body_memory=settings.body_memory * MIB,
             connections=descriptors.inbound,
+            arriving=descriptors.arriving,
             connections_of_address=settings.connections_per_address,
             spool_folder=settings.data_dir if settings.database_url is None else None,
         )

@@ -12,21 +12,31 @@ WANTED: Final = 65_536
 _OURS: Final = 256  # the database, uploads, processes that read bodies, logs, what a provider is asked besides sends
 LARGEST_RESERVE: Final = CONNECTIONS + MOST_CALLS + _OURS
 _FEWEST: Final = 16
+_FEWEST_ARRIVING: Final = 8
 
 
 class Descriptors(NamedTuple):
-    """`inbound`: connections that clients may have; `outbound`: those of sends to a provider; `webhooks`: calls."""
+    """`inbound`: connections that clients may have; `arriving`: those beside them that are not ready yet; `outbound`:
+    connections of sends to a provider; `webhooks`: calls.
+    """
 
     inbound: int
+    arriving: int
     outbound: int
     webhooks: int
 
     @classmethod
     def of(cls, limit: int) -> Self:
-        """Share `limit`: half of it, but no more than all calls need, is kept from clients."""
+        """Share `limit`: half of it, but no more than all calls need, is kept from clients.
+
+        What clients have is also for the connections that are not ready yet: an eighth, or a few where that is little.
+        """
         reserve = min(limit // 2, LARGEST_RESERVE)
+        clients = limit - reserve
+        arriving = max(clients // 8, min(_FEWEST_ARRIVING, clients // 2))
         outbound = min(CONNECTIONS, max(_FEWEST, (reserve - _OURS) // 2))
-        return cls(limit - reserve, outbound, min(MOST_CALLS, max(_FEWEST, reserve - _OURS - outbound)))
+        webhooks = min(MOST_CALLS, max(_FEWEST, reserve - _OURS - outbound))
+        return cls(clients - arriving, arriving, outbound, webhooks)
 
     @classmethod
     def allowed(cls) -> Self:

@@ -31,27 +31,30 @@ log = structlog.get_logger()
 
 
 class Arrivals:
-    """A service. Connections without a place are counted in `limits.refused`. `waiting`: how many are not ready yet."""
+    """A service. Connections without a place are counted in `limits.refused`."""
 
     def __init__(
         self,
         bound: Sequence[socket.socket],
         connection: Callable[[], asyncio.Protocol],
         *,
+        places: int,
         limits: ConnectionLimits,
         refusal: Callable[[], bytes],
         clock: Clock,
     ) -> None:
-        """`bound`: sockets that have their address; they are closed at the end. `refusal`: what one without a place is
-        told.
+        """`bound`: sockets that have their address; they are closed at the end. `places`: connections that are not ready
+        yet; the others are left in the kernel's line, where they take no descriptor. `refusal`: what one without a
+        place is told.
         """
         self._bound = bound
         self._connection = connection
+        self._places = places
         self._limits = limits
         self._refusal = refusal
         self._clock = clock
         self._waiting: dict[str, deque[socket.socket]] = {}  # by network: the first one is next
-        self.waiting = 0  # how many; beyond those that there are descriptors for, they wait in the kernel's line
+        self.waiting = 0  # how many are not ready yet; those that are being made ready are among them
         self._making: asyncio.Task[None] | None = None
         self._again: TimerHandle | None = None
         self._tell_from = -math.inf
@@ -76,10 +79,10 @@ class Arrivals:
                 loop.remove_reader(each)
                 each.close()
         for line in self._waiting.values():
+            self.waiting -= len(line)
             for each in line:
                 each.close()
         self._waiting.clear()
-        self.waiting = 0
 
     async def settled(self) -> None:
         """Until those that were being made ready are. Only after `stop`: else others come meanwhile."""
@@ -92,7 +95,7 @@ class Arrivals:
             asyncio.get_running_loop().add_reader(each, self._take, each)
 
     def _take(self, bound: socket.socket) -> None:
-        for _ in range(min(_TAKEN, self._limits.most_waiting - self.waiting)):
+        for _ in range(min(_TAKEN, self._places - self.waiting)):
             try:
                 arrived, address = bound.accept()
             except (BlockingIOError, InterruptedError):
@@ -134,13 +137,13 @@ class Arrivals:
             await asyncio.gather(
                 *(loop.connect_accepted_socket(self._connection, each) for each in ready), return_exceptions=True
             )
+            self.waiting -= len(ready)
 
     def _next(self) -> socket.socket:
         """One of the network whose turn it is, which stands last after it."""
         network, line = next(iter(self._waiting.items()))
         del self._waiting[network]
         arrived = line.popleft()
-        self.waiting -= 1
         if line:
             self._waiting[network] = line
         return arrived

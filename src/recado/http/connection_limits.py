@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from recado.http.middleware.client_ip import ClientAddresses, network_of
 
 IN_ALL: Final = 16_384
+ARRIVING: Final = 2_048  # beside those in all
 OF_ADDRESS: Final = 1_000
 _LOOKED_AT = 4_096  # of the oldest connections, then of the newest: what one arrival may cost
 _AT_ONCE = 8  # an eighth of a limit is closed at a time, so that a flood does not look for the oldest at each arrival
@@ -30,7 +31,7 @@ class Idle(Protocol):
 
 
 class ConnectionLimits:
-    """Counts connections. `refused`: how many found no place; `most_waiting`: how many may wait to be made ready."""
+    """Counts connections. `refused`: how many found no place."""
 
     def __init__(self, in_all: int, of_address: int, addresses: ClientAddresses) -> None:
         """Trusted proxies of `addresses` speak for many callers: they count in all only.
@@ -44,7 +45,6 @@ class ConnectionLimits:
         self._networks: dict[Idle, str] = {}
         self._making_way: set[Idle] = set()  # until they are gone, a turn of the event loop later
         self.refused = 0
-        self.most_waiting = max(1, in_all // 8)
 
     @property
     def open(self) -> int:

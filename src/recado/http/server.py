@@ -60,7 +60,7 @@ class HttpServer:
     capacity of every class of C6.1; `ceilings`: those of whole organizations. `spool_folder`: where large bodies wait
     while they are read; None for the system's own. `expects_large_bodies`: a process that reads them is made ready.
     `body_memory`: bytes of all bodies in memory, and half as many more of large answers on their way; `connections`:
-    how many in all (C31). Raises OSError when the address cannot be used.
+    how many in all; `arriving`: those beside them that are not ready yet (C31). Raises OSError when the address cannot be used.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class HttpServer:
         expects_large_bodies: bool = False,
         body_memory: int = byte_budget.DEFAULT,
         connections: int = connection_limits.IN_ALL,
+        arriving: int = connection_limits.ARRIVING,
         connections_of_address: int = connection_limits.OF_ADDRESS,
     ) -> None:
         self._clock = clock
@@ -120,6 +121,7 @@ class HttpServer:
         )
         self._host = host
         self._port = port
+        self._arriving = arriving
         self._socket_path = socket_path
         self._web: web.Server | None = None
         self._address: asyncio.Server | None = None  # which it holds; `_arrivals` listens
@@ -173,7 +175,12 @@ class HttpServer:
                 for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
                     each.setsockopt(socket.SOL_SOCKET, option, _KERNEL_BUFFER)
         self._arrivals = Arrivals(
-            bound, connection, limits=self.limits, refusal=lambda: self._answer_error(503, None).wire, clock=self._clock
+            bound,
+            connection,
+            places=self._arriving,
+            limits=self.limits,
+            refusal=lambda: self._answer_error(503, None).wire,
+            clock=self._clock,
         )
 
     async def start(self) -> None:
