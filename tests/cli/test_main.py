@@ -79,6 +79,16 @@ def test_an_interruption_while_a_command_is_imported_ends_quietly(tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
 
 
+def test_files_of_the_folder_where_it_is_called_are_not_taken_for_the_librarys(tmp_path: Path) -> None:
+    for name in ("json", "asyncio", "typer"):
+        (tmp_path / f"{name}.py").write_text("raise SystemExit('not the library')")
+    done = subprocess.run(
+        [sys.executable, "-m", "recado", "version"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"recado {__version__} (Python 3.")
+
+
 def test_an_unknown_command_is_one_line_with_the_way_to_the_help(recado: Recado) -> None:
     done = recado("sevre")
 

@@ -60,7 +60,8 @@ class HttpServer:
     capacity of every class of C6.1; `ceilings`: those of whole organizations. `spool_folder`: where large bodies wait
     while they are read; None for the system's own. `expects_large_bodies`: a process that reads them is made ready.
     `body_memory`: bytes of all bodies in memory, and half as many more of large answers on their way; `connections`:
-    how many in all; `arriving`: those beside them that are not ready yet (C31). Raises OSError when the address cannot be used.
+    how many in all; `arriving`: those beside them that are not ready yet (C31). Raises OSError when the address cannot
+    be used.
     """
 
     def __init__(
