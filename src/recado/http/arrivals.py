@@ -43,9 +43,9 @@ class Arrivals:
         refusal: Callable[[], bytes],
         clock: Clock,
     ) -> None:
-        """`bound`: sockets that have their address; they are closed at the end. `places`: connections that are not ready
-        yet; the others are left in the kernel's line, where they take no descriptor. `refusal`: what one without a
-        place is told.
+        """`bound`: sockets that have their address; they are closed at the end. `places`: connections that are not
+        ready yet; the others are left in the kernel's line, where they take no descriptor. `refusal`: what one without
+        a place is told.
         """
         self._bound = bound
         self._connection = connection
