@@ -19,6 +19,7 @@ from recado.http.call import Call
 from recado.http.paging import Cursors, items_of
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
+from recado.http.routes.webhook_edits import refuse_deleted
 from recado.http.routes.webhook_models import DeliveryQuery, WebhookReplay
 from recado.http.routes.webhook_views import (
     DeliveryDetail,
@@ -156,9 +157,12 @@ class DeliveryOperations:
         if subscription is None:
             raise not_found()
         call.check_revision(subscription.revision)
+        refuse_deleted(subscription)
         if subscription.status is SubscriptionStatus.REVOKED:
             raise conflict(
-                "INVALID_STATE", "The subscription is revoked: create a new one.", status=subscription.status.value
+                "INVALID_STATE",
+                "The subscription is revoked: set its status to active first.",
+                status=subscription.status.value,
             )
         return subscription
 

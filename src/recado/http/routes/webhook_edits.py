@@ -72,7 +72,9 @@ def sends_phones_anew(subscription: Subscription, changes: dict[str, Any]) -> bo
 def refuse_deleted(subscription: Subscription) -> None:
     """Raise INVALID_STATE for what was revoked for good."""
     if subscription.deleted_at is not None:
-        raise conflict("INVALID_STATE", "The subscription was deleted.", status=subscription.status.value)
+        raise conflict(
+            "INVALID_STATE", "The subscription was deleted: create a new one.", status=subscription.status.value
+        )
 
 
 def headers_after(
