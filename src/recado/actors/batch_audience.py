@@ -98,8 +98,8 @@ class Audiences:
             async with self._db.hot.transaction() as connection:
                 blocks_left = await audiences.keep(connection, key, unread, reached, now)
                 if blocks_left is None:
-                    raise _MovedMeanwhile
-        except _MovedMeanwhile:
+                    raise BatchMoved
+        except BatchMoved:
             return None
         return blocks_left
 
@@ -140,5 +140,5 @@ class Audiences:
         return refused
 
 
-class _MovedMeanwhile(Exception):
-    """The batch was paused or canceled while its audience was read: nothing is kept."""
+class BatchMoved(Exception):
+    """The batch was paused or canceled while a part of it was read or made: that part is undone."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from recado.actors.batch_arrivals import arrivals
-from recado.actors.batch_audience import Audiences
+from recado.actors.batch_audience import Audiences, BatchMoved
 from recado.actors.consequences import Consequences
 from recado.actors.sending import Arrived, Tell
 from recado.actors.tariff import NotCovered, Tariff
@@ -148,8 +148,8 @@ class BatchMaker:
                     left_out[batch_making.ALREADY_REPLACED] = gone
                 blocks_left = await batch_making.block_made(connection, pending, now, left_out)
                 if blocks_left is None:
-                    raise _MovedMeanwhile
-        except _MovedMeanwhile:
+                    raise BatchMoved
+        except BatchMoved:
             return None
         after()
         self._arrived(pending, block, pending.scheduled_at or now, now)
@@ -234,10 +234,6 @@ class BatchMaker:
             return
         for number_id, rows in arrivals(batch, block, due_at).items():
             self._tell((batch.organization_id, batch.env, number_id), Arrived(tuple(rows)))
-
-
-class _MovedMeanwhile(Exception):
-    """The batch was paused or canceled while its block was made: the block is undone."""
 
 
 def _replacements(batch: NewBatch | PendingBlock, block: Block) -> list[Replacement]:

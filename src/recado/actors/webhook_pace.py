@@ -6,7 +6,7 @@ row a pause before the next one.
 
 from recado.domain.webhook import failure_pause
 
-FIRST_CALLS, MOST_CALLS = 10, 100
+FIRST_CALLS, CALLS_OF_A_SUBSCRIPTION = 10, 100
 
 
 class CallPace:
@@ -30,7 +30,7 @@ class CallPace:
 
     def succeeded(self) -> None:
         """After a 2xx."""
-        self._limit, self._pause_until = min(self._limit + 1, MOST_CALLS), float("-inf")
+        self._limit, self._pause_until = min(self._limit + 1, CALLS_OF_A_SUBSCRIPTION), float("-inf")
 
     def failed(self, now: float, failures_before: int) -> None:
         """After anything else; `failures_before`: those in a row before this one."""

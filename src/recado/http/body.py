@@ -16,7 +16,7 @@ from recado.http.byte_budget import Room
 IDLE_SECONDS = 30.0
 WHOLE_SECONDS = 60.0
 UNCOUNTED = 16 * 1024  # bytes
-BYTES_A_SECOND = 1024 * 1024  # beyond the first 60 s, a body has a second for each of its MiB
+_SLOWEST = 1024 * 1024  # bytes a second: beyond the first 60 s, a body has a second for each of its MiB
 _PIECE = 64 * 1024
 
 
@@ -161,7 +161,7 @@ class _Arrival:
 
     async def _within_its_time(self, payload: StreamReader) -> bytes:
         now = self._clock.monotonic()
-        end = self._began + WHOLE_SECONDS + max(self._declared, self.size) / BYTES_A_SECOND
+        end = self._began + WHOLE_SECONDS + max(self._declared, self.size) / _SLOWEST
         if now >= end:
             raise _Late
         if not payload.is_eof() and self._request.transport is None:

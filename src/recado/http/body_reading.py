@@ -18,7 +18,7 @@ from recado.http.unknown_fields import unknown_fields
 
 LENGTH: Final = 8  # bytes of the length of a frame between service and worker, big-endian
 LARGE: Final = 64 * 1024  # bytes; what is smaller is read at once, unless it holds very much
-SMALL: Final = 8 * 1024  # bytes, of which whatever they hold is read in two milliseconds
+NEVER_LARGE: Final = 8 * 1024  # bytes: what is not larger is read in two milliseconds, whatever it holds
 # Signs of values that are read at once, in some three milliseconds whatever they are: no usual body has as many, but
 # those of operations on thousands of recipients.
 MOST_AT_ONCE: Final = 6_000
@@ -100,7 +100,7 @@ def is_large(raw: bytes, most_at_once: int) -> bool:
     Values are counted by their signs, also where these stand in texts. To read an array or an object takes as long as
     two other values, or longer; members are copied for each one that is missing. U+0000 is looked for value by value.
     """
-    if len(raw) <= SMALL:
+    if len(raw) <= NEVER_LARGE:
         return False
     if len(raw) > LARGE:
         return True

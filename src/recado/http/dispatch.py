@@ -20,10 +20,9 @@ from recado.domain.ids import REQUEST, IdSource
 from recado.http.answers import Answers
 from recado.http.body import ClientLeft, body_with_head, read_body
 from recado.http.body_pace import BodyPace
-from recado.http.body_reading import SMALL, LargeBody, is_large
+from recado.http.body_reading import NEVER_LARGE, LargeBody, is_large
 from recado.http.body_workers import BodyWorkers
-from recado.http.byte_budget import SMALL as SMALL_ANSWER
-from recado.http.byte_budget import STREAM_BYTES, ByteBudget, Room
+from recado.http.byte_budget import SMALL, STREAM_BYTES, ByteBudget, Room
 from recado.http.call import Call
 from recado.http.deadlines import READ_SECONDS, WRITE_SECONDS, Deadlines, Task
 from recado.http.middleware import preconditions
@@ -145,7 +144,7 @@ class Dispatcher:
             self._answers.render(reply)
             if not operation.writes and call.principal.organization_id:  # what was written is answered in any case
                 size = STREAM_BYTES if isinstance(reply, StreamReply) else len(reply.body or b"")
-                if size > SMALL_ANSWER:
+                if size > SMALL:
                     self._unread.admit(owner, size)
         except Problem as error:  # no name outlives it: a frame and an error that hold each other hold the body too
             code, reply = self._refused(error, operation, call, started)
@@ -326,7 +325,7 @@ class Dispatcher:
             else:
                 call.raw_body = whole
             if operation.body is not None:
-                if len(call.raw_body) > SMALL and is_large(call.raw_body, operation.most_at_once):
+                if len(call.raw_body) > NEVER_LARGE and is_large(call.raw_body, operation.most_at_once):
                     body = await self._large(operation, operation.body, call)
                     call.unknown += body.unknown
                 else:

@@ -13,9 +13,10 @@ import asyncio
 from collections import deque
 from typing import Final
 
+from recado.domain.fairness import ALONE_AFTER
+
 OF_NETWORKS: Final = 48
 OF_ORGANIZATIONS: Final = 8
-ALONE_AFTER: Final = 1.0  # seconds without a request of another party
 
 
 class RequestTurns:

@@ -15,6 +15,7 @@ import structlog
 
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
+from recado.domain.fairness import ALONE_AFTER
 from recado.storage.failures import blames_the_statement, worth_repeating
 
 Row = TypeVar("Row")
@@ -26,7 +27,6 @@ log = structlog.get_logger(__name__)
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
 ANSWERED_AT_ONCE = 10  # callers, each of whom goes on in the same pass of the loop; other owners wait for its end
-ALONE_AFTER = 1.0  # seconds without a row of another owner
 DENSE = 4  # rows in the batch before: traffic in which waiting a moment for more pays
 
 

@@ -1,6 +1,6 @@
 """How many calls at once an endpoint gets (C23.3.1)."""
 
-from recado.actors.webhook_pace import FIRST_CALLS, MOST_CALLS, CallPace
+from recado.actors.webhook_pace import CALLS_OF_A_SUBSCRIPTION, FIRST_CALLS, CallPace
 
 
 def room(pace: CallPace) -> int:
@@ -21,7 +21,7 @@ def test_each_success_makes_room_for_one_more_up_to_a_hundred() -> None:
     assert room(pace) == 15
     for _ in range(200):
         pace.succeeded()
-    assert room(pace) == MOST_CALLS == 100
+    assert room(pace) == CALLS_OF_A_SUBSCRIPTION == 100
 
 
 def test_a_failure_halves_the_room_but_one_call_is_always_made() -> None:

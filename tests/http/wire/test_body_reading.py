@@ -8,7 +8,7 @@ import pytest
 from tests.http.wire.harm import Body
 
 from recado.http.body import UNCOUNTED
-from recado.http.body_reading import LARGE, MOST_AT_ONCE, MOST_IN_LISTS, SMALL, is_large
+from recado.http.body_reading import LARGE, MOST_AT_ONCE, MOST_IN_LISTS, NEVER_LARGE, is_large
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.route import MIB
@@ -27,7 +27,7 @@ HEAVY = {
     "objects of one member": array(b'{"a":0}'),
     "arrays in arrays": array(b"[" * 60 + b"]" * 60),
     "numbers": array(b"0"),
-    "U+0000": array(b"0", 100)[:-1] + b',"texts":"' + b"x" * SMALL + b'\\u0000"}',
+    "U+0000": array(b"0", 100)[:-1] + b',"texts":"' + b"x" * NEVER_LARGE + b'\\u0000"}',
 }
 USUAL = {
     "phones": array(b'{"to":"+5511999990000"}'),
@@ -60,7 +60,7 @@ def test_a_usual_body_is_large_by_its_size_only(body: bytes) -> None:
 
 @pytest.mark.parametrize("item", [b"{}", b"[]", b"0", b'"\\u0000"'])
 def test_a_small_body_is_read_at_once_whatever_it_holds(item: bytes) -> None:
-    assert not is_large(array(item, SMALL - 200), MOST_AT_ONCE)
+    assert not is_large(array(item, NEVER_LARGE - 200), MOST_AT_ONCE)
 
 
 async def test_a_body_that_holds_very_much_is_read_by_a_worker_however_it_arrives(serve: Any, thing: Any) -> None:
@@ -69,7 +69,7 @@ async def test_a_body_that_holds_very_much_is_read_by_a_worker_however_it_arrive
 
     api = await serve(thing("POST", handler=handle, body=Body, body_limit=2 * MIB))
     with_its_head = array(b"[[]]", UNCOUNTED - 500)
-    assert SMALL < len(with_its_head) < UNCOUNTED
+    assert NEVER_LARGE < len(with_its_head) < UNCOUNTED
 
     async def process(body: Any) -> int:
         async with api.client.post("/things", data=body, headers={"Content-Type": "application/json"}) as answer:
