@@ -14,6 +14,7 @@ from recado.storage.failures import refusal_to_write
 log = structlog.get_logger(__name__)
 
 TRY_EVERY = 2.0  # seconds between two tries to write: longer than anyone pauses who repeats what was refused
+QUIET = 10.0  # seconds after an outage was told in which another that ends is only counted
 
 
 class Outage:
@@ -26,6 +27,9 @@ class Outage:
         self._running = False
         self._refusals = 0
         self._trying: asyncio.Task[None] | None = None
+        self._told = False  # of the outage that lasts
+        self._quiet_until = float("-inf")
+        self._left_out = 0
         self.since: float | None = None
 
     async def start(self) -> None:
@@ -42,16 +46,26 @@ class Outage:
                 await trying
 
     def lost(self, error: BaseException) -> None:
-        """A call found no server, or no answer."""
+        """A call found no server, or no answer.
+
+        Told once; after another that was told a moment ago, only when it lasts: connections may break one by one.
+        """
+        now = self._clock.monotonic()
         if self.since is None:
-            self.since = self._clock.monotonic()
-            log.error("database_away", cause=_cause(error))
+            self.since = now
+        if not self._told and now >= self._quiet_until:
+            log.error("database_away", cause=_cause(error), left_out=self._left_out)
+            self._told, self._quiet_until, self._left_out = True, now + QUIET, 0
 
     def over(self) -> None:
         """A call was answered."""
-        if self.since is not None:
+        if self.since is None:
+            return
+        if self._told:
             log.warning("database_back", seconds=round(self._clock.monotonic() - self.since, 1))
-            self.since = None
+        else:
+            self._left_out += 1
+        self.since, self._told = None, False
 
     @property
     def refuses_writes(self) -> bool:
