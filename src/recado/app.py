@@ -126,7 +126,10 @@ class Application:
         """Wait until the service cannot go on; raises RuntimeError that says why."""
         if self._system is None:
             raise RuntimeError("the service is not started")
-        raise RuntimeError(await self._system.wait())
+        why = await self._system.wait()
+        if self._server is not None:
+            self._server.hurry()
+        raise RuntimeError(why)
 
     async def _assemble(self, providers: Mapping[str, ChatAppProvider], descriptors: Descriptors) -> None:
         settings, clock, installation = self._settings, self._clock, self._installation

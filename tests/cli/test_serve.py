@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.parse
 import urllib.request
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -22,6 +23,7 @@ from recado.cli import serve
 from recado.config.settings import load_settings
 from recado.domain.errors import Unavailable
 from recado.engine.clock import SystemClock
+from recado.http.server import ANSWER_SECONDS
 from recado.storage.dispatch import current_epoch
 from recado.storage.embedded import EmbeddedPostgres
 from recado.storage.ownership import Owned, Owner, Ownership
@@ -169,6 +171,36 @@ def test_a_second_service_on_one_folder_says_who_runs_and_ends_unless_it_is_to_t
     next_one.stop(signal.SIGKILL)
     after_a_kill = start()
     assert after_a_kill.get("/readyz")["status"] == "ready"
+
+
+def test_a_service_that_lost_the_numbers_says_so_once_and_waits_for_no_request_that_does_not_end(
+    start: Callable[..., Service],
+) -> None:
+    running = start(RECADO_LOG_FORMAT="json")
+    url = urllib.parse.urlsplit(json.loads(running.lines[0])["address"])
+
+    async def answered() -> tuple[bytes, float]:
+        """The answer to a body that never ends, and when it came."""
+        reader, writer = await asyncio.open_connection(url.hostname, url.port)
+        writer.write(UNENDING)
+        taking_over = asyncio.create_task(asyncio.to_thread(start, "--take-over"))
+        answer = await reader.read()
+        came_at = SystemClock().now().timestamp()
+        await taking_over
+        writer.close()
+        return answer, came_at
+
+    answer, came_at = asyncio.run(answered())
+
+    assert running.process.wait(timeout=30) == 1
+    running.stop()  # closes what it printed to
+    assert answer.split()[1] == b"503"
+    entries = [json.loads(line) for line in running.log.read_text().splitlines()]
+    [lost] = [entry for entry in entries if entry["message"] == "ownership_lost"]
+    assert came_at - datetime.fromisoformat(lost["timestamp"]).timestamp() < ANSWER_SECONDS / 2
+
+
+UNENDING = b"POST /v2/sessions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{"
 
 
 def test_rows_that_a_frozen_service_holds_do_not_keep_its_successor_from_starting(

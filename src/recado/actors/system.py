@@ -280,6 +280,7 @@ class ActorSystem:
         return self._registry.get(number) is not None
 
     def _ownership_lost(self, error: BaseException) -> None:
+        if self._lost is None or self._lost.done():
+            return  # the start goes on, and a later look finds the same; or it was told
         log.error("ownership_lost", reason=str(error))
-        if self._lost is not None and not self._lost.done():
-            self._lost.set_result(error)
+        self._lost.set_result(error)

@@ -31,8 +31,8 @@ from recado.http.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurn
 from recado.http.route import MIB, Route
 from recado.http.spool import Spooler
 
-DRAIN_SECONDS = 8.0
-ANSWER_SECONDS = 7.0
+ANSWER_SECONDS = 7.0  # that a stop gives what is under way; its connections close a second later
+HURRIED_SECONDS = 1.0
 LOOK_SECONDS = 1.0
 RETRY_AFTER = 5  # seconds, for anyone who finds no place
 # What the kernel takes of an answer for a client that does not read: by itself it would take 4 MiB for each connection,
@@ -128,6 +128,7 @@ class HttpServer:
         self._address: asyncio.Server | None = None  # which it holds; `_arrivals` listens
         self._arrivals: Arrivals | None = None
         self._timer: TimerHandle | None = None
+        self._answer_seconds = ANSWER_SECONDS
         self._refused = 0  # connections that the log tells of
         self._tell_again_at = 0.0
 
@@ -192,6 +193,10 @@ class HttpServer:
             self._arrivals.start()
             self._look()
 
+    def hurry(self) -> None:
+        """The service cannot go on: its stop gives what is under way a second, so that the next may serve soon."""
+        self._answer_seconds = HURRIED_SECONDS
+
     async def stop(self) -> None:
         """Take no more connections, answer with 503 what has not ended after 7 s, and close a second later."""
         address, self._address = self._address, None
@@ -206,9 +211,9 @@ class HttpServer:
         await arrivals.settled()  # from here on none comes, which would not be told to end
         address.close()
         self._answers.drain()
-        self._dispatcher.hurry(ANSWER_SECONDS)
+        self._dispatcher.hurry(self._answer_seconds)
         server.pre_shutdown()
-        await server.shutdown(DRAIN_SECONDS)
+        await server.shutdown(self._answer_seconds + 1.0)
         await self._workers.stop()
         await address.wait_closed()
 

@@ -8,7 +8,7 @@ from tests.http.wire.test_server import HEAD, Thing, answer_of
 
 from recado.http.call import Call
 from recado.http.reply import Reply
-from recado.http.server import ANSWER_SECONDS
+from recado.http.server import ANSWER_SECONDS, HURRIED_SECONDS
 
 JSON = b"Content-Type: application/json\r\n"
 BODY = b'{"name": "y"}' + b" " * 50_000
@@ -28,7 +28,9 @@ class Begun:
         self.handled.append(call.target)
         return Reply(200, {"ok": True})
 
-    async def stop_amid(self, serve: Any, thing: Any, wait_until: Any, path: bytes, head: bytes, part: bytes) -> Any:
+    async def stop_amid(
+        self, serve: Any, thing: Any, wait_until: Any, path: bytes, head: bytes, part: bytes, *, hurried: bool = False
+    ) -> Any:
         self.api = await serve(
             thing("POST", handler=self.handle, body=Thing),
             thing("POST", "/file", handler=self.handle, spooled={"application/json": None}),
@@ -37,6 +39,8 @@ class Begun:
         self.writer.write(b"POST %b HTTP/1.1\r\n" % path + HEAD + JSON + head + b"\r\n" + part)
         await wait_until(lambda: any(c.busy for c in self.api.server._web.connections))
         connections = self.api.server._web.connections
+        if hurried:
+            self.api.server.hurry()
         self.stopping = asyncio.ensure_future(self.api.server.stop())
         await wait_until(lambda: all(c.ending for c in connections))
         return reader
@@ -69,5 +73,16 @@ async def test_a_body_that_does_not_end_in_time_is_answered_with_503(
     await begun.api.clock.advance(1)
     status, answer, _ = await answer_of(reader)
     assert (status, b"Connection: close" in answer) == (503, True)
+    await begun.stopping
+    assert begun.handled == []
+
+
+async def test_a_server_that_is_to_hurry_gives_what_is_under_way_a_second(
+    serve: Any, thing: Any, wait_until: Any
+) -> None:
+    begun = Begun()
+    reader = await begun.stop_amid(serve, thing, wait_until, b"/things", b"Content-Length: 9\r\n", b"{", hurried=True)
+    await begun.api.clock.advance(HURRIED_SECONDS)
+    assert (await answer_of(reader))[0] == 503
     await begun.stopping
     assert begun.handled == []
