@@ -130,7 +130,7 @@ async def test_an_asker_that_leaves_does_not_disturb_the_handler():
 
 async def test_an_ask_gives_up_after_its_time_out_on_the_actors_clock(runtime, clock):
     root = Supervisor("root", runtime=runtime)
-    ref = root.add_actor("slow", Recorder)
+    ref = root.spawn("slow", Recorder)
     await root.start()
     gate = asyncio.Event()
     reply = ref.ask(Wait(gate), timeout=5)
@@ -164,7 +164,7 @@ async def test_everything_told_before_a_stop_is_handled_and_asks_after_it_die():
 async def test_idle_actors_share_one_empty_queue_and_lose_nothing_to_it(runtime):
     root = Supervisor("root", runtime=runtime)
     logs = ([], [])
-    one, other = (root.add_actor(index, partial(Recorder, log)) for index, log in enumerate(logs))
+    one, other = (root.spawn(index, partial(Recorder, log)) for index, log in enumerate(logs))
     await root.start()
     await one.ask(Note(0))
     await other.ask(Note(0))
@@ -181,7 +181,7 @@ async def test_idle_actors_share_one_empty_queue_and_lose_nothing_to_it(runtime)
 async def test_a_full_mailbox_refuses_and_never_grows(runtime):
     root = Supervisor("root", runtime=runtime)
     log = []
-    ref = root.add_actor("small", lambda: Recorder(log), mailbox_limit=3)
+    ref = root.spawn("small", lambda: Recorder(log), mailbox_limit=3)
     await root.start()
     gate = asyncio.Event()
     busy = ref.ask(Wait(gate))

@@ -15,7 +15,7 @@ async def test_a_timer_tells_the_actor_later_and_can_be_called_off(runtime, cloc
             self.context.tell_later(30, Note(3))
 
     root = Supervisor("root", runtime=runtime)
-    ref = root.add_actor("sleeper", Sleeper)
+    ref = root.spawn("sleeper", Sleeper)
     await root.start()
     await clock.advance(15)
     assert await ref.ask("log") == [1]
@@ -31,7 +31,7 @@ async def test_a_due_timer_gets_into_a_full_mailbox(runtime, clock):
 
     log = []
     root = Supervisor("root", runtime=runtime)
-    ref = root.add_actor("sleeper", lambda: Sleeper(log), mailbox_limit=1)
+    ref = root.spawn("sleeper", lambda: Sleeper(log), mailbox_limit=1)
     await root.start()
     gate = asyncio.Event()
     ref.tell(Wait(gate))
@@ -54,7 +54,7 @@ async def test_timers_end_with_the_incarnation_that_set_them(runtime, clock):
 
     log = []
     root = Supervisor("root", runtime=runtime)
-    ref = root.add_actor("sleeper", lambda: Sleeper(log))
+    ref = root.spawn("sleeper", lambda: Sleeper(log))
     await root.start()
     await ref.ask("set")
     ref.tell(Break())

@@ -32,7 +32,7 @@ async def test_the_crash_hook_learns_which_message_was_in_hand_before_the_restar
         diary.append("hook")
 
     root = Supervisor("root", runtime=runtime, backoff=STEADY)
-    ref = root.add_actor("a", lambda: Worker(diary, "a"), on_crash=on_crash)
+    ref = root.spawn("a", lambda: Worker(diary, "a"), on_crash=on_crash)
     await root.start()
     for _ in range(3):
         ref.tell("break")
@@ -50,7 +50,7 @@ async def test_a_failing_crash_hook_does_not_stop_the_restart(runtime, clock):
         raise RuntimeError("the hook itself")
 
     root = Supervisor("root", runtime=runtime, backoff=STEADY)
-    ref = root.add_actor("a", lambda: Worker([]), on_crash=on_crash)
+    ref = root.spawn("a", lambda: Worker([]), on_crash=on_crash)
     await root.start()
     ref.tell("break")
     await clock.advance(1)
@@ -102,7 +102,7 @@ async def test_operators_restart_a_child_by_its_path(runtime, clock):
     diary = []
     root = Supervisor("root", runtime=runtime, backoff=STEADY)
     numbers = root.add_supervisor(Supervisor("numbers", runtime=runtime, backoff=STEADY))
-    ref = numbers.add_actor("a", lambda: Worker(diary, "a"))
+    ref = numbers.spawn("a", lambda: Worker(diary, "a"))
     await root.start()
     await ref.ask("count")
     await root.restart("root/numbers/a")

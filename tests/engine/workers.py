@@ -39,7 +39,7 @@ class Worker(Actor):
 
 def supervise(runtime, diary, strategy, names="abc", **limits):
     root = Supervisor("root", strategy, runtime=runtime, backoff=STEADY, **limits)
-    refs = {name: root.add_actor(name, lambda name=name: Worker(diary, name)) for name in names}
+    refs = {name: root.spawn(name, lambda name=name: Worker(diary, name)) for name in names}
     return root, refs
 
 

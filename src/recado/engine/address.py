@@ -21,7 +21,6 @@ class Address(Child):
 
     __slots__ = (
         "_begun",
-        "_keep",
         "_killed",
         "_make",
         "_on_crash",
@@ -47,7 +46,6 @@ class Address(Child):
         *,
         mailbox_limit: int | None = None,
         on_crash: "CrashHook | None" = None,
-        keep: bool = False,
         grace: float | None = None,
     ) -> None:
         super().__init__(key)
@@ -57,7 +55,6 @@ class Address(Child):
         self.grace = grace
         self._make = make
         self._on_crash = on_crash
-        self._keep = keep
         self.timers = Timers()
         self._task: asyncio.Task[None] | None = None
         self._starting: Reply[None] | None = None
@@ -75,7 +72,7 @@ class Address(Child):
 
     @property
     def temporary(self) -> bool:
-        return not self._keep
+        return True
 
     def nodes(self) -> Iterator[Node]:
         yield self._node(len(self.mailbox), self.handled)

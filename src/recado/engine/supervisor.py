@@ -87,29 +87,8 @@ class Supervisor(Child):
         return supervisor
 
     def add_service(self, name: str, service: Service) -> None:
-        """Add a service, before the start. When it breaks while running, it says so through `service_failed`."""
+        """Add a service, before the start."""
         self._admit(ServiceChild(name, service, self._runtime))
-
-    def add_actor(
-        self,
-        name: Hashable,
-        make: Callable[[], A],
-        *,
-        mailbox_limit: int | None = None,
-        on_crash: CrashHook | None = None,
-    ) -> ActorRef[A]:
-        """Add an actor that belongs to the tree, before the start; `make` is called again for each incarnation."""
-        cell = Cell(
-            name,
-            make,
-            self._runtime,
-            mailbox_limit=mailbox_limit,
-            on_crash=on_crash,
-            keep=True,
-            grace=self._grace,
-        )
-        self._admit(cell)
-        return cell.ref
 
     def spawn(
         self,
@@ -119,7 +98,7 @@ class Supervisor(Child):
         mailbox_limit: int | None = None,
         on_crash: CrashHook | None = None,
     ) -> ActorRef[A]:
-        """Add an actor at any time; it leaves the tree when it stops or passivates.
+        """Add an actor at any time; it leaves the tree when it stops or passivates. `make` makes each incarnation.
 
         Before the start its messages wait. Raises ActorDeadError once the supervisor has stopped, ValueError for a key
         in use, and whatever `make` raises.
@@ -185,7 +164,7 @@ class Supervisor(Child):
         await self._cease(lambda child: child.halt)
 
     async def stop(self) -> None:
-        """Stop all children: spawned actors together, then the rest in reverse. What was told before is handled."""
+        """Stop all children: actors together, then the rest in reverse. What was told before is handled."""
         self._closed = True
         self.mark_down(State.STOPPED)
         await self._cease(lambda child: child.stop)
@@ -206,10 +185,6 @@ class Supervisor(Child):
             note_failure(child, error, self)
 
     # --- failures -------------------------------------------------------------------------------------------------
-
-    def service_failed(self, name: str, error: BaseException) -> None:
-        """A service of this supervisor broke while running: treat it as a failed child. LookupError if unknown."""
-        self.child_failed(self._children[name], error)
 
     def child_failed(self, child: Child, error: BaseException) -> None:
         """Restart by the strategy after a back-off, or escalate when that happened too often."""
