@@ -1,9 +1,10 @@
 """Whom a call names: each identifier once, malformed ones apart (C7.2.2, C7.2.3)."""
 
 import pytest
+from tests.identifiers import read_identifiers
 
 from recado.domain.errors import Problem
-from recado.domain.members import MAX_IDENTIFIERS, read_identifiers
+from recado.domain.members import MAX_IDENTIFIERS
 
 ID = "cnt_" + "0" * 21
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.identifiers import read_identifiers
 from tests.people import contact_id, insert_people
 
-from recado.domain.members import read_identifiers
 from recado.storage import contact_reads, list_pages, lists
 from recado.storage.contact_reads import ContactFilter, ContactPage
 from recado.storage.list_pages import Milestones

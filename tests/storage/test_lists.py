@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.identifiers import read_identifiers
 from tests.people import contact_id, insert_people, phone
 from tests.waiting import until
 
 from recado.domain.errors import Problem
-from recado.domain.members import Identifiers, read_identifiers
+from recado.domain.members import Identifiers
 from recado.storage import lists
 from recado.storage.lists import MemberChange, Membership, StaticList
 from recado.storage.postgres import Database

@@ -7,7 +7,7 @@ from typing import Final
 from recado.domain.errors import Problem
 from recado.domain.ids import CONTACT, is_id
 from recado.domain.phones import canonical_phone
-from recado.domain.steps import Steps, at_once
+from recado.domain.steps import Steps
 
 MAX_IDENTIFIERS: Final = 50_000
 SAMPLE: Final = 100  # identifiers of a kind that an answer names as not found
@@ -42,16 +42,11 @@ class Identifiers:
         return self.contact_ids, self.phones, self.external_ids
 
 
-def read_identifiers(contact_ids: Sequence[str], phones: Sequence[str], external_ids: Sequence[str]) -> Identifiers:
+def reading(contact_ids: Sequence[str], phones: Sequence[str], external_ids: Sequence[str]) -> Steps[Identifiers]:
     """The identifiers of a call; Problem 422 `TOO_MANY_IDENTIFIERS` beyond 50,000 in the three lists together (C7.2.2).
 
-    Two spellings of one phone are one identifier.
+    Two spellings of one phone are one identifier. In steps of a thousand.
     """
-    return at_once(reading(contact_ids, phones, external_ids))
-
-
-def reading(contact_ids: Sequence[str], phones: Sequence[str], external_ids: Sequence[str]) -> Steps[Identifiers]:
-    """As `read_identifiers`, in steps of a thousand."""
     if len(contact_ids) + len(phones) + len(external_ids) > MAX_IDENTIFIERS:
         raise Problem("TOO_MANY_IDENTIFIERS", f"A call takes at most {MAX_IDENTIFIERS:,} identifiers: split it.")
     return Identifiers(

@@ -29,7 +29,7 @@ class LoopWatch:
     """A service.
 
     `counts`: how many measurements were at most as late as each of `BOUNDS` and more than the one before, and last how
-    many were later; `seconds`: the sum of all; `longest`: the latest since `take_longest`.
+    many were later; `seconds`: the sum of all.
     """
 
     def __init__(self, clock: Clock, *, look: Callable[[], str] | None = None) -> None:
@@ -47,7 +47,6 @@ class LoopWatch:
         self._left_out = 0
         self.counts = [0] * (len(BOUNDS) + 1)
         self.seconds = 0.0
-        self.longest = 0.0
 
     async def start(self) -> None:
         """Begin; safe to call twice."""
@@ -69,11 +68,6 @@ class LoopWatch:
         if thread is not None:
             await asyncio.to_thread(thread.join)
 
-    def take_longest(self) -> float:
-        """Return the longest delay since the last call, in seconds."""
-        longest, self.longest = self.longest, 0.0
-        return longest
-
     def look(self) -> None:
         """Note by whom the loop is held, when it is: what the thread does ten times a second."""
         if self._clock.monotonic() - self._due >= LONG:
@@ -88,7 +82,6 @@ class LoopWatch:
         late = max(0.0, now - self._due)
         self.counts[bisect_left(BOUNDS, late)] += 1
         self.seconds += late
-        self.longest = max(self.longest, late)
         if late >= LONG:
             self._tell(late, now)
         self._seen = ""

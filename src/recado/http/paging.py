@@ -15,7 +15,6 @@ from recado.storage.rows import Page as Found
 
 MOST_SKIPPED = 100_000
 MOST_SKIPPED_MESSAGES = 10_000
-EXACT_TOTAL = 10_000  # beyond, `total` is 10,001: at least so many
 
 Item = TypeVar("Item")
 Record = TypeVar("Record")
