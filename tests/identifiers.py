@@ -1,10 +1,15 @@
-"""Whom a call on a list's members names, read in one go."""
+"""Whom a call on a list's members names, read without a pause."""
 
 from collections.abc import Sequence
 
 from recado.domain.members import Identifiers, reading
-from recado.domain.steps import at_once
 
 
 def read_identifiers(contact_ids: Sequence[str], phones: Sequence[str], external_ids: Sequence[str]) -> Identifiers:
-    return at_once(reading(contact_ids, phones, external_ids))
+    steps = reading(contact_ids, phones, external_ids)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            found: Identifiers = done.value
+            return found

@@ -6,13 +6,3 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Steps: TypeAlias = Generator[None, None, T]
-
-
-def at_once(work: Steps[T]) -> T:
-    """What the work finds, without a pause."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as done:
-            found: T = done.value
-            return found
