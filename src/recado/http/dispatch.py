@@ -6,8 +6,8 @@ precondition → handler. Every step either passes or raises the `Problem` that 
 
 import asyncio
 import traceback
-from collections.abc import AsyncGenerator, Iterable
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
+from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 
 import structlog
 from aiohttp import web
@@ -50,6 +50,9 @@ from recado.storage.fair_places import FairPlaces
 # turn to be rendered. The more an organization makes at once, the longer everybody else's wait in that line.
 PAGES = 64
 PAGES_OF_CALLER = 4
+# Those of them that search: they wait for each other, so that a list along its key finds a place beside them.
+SEARCHES = PAGES // 2
+SEARCHES_OF_CALLER = PAGES_OF_CALLER // 2
 PAGES_WAITING = 500
 
 _READS = ("GET", "HEAD")
@@ -101,6 +104,7 @@ class Dispatcher:
         self._bodies = bodies
         self._unread = unread
         self._pages = FairPlaces(PAGES, each=PAGES_OF_CALLER, most_waiting=PAGES_WAITING)
+        self._searches = FairPlaces(SEARCHES, each=SEARCHES_OF_CALLER, most_waiting=PAGES_WAITING)
         self._pace = pace
         self._turns = turns
         self._reads = Deadlines(READ_SECONDS, clock)
@@ -375,18 +379,24 @@ class Dispatcher:
 
     async def _page(self, operation: Operation, call: Call) -> Reply:
         """A page of a list, read and rendered when its turn has come."""
-        owner = _caller(call)
-        async with self._pages.place(owner):
+        async with self._place(call):
             reply = await operation.handler(call)
         if isinstance(reply, StreamReply):
-            reply.chunks = self._in_turns(reply.chunks, owner)
+            reply.chunks = self._in_turns(reply.chunks, call)
         return reply
 
-    async def _in_turns(self, chunks: AsyncGenerator[bytes], owner: str) -> AsyncGenerator[bytes]:
+    @asynccontextmanager
+    async def _place(self, call: Call) -> AsyncIterator[None]:
+        """A place for a page, or a part of one; for a search it is one of the few that searches may have."""
+        owner = _caller(call)
+        async with self._searches.place(owner) if call.query.searches else nullcontext(), self._pages.place(owner):
+            yield
+
+    async def _in_turns(self, chunks: AsyncGenerator[bytes], call: Call) -> AsyncGenerator[bytes]:
         """Each piece is made when its turn has come. No place is held while one is sent: that may take a minute."""
         async with aclosing(chunks):
             while True:
-                async with self._pages.place(owner):
+                async with self._place(call):
                     piece = await anext(chunks, None)
                 if piece is None:
                     return

@@ -4,7 +4,7 @@ from pydantic import BaseModel
 
 from recado.domain.errors import Problem
 from recado.http.body_reading import MOST_AT_ONCE, MOST_IN_LISTS, MOST_VALUES
-from recado.http.paging import CursorQuery, PageQuery
+from recado.http.paging import ListedQuery
 from recado.http.parsing import QueryParser
 from recado.http.route import MIB, Access, Idempotency, Route
 
@@ -26,7 +26,7 @@ class Operation:
         self.by_key = route.access is Access.KEY
         self.rate_class = route.rate_class
         self.writes = route.method not in {"GET", "HEAD"}
-        self.lists = self.by_key and route.query is not None and issubclass(route.query, PageQuery | CursorQuery)
+        self.lists = self.by_key and route.query is not None and issubclass(route.query, ListedQuery)
         self.query = QueryParser(route.query, route.bad_query_status) if route.query is not None else None
         self.body: type[BaseModel] | None = route.body
         self.most_at_once = MOST_AT_ONCE if route.body_limit <= MIB else MOST_IN_LISTS

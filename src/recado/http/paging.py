@@ -11,6 +11,7 @@ from recado.domain.page import CursorSigner, cursor_scope
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryInt, QueryModel, Timestamp
 from recado.http.page_items import PAGE_BYTES, PageItems, each
+from recado.storage.postgres import FAR
 from recado.storage.rows import Page as Found
 
 MOST_SKIPPED = 100_000
@@ -20,14 +21,23 @@ Item = TypeVar("Item")
 Record = TypeVar("Record")
 
 
-class PageQuery(QueryModel):
+class ListedQuery(QueryModel):
+    """The parameters of any page."""
+
+    @property
+    def searches(self) -> bool:
+        """Whether thousands of records may be looked at for the page: by a text, or to pass over them (C31)."""
+        return getattr(self, "q", None) is not None or getattr(self, "skip", 0) > FAR
+
+
+class PageQuery(ListedQuery):
     """`limit` and `skip` (C5.1): refused when out of range, never clamped."""
 
     limit: Annotated[QueryInt, Field(ge=1, le=200, description="How many items to answer.")] = 50
     skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED, description="How many items to leave out first.")] = 0
 
 
-class CursorQuery(QueryModel):
+class CursorQuery(ListedQuery):
     """`limit` and `cursor` (C5.2)."""
 
     limit: Annotated[QueryInt, Field(ge=1, le=200, description="How many items to answer.")] = 50

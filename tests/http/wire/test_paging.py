@@ -15,6 +15,10 @@ from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery
 from recado.http.reply import Reply
 from recado.http.routes.bulk_models import BatchQuery
 from recado.http.routes.campaigns import CampaignQuery
+from recado.http.routes.contact_models import ContactQuery
+from recado.http.routes.message_models import MessageQuery
+from recado.http.routes.segment_models import SegmentContactsQuery
+from recado.http.routes.static_list_models import ListQuery
 from recado.http.routes.webhook_models import WebhookQuery
 
 CURSORS = Cursors(CursorSigner(b"k" * 32))
@@ -127,3 +131,27 @@ def test_the_envelope_says_only_what_holds() -> None:
     assert envelope([], 10_001, estimated=True, next_cursor="c") == {
         "items": [], "total": 10_001, "totalEstimated": True, "nextCursor": "c",
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "searches"),
+    [
+        (ListQuery, {}, False),
+        (ListQuery, {"q": "a"}, True),
+        (ListQuery, {"skip": 1_000}, False),
+        (ListQuery, {"skip": 1_001}, True),
+        (MessageQuery, {"status": "queued"}, False),
+        (MessageQuery, {"phone": "+5511987654321"}, True),
+        (ContactQuery, {"external_id": "a", "updated_since": "2026-01-01T00:00:00Z"}, False),
+        (ContactQuery, {"list_id": "lst_1"}, False),
+        (ContactQuery, {"list_id": "lst_1", "external_id": "a"}, True),
+        (ContactQuery, {"tag": "a"}, True),
+        (ContactQuery, {"source": "api"}, True),
+        (ContactQuery, {"opt_in_status": "granted"}, True),
+        (SegmentContactsQuery, {}, True),
+    ],
+)
+def test_a_page_that_thousands_of_records_may_be_looked_at_for_is_a_search(
+    model: Any, given: dict[str, Any], searches: bool
+) -> None:
+    assert model(**given).searches is searches

@@ -11,8 +11,8 @@ from tests.http.wire.test_server import HEAD, Thing
 from recado.http.byte_budget import STREAM_BYTES
 from recado.http.call import Call
 from recado.http.connection import HEAD_SECONDS, READING_SECONDS
-from recado.http.dispatch import PAGES_OF_CALLER
-from recado.http.paging import CursorQuery
+from recado.http.dispatch import PAGES_OF_CALLER, SEARCHES_OF_CALLER
+from recado.http.paging import CursorQuery, PageQuery
 from recado.http.rendering import LARGE
 from recado.http.reply import Reply, StreamReply
 from recado.http.route import MIB, Access
@@ -232,3 +232,34 @@ async def test_pages_beyond_those_being_made_wait_and_keep_no_other_organization
     await wait_until(lambda: len(begun) == PAGES_OF_CALLER + 1)
     go_on.set()
     assert await asyncio.gather(neighbour, *asking) == [200] * (PAGES_OF_CALLER + 3)
+
+
+@pytest.mark.parametrize("search", ["q=a", "skip=1001"])
+async def test_searches_of_an_organization_leave_places_for_its_lists_along_a_key(
+    serve: Any, thing: Any, wait_until: Any, search: str
+) -> None:
+    class Query(PageQuery):
+        q: str | None = None
+
+    begun: list[str] = []
+    go_on = asyncio.Event()
+
+    async def handle(call: Call) -> Reply:
+        if call.query.searches:
+            begun.append(call.request_id)
+            await go_on.wait()
+        return Reply(200, {})
+
+    api = await serve(thing(handler=handle, query=Query))
+
+    async def ask(query: str) -> int:
+        async with api.client.get(f"/things?{query}") as answer:
+            return int(answer.status)
+
+    searching = [asyncio.create_task(ask(search)) for _ in range(PAGES_OF_CALLER)]
+    waiting = api.server._dispatcher._searches._waiting
+    await wait_until(lambda: len(waiting.get("org_1", ())) == PAGES_OF_CALLER - SEARCHES_OF_CALLER)
+    assert len(begun) == SEARCHES_OF_CALLER
+    assert await ask("skip=1000") == 200
+    go_on.set()
+    assert await asyncio.gather(*searching) == [200] * PAGES_OF_CALLER

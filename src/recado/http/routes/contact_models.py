@@ -164,6 +164,12 @@ class ContactQuery(CursorQuery):
         str | None, Field(min_length=1, max_length=32, description="A CPF or CNPJ; sessions with `contacts:pii` only.")
     ] = None
 
+    @property
+    def searches(self) -> bool:
+        """No list is in the order of these filters; a static list is in that of its members only."""
+        narrowed = self.list_id and (self.external_id or self.updated_since or self.documento)
+        return super().searches or any((self.tag, self.opt_in_status, self.source, narrowed))
+
 
 class DebtorGroupQuery(PageQuery):
     """Filters of the list of debt groups."""

@@ -124,6 +124,11 @@ class MessageQuery(MessagePageQuery, PeriodQuery):
         ),
     ] = None
 
+    @property
+    def searches(self) -> bool:
+        """A phone is looked for along the history."""
+        return super().searches or self.phone is not None
+
 
 class Waiting(ApiModel):
     """Why a message has not left yet, and when it is expected to (C14.6)."""

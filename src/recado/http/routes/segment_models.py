@@ -163,6 +163,11 @@ class PreviewOut(ApiModel):
 class SegmentContactsQuery(CursorQuery):
     """A page of the contacts of a segment."""
 
+    @property
+    def searches(self) -> bool:
+        """Its filter may look at every contact."""
+        return True
+
 
 class SegmentContacts(CursorPage[ContactOut]):
     """Contacts that match now, newest first."""
