@@ -34,7 +34,7 @@ class Slip:
     body: Any = None
     headers: Mapping[str, str] = field(default_factory=dict)
     credential: str | None = "<key>"
-    path: str | None = None  # of the one field error
+    path: str | None = None  # of the field errors, a space between two
 
 
 JSON = {"Content-Type": "application/json"}
@@ -137,7 +137,8 @@ CREDENTIALS = [
     ),
     Slip(
         "an API key for the administrator's operations", "POST /v2/admin/organizations", 401, "UNAUTHORIZED",
-        "This operation needs the token of the administrator (ADMIN_TOKEN); an API key cannot call it.",
+        "This operation needs the token of the administrator, the setting RECADO_ADMIN_TOKEN of the installation; "
+        "an API key cannot call it.",
     ),
     Slip(
         "a test key for a live record", "GET /numbers/<live number>", 404, "NOT_FOUND",
@@ -276,7 +277,28 @@ BODIES = [
     ),
     Slip(
         "no recipient", "POST /messages", 422, "RECIPIENT_MISSING",
-        "The message has no recipient: give `to` or `contactId`.", without(TEXT, "to"),
+        "The message has no recipient: give `to` or `contactId`.", without(TEXT, "to"), path="/to",
+    ),
+    Slip(
+        "neither number nor recipient", "POST /messages", 422, "RECIPIENT_MISSING",
+        "The message has no recipient: give `to` or `contactId`.", without(TEXT, "to", "numberId"),
+        path="/to /numberId",
+    ),
+    Slip(
+        "an empty object", "POST /messages", 422, "VALIDATION_ERROR",
+        "3 invalid fields: /type is required; /numberId: `numberId` is required for channel chatapp; "
+        "/to: The message has no recipient: give `to` or `contactId`.", {}, path="/type /numberId /to",
+    ),
+    Slip(
+        "an empty object for many", "POST /messages/bulk", 422, "VALIDATION_ERROR",
+        "2 invalid fields: /type is required; /numberId: `numberId` is required for channel chatapp.",
+        {}, path="/type /numberId",
+    ),
+    Slip(
+        "a wrong field and a missing one", "POST /messages", 422, "VALIDATION_ERROR",
+        "2 invalid fields: /ttlSeconds must be a whole number; "
+        "/templateId: `templateId` is required for type template.",
+        without(form(ttlSeconds="60"), "templateId"), path="/ttlSeconds /templateId",
     ),
     Slip(
         "a phone without its country", "POST /messages", 422, "PHONE_INVALID",
@@ -290,6 +312,7 @@ BODIES = [
     Slip(
         "a schedule too far", "POST /messages", 422, "SCHEDULE_TOO_FAR",
         "`scheduledAt` must be at most 90 days ahead.", text(scheduledAt="2100-01-31T12:00:00Z"),
+        path="/scheduledAt",
     ),
     Slip(
         "nested metadata", "POST /messages", 422, "METADATA_INVALID",
@@ -317,7 +340,7 @@ MESSAGES = [
     Slip(
         "a template that nobody approved", "POST /messages", 422, "TEMPLATE_NOT_APPROVED",
         "The template <template> is draft: only an approved template can be sent.",
-        form(templateId="<template>", templateVars=[]),
+        form(templateId="<template>", templateVars=[]), path="/templateId",
     ),
     Slip(
         "a variable too few", "POST /messages", 422, "TEMPLATE_VARS_MISMATCH",
@@ -331,7 +354,7 @@ MESSAGES = [
     Slip(
         "a text outside of the window", "POST /messages", 422, "WINDOW_CLOSED",
         "The recipient has not written to this number in the last 24 hours: send a template.",
-        text(to="+5511987659999"),
+        text(to="+5511987659999"), path="/type",
     ),
     Slip(
         "an empty batch", "POST /messages/bulk", 422, "VALIDATION_ERROR",
@@ -342,6 +365,30 @@ MESSAGES = [
         "two audiences", "POST /messages/bulk", 422, "AUDIENCE_INVALID",
         "Give exactly one audience: recipients, listId or segmentId.",
         {**without(FORM, "to"), "recipients": [{"to": CUSTOMER}], "listId": "<list>"},
+        path="/recipients /listId",
+    ),
+    Slip(
+        "no audience", "POST /messages/bulk", 422, "AUDIENCE_INVALID",
+        "Give exactly one audience: recipients, listId or segmentId.", without(FORM, "to"), path="",
+    ),
+    Slip(
+        "a number out of service", "POST /messages", 422, "NUMBER_UNAVAILABLE",
+        "The number <idle number> is disconnected: connect it with POST /numbers/<idle number>/connect, "
+        "or send from another number.", text(numberId="<idle number>"), path="/numberId",
+    ),
+    Slip(
+        "a flagged number to connect", "POST /numbers/<flagged number>/connect", 409, "INVALID_STATE",
+        "The number <flagged number> is flagged: only critical messages and replies leave until the provider clears "
+        "it; in test, POST /v2/sandbox/numbers/<flagged number> with status connected does.",
+    ),
+    Slip(
+        "a channel to come", "POST /messages", 422, "ROUTE_NOT_AVAILABLE",
+        "Sending on channel social is not available yet: use chatapp.", text(channel="social"), path="/channel",
+    ),
+    Slip(
+        "media", "POST /messages", 422, "MEDIA_NOT_FOUND",
+        "Media cannot be sent yet: use type text, template or interactive.",
+        text(type="media", payload={"kind": "image", "media": {"id": "med_1"}}), path="/payload/media/id",
     ),
     Slip(
         "a message that cannot be forced", "POST /messages/<archived>/force", 409, "INVALID_STATE",
@@ -474,6 +521,7 @@ async def prepared_places(url: str, mine: Tenant, theirs: Tenant) -> dict[str, s
         await api.call("POST", f"/messages/{archived['id']}/archive")
         new = {"phoneNumberId": "of live", "businessAccountId": "of live", "displayPhone": "+15550102031"}
         live = await api.call("POST", "/numbers", new, token=mine.live)
+        idle, flagged = [await spare_number(api, status) for status in ("disconnected", "flagged")]
         poor = await api.call(
             "POST", "/v2/admin/organizations", {"name": "Poor", "ownerEmail": "poor@example.com"}, token=ADMIN_TOKEN
         )
@@ -491,8 +539,17 @@ async def prepared_places(url: str, mine: Tenant, theirs: Tenant) -> dict[str, s
         "live number": live["id"], "template": mine.ids[TEMPLATE], "foreign template": theirs.ids[TEMPLATE],
         "approved": approved, "unknown template": TEMPLATE + "0" * 21, "list": mine.ids[LIST],
         "archived": archived["id"], "sent": sent["id"], "poor key": poor_key, "poor number": poor_number,
+        "idle number": idle, "flagged number": flagged,
         "slow key": slow_key, "live key": mine.live,
     }  # fmt: skip
+
+
+async def spare_number(api: Api, status: str) -> str:
+    """A number of test in this state."""
+    new = {"phoneNumberId": f"made {status}", "businessAccountId": f"{status} there", "displayPhone": "+15550102031"}
+    number = str((await api.call("POST", "/numbers", new))["id"])
+    await api.call("POST", f"/v2/sandbox/numbers/{number}", {"status": status})
+    return number
 
 
 @pytest.mark.parametrize("slip", SLIPS, ids=lambda slip: slip.name)
@@ -515,7 +572,7 @@ async def test_a_mistake_is_answered_with_what_where_and_what_to_do(
         told = await answer.json(content_type=None)
     assert (answer.status, told["code"], told["detail"]) == (slip.status, slip.code, filled(slip.sentence))
     if slip.path is not None:
-        assert [error["path"] for error in told["errors"]] == [slip.path]
+        assert [error["path"] for error in told["errors"]] == slip.path.split(" ")
     assert told["type"] == f"{served.url}/problems/{problem_slug(slip.code)}"
 
 

@@ -28,7 +28,7 @@ from recado.actors.acceptance_rules import (
 from recado.actors.admission import not_covered
 from recado.actors.replacing import check_replaceable, replacement
 from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.errors import Problem, Unavailable, field_refused
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import MessageStatus, is_uncertain
 from recado.domain.prices import Price, chatapp_kind, region_of
@@ -197,8 +197,9 @@ class Acceptance:
     async def _check_window(self, new: NewMessage) -> None:
         last = await self._windows.last_inbound(new.organization_id, new.number_id, new.recipient_hash)
         if last is None or new.accepted_at - last >= WINDOW:
-            raise Problem(
+            raise field_refused(
                 "WINDOW_CLOSED",
+                "/type",
                 "The recipient has not written to this number in the last 24 hours: send a template.",
             )
 
@@ -209,12 +210,13 @@ class Acceptance:
         return known
 
     async def _check_consent(self, new: NewMessage, known: Recipient | None) -> None:
+        field = "to" if known is None else "contactId"
         if known is None:
             known = await self._recipients.find(Asked(new.organization_id, new.env, phone=new.recipient))
         organization = await self._organizations.get(new.organization_id)
         if organization is None:
             raise Unavailable  # its key was valid a moment ago
-        check_consent(known, granted_only=organization.require_granted_for_marketing)
+        check_consent(known, granted_only=organization.require_granted_for_marketing, field=field)
 
     async def _without_provider(self, new: NewMessage) -> Problem:
         """502, or the 402 that comes before it (C2.6): the wallet is asked by the commit, which never comes here."""

@@ -11,11 +11,12 @@ from typing import Any, Final
 import orjson
 
 from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
-from recado.domain.errors import FieldError, Problem
+from recado.domain.counting import counted
+from recado.domain.errors import Problem, field_refused
 from recado.domain.ids import CONTACT, FLOW, NUMBER
 from recado.domain.ids import TEMPLATE as TEMPLATE_ID
 from recado.domain.message import CLASS_OF, Priority, default_ttl
-from recado.domain.number import NumberStatus
+from recado.domain.number import NumberStatus, what_to_do
 from recado.domain.phones import recipient_hash
 from recado.domain.prices import Price
 from recado.domain.references import reference_not_found, wrong_reference
@@ -103,7 +104,8 @@ class TemplateShapes:
 def check_existing(draft: MessageDraft) -> None:
     """Refuse what names records of kinds that this release does not hold: media, flows, social accounts."""
     if draft.channel != CHATAPP:
-        raise Problem("ROUTE_NOT_AVAILABLE", f"Sending on channel {draft.channel} is not available yet: use chatapp.")
+        detail = f"Sending on channel {draft.channel} is not available yet: use chatapp."
+        raise field_refused("ROUTE_NOT_AVAILABLE", "/channel", detail)
     payload = draft.payload
     if payload is None or draft.type == "text":
         return
@@ -123,15 +125,15 @@ def check_contact(draft: MessageDraft, known: Recipient) -> None:
         raise reference_not_found("contactId", CONTACT, draft.contact_id or "", draft.env)
     if draft.to and draft.to != known.phone:
         message = "`to` is not the phone of the contact `contactId`: leave one of them out."
-        raise Problem("RECIPIENT_MISMATCH", message, errors=[FieldError("/to", "RECIPIENT_MISMATCH", message)])
+        raise field_refused("RECIPIENT_MISMATCH", "/to", message)
     draft.to = known.phone
 
 
-def check_consent(known: Recipient, *, granted_only: bool) -> None:
-    """The person behind the recipient may be sent what is subject to consent; Problem 422 (C12.5.5, C12.5.6)."""
+def check_consent(known: Recipient, *, granted_only: bool, field: str) -> None:
+    """The person whom the field names may be sent what is subject to consent; Problem 422 (C12.5.5, C12.5.6)."""
     code = refusal_to_send(known.status, registered=known.registered, granted_only=granted_only)
     if code is not None:
-        raise no_consent(code)
+        raise no_consent(code, field)
 
 
 def no_provider() -> Problem:
@@ -141,9 +143,9 @@ def no_provider() -> Problem:
     )
 
 
-def no_consent(code: str) -> Problem:
-    """422, by the code of the refusal (C12.5.5)."""
-    return Problem(code, REFUSED[code], meta={"motivo": _REASONS[code]})
+def no_consent(code: str, field: str = "to") -> Problem:
+    """422, by the code of the refusal (C12.5.5). `field`: what named the person."""
+    return field_refused(code, f"/{field}", REFUSED[code], motivo=_REASONS[code])
 
 
 def consent_check(draft: MessageDraft, organization: Organization, category: TemplateCategory | None) -> ConsentCheck:
@@ -181,7 +183,7 @@ def check_variables(draft: MessageDraft, template: Template, shapes: TemplateSha
     if len(given) != count:
         raise _mismatch(
             "/templateVars",
-            f"The template {template.id} takes {count} variable{'s' * (count != 1)}; `templateVars` has {len(given)}.",
+            f"The template {template.id} takes {counted(count, 'variable')}; `templateVars` has {len(given)}.",
         )
     for position, text in enumerate(given):
         if not text:
@@ -201,8 +203,9 @@ def check_header(draft: MessageDraft, header: bool) -> None:
 def check_priority(draft: MessageDraft, category: TemplateCategory | None) -> None:
     """`critical` is for authentication, utility and replies in the window (C15.2.4)."""
     if draft.priority is Priority.CRITICAL and category is TemplateCategory.MARKETING:
-        raise Problem(
+        raise field_refused(
             "PRIORITY_NOT_ALLOWED",
+            "/priority",
             "Priority critical is only for authentication and utility templates and for replies in the window.",
         )
 
@@ -213,23 +216,26 @@ def due_time(draft: MessageDraft, now: datetime) -> datetime:
     if scheduled is None or scheduled <= now:
         return now
     if scheduled - now > LONGEST_SCHEDULE:
-        raise Problem("SCHEDULE_TOO_FAR", f"`scheduledAt` must be at most {LONGEST_SCHEDULE.days} days ahead.")
+        detail = f"`scheduledAt` must be at most {LONGEST_SCHEDULE.days} days ahead."
+        raise field_refused("SCHEDULE_TOO_FAR", "/scheduledAt", detail)
     return scheduled
 
 
 def check_state(number: Number, template: Template | None) -> None:
     """The number sends and the template is approved, now."""
     if number.status not in _SENDING_STATES:
-        raise Problem(
+        raise field_refused(
             "NUMBER_UNAVAILABLE",
-            f"The number {number.id} is {number.status.value}: only a connected or flagged number can send.",
-            meta={"status": number.status.value},
+            "/numberId",
+            f"The number {number.id} is {number.status.value}: {what_to_do(number.status, number.id)}.",
+            status=number.status.value,
         )
     if template is not None and template.status is not TemplateStatus.APPROVED:
-        raise Problem(
+        raise field_refused(
             "TEMPLATE_NOT_APPROVED",
+            "/templateId",
             f"The template {template.id} is {template.status.value}: only an approved template can be sent.",
-            meta={"status": template.status.value},
+            status=template.status.value,
         )
 
 
@@ -292,10 +298,9 @@ def _json(value: object) -> str | None:
 
 
 def _mismatch(path: str, message: str) -> Problem:
-    return Problem("TEMPLATE_VARS_MISMATCH", message, errors=[FieldError(path, "TEMPLATE_VARS_MISMATCH", message)])
+    return field_refused("TEMPLATE_VARS_MISMATCH", path, message)
 
 
 def _media_not_found(field: str) -> Problem:
-    return Problem(
-        "MEDIA_NOT_FOUND", "Media cannot be sent yet: use type text, template or interactive.", meta={"field": field}
-    )
+    detail = "Media cannot be sent yet: use type text, template or interactive."
+    return field_refused("MEDIA_NOT_FOUND", f"/{field.replace('.', '/')}", detail, field=field)

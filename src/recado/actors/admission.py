@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from recado.actors.consequences import Consequences
 from recado.actors.replacing import already_replaced
 from recado.domain.clock import Clock
+from recado.domain.counting import counted
 from recado.domain.errors import Problem, Unavailable
 from recado.domain.ids import IdSource
 from recado.domain.message import MessageStatus
@@ -142,7 +143,7 @@ def not_covered(required: int, available: int) -> Problem:
     """402."""
     return Problem(
         "PAYMENT_REQUIRED",
-        f"This costs {required} coins; the wallet has {max(available, 0)}. Top it up, then try again.",
+        f"This costs {counted(required, 'coin')}; the wallet has {max(available, 0)}. Top it up, then try again.",
         meta={"requiredCoins": required, "availableCoins": available},
     )
 

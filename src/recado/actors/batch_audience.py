@@ -13,7 +13,7 @@ from recado.actors.acceptance_rules import TEMPLATE
 from recado.actors.batch_rules import BatchDraft, common_variables
 from recado.domain.batch import BLOCK
 from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.errors import Unavailable, field_refused
 from recado.domain.ids import CONTACT, LIST, SEGMENT, lowest_id
 from recado.domain.references import reference_not_found
 from recado.storage import audiences, batches, lists, segments
@@ -77,7 +77,8 @@ class Audiences:
         )
         addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now, members=members))
         if not addressed.count:
-            raise Problem("EMPTY_AUDIENCE", "The audience is empty: no contact is in it.")
+            field = "segmentId" if list_id is None else "listId"
+            raise field_refused("EMPTY_AUDIENCE", f"/{field}", "The audience is empty: no contact is in it.")
         return addressed
 
     async def read(self, key: BatchKey) -> int | None:

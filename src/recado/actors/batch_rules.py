@@ -14,7 +14,8 @@ import orjson
 from recado.actors.acceptance_rules import REFUSED, MessageDraft
 from recado.domain.batch import DUPLICATE, MAX_ERRORS
 from recado.domain.consent import refusal_to_send
-from recado.domain.errors import FieldError, Problem, validation_error
+from recado.domain.counting import counted
+from recado.domain.errors import Problem, field_refused
 from recado.domain.ids import CONTACT
 from recado.domain.message import Priority
 from recado.domain.metadata import metadata_errors
@@ -160,8 +161,7 @@ def common_variables(draft: BatchDraft, variables: int) -> str | None:
         return None
     text, error = _variables(draft.template_vars, variables)
     if error is not None:
-        fault = FieldError("/templateVars", "TEMPLATE_VARS_MISMATCH", error)
-        raise validation_error([fault], code="TEMPLATE_VARS_MISMATCH")
+        raise field_refused("TEMPLATE_VARS_MISMATCH", "/templateVars", error)
     return text
 
 
@@ -203,33 +203,29 @@ def _phone_of(given: Mapping[str, Any], contacts: Mapping[str, str]) -> tuple[st
     """Phone and contact of a recipient; Problem, with its place in the recipient, when it has none (C15.2)."""
     to, contact_id = given.get("to"), given.get("contactId")
     if to is None and contact_id is None:
-        raise _refused("", "RECIPIENT_MISSING", "The recipient is empty: give `to` or `contactId`.")
+        raise field_refused("RECIPIENT_MISSING", "", "The recipient is empty: give `to` or `contactId`.")
     phone = None if contact_id is None else contacts.get(contact_id)
     if contact_id is not None and phone is None:
-        raise _refused("/contactId", "REFERENCE_NOT_FOUND", no_such(CONTACT, contact_id, ""))
+        raise field_refused("REFERENCE_NOT_FOUND", "/contactId", no_such(CONTACT, contact_id, ""))
     if to is None:
         assert phone is not None  # noqa: S101 - one of the two is there
         return phone, contact_id
     try:
         canonical = canonical_phone(to)
     except Problem as problem:
-        raise _refused("/to", problem.code, problem.detail) from None
+        raise field_refused(problem.code, "/to", problem.detail) from None
     if phone is not None and canonical != phone:
-        raise _refused(
-            "/to", "RECIPIENT_MISMATCH", "`to` is not the phone of the contact `contactId`: leave one of them out."
+        raise field_refused(
+            "RECIPIENT_MISMATCH", "/to", "`to` is not the phone of the contact `contactId`: leave one of them out."
         )
     return canonical, contact_id
-
-
-def _refused(path: str, code: str, message: str) -> Problem:
-    return validation_error([FieldError(path, code, message)], code=code)
 
 
 def _variables(given: Sequence[str] | None, count: int) -> tuple[str | None, str | None]:
     """The variables as JSON, and what is wrong with them (C15.2.1)."""
     given = given or ()
     if len(given) != count:
-        return None, f"The template takes {count} variable{'s' * (count != 1)}; `templateVars` has {len(given)}."
+        return None, f"The template takes {counted(count, 'variable')}; `templateVars` has {len(given)}."
     if not all(given):
         return None, "`templateVars` must not hold an empty text."
     return (orjson.dumps(given).decode() if given else None), None

@@ -16,7 +16,7 @@ from recado.actors.consent_watch import subject_to_consent
 from recado.actors.resend_rules import NOT_FOUND, Surroundings, common, free_form, reason_to_skip, skip
 from recado.domain.batch import MAX_RECIPIENTS
 from recado.domain.consent import refusal_to_send
-from recado.domain.errors import Problem, Unavailable, conflict
+from recado.domain.errors import Unavailable, conflict, field_refused
 from recado.domain.ids import BATCH, MESSAGE, NUMBER, IdSource, lowest_id
 from recado.domain.message import CLASS_OF, Priority, default_ttl
 from recado.domain.references import reference_not_found
@@ -89,7 +89,10 @@ class Resends:
             return replayed
         new = await self._plan(resend)
         if not new.requested:
-            raise Problem("EMPTY_AUDIENCE", "No failed message matches: there is nothing to send again.")
+            field = "filter" if resend.message_ids is None else "messageIds"
+            raise field_refused(
+                "EMPTY_AUDIENCE", f"/{field}", "No failed message matches: there is nothing to send again."
+            )
         return await self._acceptance.store(new)
 
     async def estimate(self, resend: Resend) -> NewBatch:

@@ -26,7 +26,7 @@ _TEXTS: Final = {
     UNCERTAIN: "The message may have left: its outcome is unknown.",
     "RECIPIENT_MISSING": "Its recipient was deleted with its contact.",
     "REFERENCE_NOT_FOUND": "Its number or template does not exist (any more), or the template is of another number.",
-    "NUMBER_UNAVAILABLE": "Its number is neither connected nor flagged.",
+    "NUMBER_UNAVAILABLE": "Its number is neither connected nor flagged: connect it with POST /numbers/{id}/connect.",
     "TEMPLATE_NOT_APPROVED": "Its template is not approved.",
     "TEMPLATE_VARS_MISMATCH": "Its template takes other variables now.",
     "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours.",

@@ -10,7 +10,7 @@ from recado.actors.number_view import Records, standing_of
 from recado.actors.row import TEMPLATE
 from recado.domain.gates import FOREVER, Fail, Hold, TemplateFacts, class_hold, message_gate, number_hold
 from recado.domain.message import WaitReason
-from recado.domain.number import NumberStatus
+from recado.domain.number import NumberStatus, what_to_do
 from recado.domain.timestamps import format_timestamp
 from recado.storage import dispatch
 from recado.storage.message_reads import Message
@@ -149,7 +149,7 @@ def _detail(reason: WaitReason, facts: _Facts, message: Message) -> str | None:
         case WaitReason.TEMPLATE_STATE if facts.template is not None:
             return f"the template is {facts.template.status}"
         case WaitReason.NUMBER_STATE if facts.number is not None and facts.number.status is not NumberStatus.CONNECTED:
-            return f"the number is {facts.number.status}"
+            return f"the number is {facts.number.status}: {what_to_do(facts.number.status, facts.number.id)}"
         case WaitReason.TIER_LIMIT if facts.number is not None:
             return f"the number's tier is {facts.number.messaging_tier}"
         case WaitReason.DAILY_LIMIT if facts.number is not None:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from recado.domain.counting import counted
+
 MAX_FIELD_ERRORS = 50
 _MOST_TOLD: Final = 3
 _LONGEST_TOLD: Final = 200  # characters of one message, which `errors` holds too
@@ -261,6 +263,11 @@ def validation_error(
     return Problem(code, told(errors), errors=errors, status=status, meta=meta)
 
 
+def field_refused(code: str, path: str, message: str, **meta: Any) -> Problem:
+    """The refusal of one field under a code of its own: `message` is a sentence, the detail too (C4.1)."""
+    return Problem(code, message, errors=[FieldError(path, code, message)], meta=meta)
+
+
 def told(errors: Sequence[FieldError], what: str = "field") -> str:
     """Return one sentence on all errors: `1 invalid field: /type is required.`; a few of them when there are many.
 
@@ -271,7 +278,7 @@ def told(errors: Sequence[FieldError], what: str = "field") -> str:
         return errors[0].message
     parts = [_part(error) for error in errors[:_MOST_TOLD]]
     more = f"; {len(errors) - _MOST_TOLD} more" if len(errors) > _MOST_TOLD else ""
-    said = f"{len(errors)} invalid {what}{'' if len(errors) == 1 else 's'}: {'; '.join(parts)}{more}"
+    said = f"{counted(len(errors), f'invalid {what}')}: {'; '.join(parts)}{more}"
     return said if said.endswith("?") else f"{said}."
 
 

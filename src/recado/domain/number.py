@@ -80,6 +80,21 @@ _REPORTED: dict[tuple[NumberStatus, NumberStatus], NumberEvent] = {
 }
 
 
+def what_to_do(status: NumberStatus, number_id: str) -> str:
+    """What a number in this state waits for, and how it sends everything again: the rest of a sentence (C4.1)."""
+    connect = f"POST /numbers/{number_id}/connect"
+    match status:
+        case NumberStatus.PENDING:
+            return f"the provider has not verified it yet; wait until it is available, then {connect}"
+        case NumberStatus.AVAILABLE | NumberStatus.DISCONNECTED:
+            return f"connect it with {connect}, or send from another number"
+        case NumberStatus.FLAGGED:
+            sandbox = f"in test, POST /v2/sandbox/numbers/{number_id} with status connected does"
+            return f"only critical messages and replies leave until the provider clears it; {sandbox}"
+        case NumberStatus.CONNECTED:
+            return "it is in service already"
+
+
 def reported_event(status: NumberStatus, reported: NumberStatus) -> NumberEvent | None:
     """What a provider's report of a status means now; None when it changes nothing: only the customer connects."""
     return _REPORTED.get((status, reported))

@@ -52,7 +52,8 @@ def submission_errors(
     if _NAME(name) is None:
         found.append(FieldError("/name", "FORMAT", "Use 1 to 512 lower-case letters, digits and underscores."))
     if number_status not in (NumberStatus.CONNECTED, NumberStatus.FLAGGED):
-        found.append(FieldError("/numberId", "NUMBER_UNAVAILABLE", "The number must be connected or flagged."))
+        sentence = f"The number is {number_status}: connect it with POST /numbers/{{id}}/connect."
+        found.append(FieldError("/numberId", "NUMBER_UNAVAILABLE", sentence))
     counts = dict.fromkeys(_TYPES, 0)
     for index, component in enumerate(components):
         kind, payload, path = _kind(component), _payload(component), f"/components/{index}"

@@ -13,6 +13,7 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
+from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
 from aiohttp.http_parser import RawRequestMessage
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
@@ -379,7 +380,7 @@ class Connection(RequestHandler):
             if self._answering or self._messages:
                 self.close()  # once the requests before it are answered
             else:
-                self.refuse(400)
+                self.refuse(400, f"The head of a request has at most {HEAD_BYTES // 1024} KiB.")
 
     def _ends_with(self, data: bytes, before: int) -> bool:
         """Whether `data` ends inside, or with, the newest body; otherwise a further head has begun.
@@ -437,12 +438,21 @@ class Connection(RequestHandler):
             self.report_error("http_request_failed", exc)
         if request.writer.output_size > 0:
             raise ConnectionError("an answer has begun already")
-        return self.answer_error(status, None)
+        return self.answer_error(status, _too_long(exc))
 
     def log_exception(self, *args: Any, **kw: Any) -> None:
         """Log the kind of an error only: its text may hold what a client sent."""
         error = kw.get("exc_info")
         self.report_error("http_connection_failed", error if isinstance(error, BaseException) else None)
+
+
+def _too_long(error: BaseException | None) -> str | None:
+    """The sentence on a head beyond the parser's limits (C31); None for any other error."""
+    if isinstance(error, LineTooLong):
+        return f"A line of the request's head has at most {LONGEST_LINE:,} bytes: shorten the address or the header."
+    if isinstance(error, BadHttpMessage) and error.message.startswith("Too many headers"):
+        return f"A request has at most {MOST_HEADERS} headers."
+    return None
 
 
 def _forget_frames(payload: StreamReader) -> None:

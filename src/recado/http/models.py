@@ -1,7 +1,7 @@
 """Bases and field types of what callers send: bodies (strict JSON types) and query parameters (read from text)."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from recado.domain.errors import FieldError
 from recado.domain.timestamps import parse_timestamp
 from recado.http.field_errors import NOT_ALLOWED
 
@@ -31,6 +32,11 @@ class ApiModel(BaseModel):
         hide_input_in_errors=True,
         ser_json_inf_nan="null",
     )
+
+    @classmethod
+    def missing_beside(cls, _document: Mapping[str, Any]) -> list[FieldError]:
+        """Return what `_document`, which does not fit, also lacks by the rules that concern several of its fields."""
+        return []
 
 
 class PatchModel(ApiModel):

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ValidationError
 
 from recado.domain.errors import CODES, KINDS, MAX_FIELD_ERRORS, FieldError, Problem, told
 from recado.http.field_errors import escape, from_body, from_items, from_query, last_bad_items
+from recado.http.models import ApiModel
 from recado.http.unknown_fields import unknown_parameters
 
 NUL = b"\\u0000"  # the one way to write U+0000 in JSON
@@ -122,6 +123,8 @@ def errors_of(model: type[BaseModel], error: ValidationError, document: Any) -> 
     there are 50 errors.
     """
     found = from_body(error, document)
+    if isinstance(document, dict) and issubclass(model, ApiModel):
+        found += model.missing_beside(document)
     for name, last in last_bad_items(error, document).items():
         items, start, size = document[name], last + 1, 1
         while start < len(items) and len(found) < MAX_FIELD_ERRORS:

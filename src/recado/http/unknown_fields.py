@@ -10,6 +10,7 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
+from recado.domain.counting import counted
 from recado.domain.errors import FieldError, Problem
 from recado.domain.spelling import closest
 from recado.http.field_errors import MOST_HINTS, escape, other_spelling
@@ -76,7 +77,7 @@ def refuse(found: Sequence[FieldError]) -> None:
     errors = [FieldError(each.path, each.code, each.message.replace(" and was ignored", "")) for each in found]
     raise Problem(
         "VALIDATION_ERROR",
-        f"{len(errors)} unknown field{'' if len(errors) == 1 else 's'}: `errors` says which.",
+        f"{counted(len(errors), 'unknown field')}: `errors` says which.",
         errors=errors,
     )
 

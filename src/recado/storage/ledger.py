@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from recado.domain.counting import counted
 from recado.domain.errors import Problem, conflict, not_found
 from recado.domain.ids import LEDGER_ENTRY, WALLET, IdSource, created_at
 from recado.domain.wallet import (
@@ -154,7 +155,7 @@ async def credit(
     if coins < 0 and available < 0:
         raise Problem(
             "PAYMENT_REQUIRED",
-            f"Only {before.available_coins} coins are available.",
+            f"Only {counted(before.available_coins, 'coin is', 'coins are')} available.",
             meta={"requiredCoins": -coins, "availableCoins": before.available_coins},
         )
     if balance > MOST_BALANCE:
@@ -240,6 +241,8 @@ async def _locked(connection: Executor, organization_id: str, env: str) -> Walle
 def _again(entry: LedgerEntry, coins: int, wallet: WalletRecord) -> Credited:
     if entry.coins != coins:
         raise conflict(
-            "CONFLICT", f"This reference was used for {entry.coins} coins: use another one.", coins=entry.coins
+            "CONFLICT",
+            f"This reference was used for {counted(entry.coins, 'coin')}: use another one.",
+            coins=entry.coins,
         )
     return Credited(entry, wallet, replayed=True)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from recado.domain.counting import counted
 from recado.domain.errors import conflict
 from recado.domain.ids import TOP_UP, IdSource, created_at
 from recado.domain.top_up import COINS_PER_CENT, TOP_UP_MACHINE, WAITS, TopUpEvent, TopUpStatus
@@ -128,7 +129,9 @@ async def pay(connection: Executor, ids: IdSource, top_up: TopUp, coins: int, no
     Raises `Problem` CONFLICT when something else was paid than was asked for, and `IllegalMove` for one that has ended.
     """
     if coins != top_up.coins:
-        raise conflict("CONFLICT", f"The top-up of this reference is of {top_up.coins} coins.", coins=top_up.coins)
+        raise conflict(
+            "CONFLICT", f"The top-up of this reference is of {counted(top_up.coins, 'coin')}.", coins=top_up.coins
+        )
     if top_up.status is not TopUpStatus.PAID:
         top_up = await _settled(connection, top_up, TopUpEvent.PAY, now)
     return top_up, await _credit(connection, ids, top_up, now)

@@ -56,7 +56,7 @@ async def test_the_recipient_is_canonical_and_masked_without_its_scope(mail: Any
 @pytest.mark.parametrize(
     ("changes", "code", "paths"),
     [
-        ({"to": ...}, "RECIPIENT_MISSING", []),
+        ({"to": ...}, "RECIPIENT_MISSING", ["/to"]),
         ({"to": "11987654321"}, "PHONE_INVALID", ["/to"]),
         ({"numberId": ...}, "VALIDATION_ERROR", ["/numberId"]),
         ({"templateId": ...}, "VALIDATION_ERROR", ["/templateId"]),
@@ -78,11 +78,11 @@ async def test_the_recipient_is_canonical_and_masked_without_its_scope(mail: Any
         ({"ttlSeconds": 59}, "VALIDATION_ERROR", ["/ttlSeconds"]),
         ({"ttlSeconds": 2_592_001}, "VALIDATION_ERROR", ["/ttlSeconds"]),
         ({"scheduledAt": "2026-11-20T10:00:00"}, "VALIDATION_ERROR", ["/scheduledAt"]),
-        ({"scheduledAt": "2099-01-01T00:00:00Z"}, "SCHEDULE_TOO_FAR", []),
+        ({"scheduledAt": "2099-01-01T00:00:00Z"}, "SCHEDULE_TOO_FAR", ["/scheduledAt"]),
         ({"priority": "urgent"}, "VALIDATION_ERROR", ["/priority"]),
         ({"force": "yes"}, "VALIDATION_ERROR", ["/force"]),
         ({"contactId": "cnt_1"}, "REFERENCE_NOT_FOUND", ["/contactId"]),
-        ({"channel": "social"}, "ROUTE_NOT_AVAILABLE", []),
+        ({"channel": "social"}, "ROUTE_NOT_AVAILABLE", ["/channel"]),
         ({"channel": "sms"}, "VALIDATION_ERROR", ["/channel"]),
         ({"numberId": "num_1"}, "REFERENCE_NOT_FOUND", ["/numberId"]),
         ({"metadata": {"k": "\0"}}, "INVALID_CHARACTER", ["/metadata/k"]),

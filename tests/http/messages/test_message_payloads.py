@@ -11,7 +11,12 @@ from recado.http.routes.message_models import CreateMessage
 
 
 def refused(interactive: dict[str, Any]) -> list[FieldError]:
-    body = {"type": "interactive", "payload": {"interactive": {"body": "x", **interactive}}}
+    body = {
+        "numberId": "num_1",
+        "to": "+5511987654321",
+        "type": "interactive",
+        "payload": {"interactive": {"body": "x", **interactive}},
+    }
     with pytest.raises(Problem) as caught:
         validate_body(CreateMessage, parse_json(orjson.dumps(body)), 422)
     return list(caught.value.errors)

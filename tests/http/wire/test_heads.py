@@ -3,6 +3,7 @@
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
@@ -151,3 +152,31 @@ async def test_a_tunnel_is_refused(serve: Any, thing: Any) -> None:
     writer.write(b"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n" + GET)
     status, head, _ = await answer_of(reader)
     assert (status // 100, b"Connection: close" in head) == (4, True)
+
+
+@pytest.mark.parametrize(
+    ("head", "detail"),
+    [
+        (
+            b"GET /things?a=" + b"a" * 9_000 + b" HTTP/1.1\r\n" + HEAD,
+            "A line of the request's head has at most 8,190 bytes: shorten the address or the header.",
+        ),
+        (
+            b"GET /things HTTP/1.1\r\n" + HEAD + b"X-Long: " + b"a" * 9_000 + b"\r\n",
+            "A line of the request's head has at most 8,190 bytes: shorten the address or the header.",
+        ),
+        (
+            b"GET /things HTTP/1.1\r\n" + HEAD + b"".join(b"X-%d: 1\r\n" % n for n in range(101)),
+            "A request has at most 100 headers.",
+        ),
+        (b"nothing of the kind\r\n", "This is not a valid HTTP request."),
+    ],
+    ids=["a long address", "a long header", "many headers", "no HTTP"],
+)
+async def test_a_head_beyond_a_limit_is_told_the_limit(serve: Any, thing: Any, head: bytes, detail: str) -> None:
+    api = await serve(thing())
+    reader, writer = await api.connect()
+    writer.write(head + b"\r\n")
+    status, _, content = await answer_of(reader)
+    body = orjson.loads(content)
+    assert (status, body["code"], body["detail"]) == (400, "BAD_REQUEST", detail)

@@ -69,6 +69,7 @@ class Administrator:
         """Return the administrator; 401 for any other token."""
         if self._token is None or not hmac.compare_digest(token.encode(), self._token):
             raise unauthorized(
-                "This operation needs the token of the administrator (ADMIN_TOKEN); an API key cannot call it."
+                "This operation needs the token of the administrator, the setting RECADO_ADMIN_TOKEN of the "
+                "installation; an API key cannot call it."
             )
         return ADMINISTRATOR

@@ -2,9 +2,11 @@
 
 from typing import Final
 
+from pydantic.alias_generators import to_camel
+
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
 from recado.actors.batch_rules import BatchDraft
-from recado.domain.errors import Problem
+from recado.domain.errors import FieldError, Problem
 from recado.http.call import Call
 from recado.http.operation import missing_scope
 from recado.http.reply import REPLAYED, Reply
@@ -40,7 +42,9 @@ def draft_of(call: Call) -> BatchDraft:
     refuse_misfits(body)
     audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
     if len(audiences) != 1:
-        raise Problem("AUDIENCE_INVALID", "Give exactly one audience: recipients, listId or segmentId.")
+        sentence = "Give exactly one audience: recipients, listId or segmentId."
+        paths = [f"/{to_camel(name)}" for name in audiences] or [""]
+        raise Problem("AUDIENCE_INVALID", sentence, errors=[FieldError(p, "AUDIENCE_INVALID", sentence) for p in paths])
     principal, key = call.principal, call.idempotency
     return BatchDraft(
         organization_id=principal.organization_id,

@@ -1,16 +1,18 @@
 """What callers send to POST /messages/bulk, and a batch as they see it (C15.5)."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Literal, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
 from recado.domain.batch import MAX_RECIPIENTS, BatchStatus
+from recado.domain.errors import FieldError
 from recado.domain.message import Priority
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import Page, PageQuery, PeriodQuery
-from recado.http.routes.message_models import Id, MessageType, Metadata, Payload, Ttl, Variables
+from recado.http.routes.message_models import Id, MessageType, Metadata, Payload, Ttl, Variables, missing_to_send
 
 
 class Recipient(TypedDict):
@@ -45,6 +47,10 @@ class CreateBatch(ApiModel):
     metadata: Metadata = None
     scheduled_at: Timestamp | None = None
     ttl_seconds: Ttl | None = None
+
+    @classmethod
+    def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
+        return missing_to_send(document)
 
 
 class Totals(ApiModel):
@@ -92,6 +98,7 @@ class BatchOut(ApiModel):
     charged_coins: int
     created_by_id: str | None = None
     created_at: datetime
+    scheduled_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
 

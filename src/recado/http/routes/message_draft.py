@@ -9,7 +9,7 @@ from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.operation import missing_scope
 from recado.http.routes.bulk_models import CreateBatch
-from recado.http.routes.message_models import CreateMessage
+from recado.http.routes.message_models import NO_RECIPIENT, NUMBER_REQUIRED, TEMPLATE_REQUIRED, CreateMessage
 from recado.http.routes.phones import phone_at
 
 FORCE: Final = "messages:force"
@@ -34,7 +34,8 @@ def draft_of(call: Call) -> MessageDraft:
     if body.force and not call.can(FORCE):
         raise missing_scope(FORCE)
     if body.to is None and body.contact_id is None:
-        raise Problem("RECIPIENT_MISSING", "The message has no recipient: give `to` or `contactId`.")
+        nobody = FieldError("/to", "RECIPIENT_MISSING", NO_RECIPIENT)
+        raise Problem("RECIPIENT_MISSING", NO_RECIPIENT, errors=[nobody, *_misfits(body)])
     refuse_misfits(body)
     principal, key = call.principal, call.idempotency
     return MessageDraft(
@@ -71,10 +72,10 @@ def refuse_misfits(body: CreateMessage | CreateBatch) -> None:
 def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
     wrong: list[FieldError] = []
     if body.channel == CHATAPP and body.number_id is None:
-        wrong.append(FieldError("/numberId", "REQUIRED", "`numberId` is required for channel chatapp."))
+        wrong.append(NUMBER_REQUIRED)
     if body.type == TEMPLATE:
         if body.template_id is None:
-            wrong.append(FieldError("/templateId", "REQUIRED", "`templateId` is required for type template."))
+            wrong.append(TEMPLATE_REQUIRED)
         return wrong
     for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
         if value:

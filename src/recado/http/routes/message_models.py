@@ -3,11 +3,13 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from recado.actors.acceptance_rules import CHATAPP, TEMPLATE
+from recado.domain.errors import FieldError
 from recado.domain.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import MessagePageQuery, Page, PeriodQuery
@@ -31,6 +33,11 @@ Metadata = Annotated[
     ),
 ]
 """Checked by hand (`domain/metadata.py`): its faults have a code of their own."""
+
+
+NUMBER_REQUIRED: Final = FieldError("/numberId", "REQUIRED", "`numberId` is required for channel chatapp.")
+TEMPLATE_REQUIRED: Final = FieldError("/templateId", "REQUIRED", "`templateId` is required for type template.")
+NO_RECIPIENT: Final = "The message has no recipient: give `to` or `contactId`."
 
 
 def payload_of_type(value: Any, info: ValidationInfo) -> Any:
@@ -82,6 +89,16 @@ Payload = Annotated[
 ]
 
 
+def missing_to_send(document: Mapping[str, Any]) -> list[FieldError]:
+    """What a document lacks whatever its type is, and what its type needs beside it (C15.2)."""
+    missing = []
+    if document.get("channel", CHATAPP) == CHATAPP and document.get("numberId") is None:
+        missing.append(NUMBER_REQUIRED)
+    if document.get("type") == TEMPLATE and document.get("templateId") is None:
+        missing.append(TEMPLATE_REQUIRED)
+    return missing
+
+
 class CreateMessage(ApiModel):
     """The body of POST /messages."""
 
@@ -100,6 +117,12 @@ class CreateMessage(ApiModel):
     scheduled_at: Timestamp | None = None
     ttl_seconds: Ttl | None = None
     force: bool = False
+
+    @classmethod
+    def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
+        nobody = document.get("to") is None and document.get("contactId") is None
+        recipient = FieldError("/to", "REQUIRED", NO_RECIPIENT)
+        return [*missing_to_send(document), *((recipient,) if nobody else ())]
 
 
 class MessageQuery(MessagePageQuery, PeriodQuery):

@@ -10,9 +10,9 @@ from recado.actors.accounts import ACCESS_TOKEN, account_of, required
 from recado.actors.number_refresh import ASK_AGAIN
 from recado.channels.provider import ChatAppProvider, ProviderError
 from recado.domain.changes import NumberChanged, OnChange
-from recado.domain.errors import Problem, not_found
+from recado.domain.errors import Problem, conflict, not_found
 from recado.domain.ids import NUMBER, IdSource, created_at
-from recado.domain.number import NUMBER_MACHINE, NumberEvent
+from recado.domain.number import NUMBER_MACHINE, NumberEvent, what_to_do
 from recado.domain.scopes import PII
 from recado.http.audit import record
 from recado.http.call import Call
@@ -113,7 +113,9 @@ class NumberOperations:
     async def connect(self, call: Call) -> Reply:
         found: Number = call.resource
         call.check_revision(found.revision)
-        NUMBER_MACHINE.move(found.status, NumberEvent.CONNECT)
+        if found.status not in NUMBER_MACHINE.sources(NumberEvent.CONNECT):
+            detail = f"The number {found.id} is {found.status.value}: {what_to_do(found.status, found.id)}."
+            raise conflict("INVALID_STATE", detail, status=found.status.value)
         with answered_with_502():
             await required(self._provider_for(found.env)).connect(account_of(found, self._keys))
         return await self._change(call, _connected)

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import Field
 
 from recado.channels.events import Inbound
-from recado.domain.errors import FieldError, Problem, test_only
+from recado.domain.errors import FieldError, field_refused, test_only, validation_error
 from recado.domain.ids import MESSAGE, NUMBER, REQUEST
 from recado.domain.references import reference_not_found
 from recado.http.call import Call
@@ -62,13 +62,9 @@ class SandboxInboundOperations:
     async def write(self, call: Call) -> Reply:
         body: SandboxInbound = call.body
         if body.media is not None:
-            raise Problem("MEDIA_NOT_FOUND", "Inbound media is not available yet: send `text`.")
+            raise field_refused("MEDIA_NOT_FOUND", "/media", "Inbound media is not available yet: send `text`.")
         if body.text is None:
-            raise Problem(
-                "VALIDATION_ERROR",
-                "`text` is required.",
-                errors=[FieldError("/text", "REQUIRED", "`text` is required.")],
-            )
+            raise validation_error([FieldError("/text", "REQUIRED", "`text` is required.")])
         principal = call.principal
         number = await self._numbers.get((principal.organization_id, principal.env, body.number_id))
         if number is None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 from recado.actors.template_review import submitted, without_step
+from recado.domain.counting import counted
 from recado.domain.errors import Problem, conflict
 from recado.domain.ids import IdSource
 from recado.domain.template import CATEGORY_EDITABLE, TEMPLATE_MACHINE, TemplateEvent
@@ -54,7 +55,7 @@ async def submit(connection: Executor, template: Template, call: Call, ids: IdSo
         (await _number_of(connection, template)).status,
     )
     if faults:
-        rules = "a rule" if len(faults) == 1 else f"{len(faults)} rules"
+        rules = "a rule" if len(faults) == 1 else counted(len(faults), "rule")
         first = faults[0]
         raise Problem(
             "TEMPLATE_RULES",

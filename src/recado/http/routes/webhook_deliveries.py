@@ -9,7 +9,7 @@ import orjson
 
 from recado.actors.webhook_payload import envelope
 from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
+from recado.domain.errors import FieldError, conflict, field_refused, not_found, validation_error
 from recado.domain.events import EVERY
 from recado.domain.ids import DELIVERY, WEBHOOK, IdSource, created_at
 from recado.domain.scopes import PII
@@ -171,7 +171,7 @@ def _refuse_period(body: WebhookReplay, call: Call) -> None:
     if body.from_ > body.to:
         raise validation_error([FieldError("/to", "INVALID", "must not be earlier than from")])
     if body.to - body.from_ > LONGEST_REPLAY:
-        raise Problem("PERIOD_TOO_LONG", "A replay covers at most 7 days.")
+        raise field_refused("PERIOD_TOO_LONG", "/to", "A replay covers at most 7 days.")
     if body.from_ < call.now - events.KEPT:
         raise validation_error([FieldError("/from", "OUT_OF_RANGE", "must not be more than 30 days ago")])
 
