@@ -43,6 +43,7 @@ class Batch:
     errors: Sequence[Mapping[str, Any]]
     pause_reason: str | None
     created_by_id: str | None
+    scheduled_at: datetime | None
     started_at: datetime | None
     finished_at: datetime | None
     accepted: int

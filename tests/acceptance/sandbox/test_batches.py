@@ -6,6 +6,8 @@ from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phon
 from tests.program import Api
 from tests.waiting import until
 
+from recado.domain.timestamps import format_timestamp, parse_timestamp
+
 
 async def bulk(customer: Customer, recipients: list[dict[str, Any]], **fields: Any) -> Any:
     body = {
@@ -33,6 +35,18 @@ async def becomes(customer: Customer, batch: Any, wanted: dict[str, Any]) -> Any
     except AssertionError:
         raise AssertionError(f"the batch has not {wanted}: {latest}") from None
     return latest
+
+
+async def test_a_scheduled_batch_says_when_in_its_answer_and_its_record(api: Api) -> None:
+    customer = await Customer.arrive(api, per_second=500)
+    moment = format_timestamp(parse_timestamp(ahead(3_600)))
+    accepted = await bulk(customer, [{"to": phone()}], scheduledAt=moment)
+    assert accepted["scheduledAt"] == moment
+    path = f"/v2/batches/{accepted['id']}"
+    assert (await api.call("GET", path))["scheduledAt"] == moment
+    assert (await api.call("GET", f"/messages?batchId={accepted['id']}"))["items"][0]["scheduledAt"] == moment
+    await api.call("POST", f"{path}/cancel")
+    assert "scheduledAt" not in await bulk(customer, [{"to": phone()}])
 
 
 async def test_a_batch_is_sent_and_completed(api: Api) -> None:

@@ -50,7 +50,8 @@ def batch_view(batch: Batch) -> dict[str, Any]:
         value = getattr(batch, attribute)
         if value is not None:
             view[name] = value
-    for at, name in ((batch.started_at, "startedAt"), (batch.finished_at, "finishedAt")):
+    moments = (batch.scheduled_at, "scheduledAt"), (batch.started_at, "startedAt"), (batch.finished_at, "finishedAt")
+    for at, name in moments:
         if at is not None:
             view[name] = format_timestamp(at)
     return view
@@ -87,5 +88,7 @@ def new_batch_view(new: NewBatch) -> dict[str, Any]:
         value = getattr(new, attribute, None)
         if value is not None:
             view[name] = value
+    if new.scheduled_at is not None:
+        view["scheduledAt"] = format_timestamp(new.scheduled_at)
     view["finishedAt" if new.status is BatchStatus.FAILED else "startedAt"] = at
     return view
