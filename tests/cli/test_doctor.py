@@ -5,9 +5,11 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -16,8 +18,10 @@ from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, free_port, running
 from tests.required import as_root
 
+from recado.cli.doctor.running import Looked, is_ours
 from recado.storage.backup import UNFINISHED
 from recado.storage.cluster_lock import FileLock
+from recado.storage.ownership import Owner
 from recado.storage.service_folder import DATA_FOLDER, SERVICE_ROOT, USERS_LOCK
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -150,6 +154,28 @@ async def test_a_running_service_is_looked_at_and_a_stopped_one_is_not_started(t
         assert service.cluster().pid() is None
 
 
-def doctor(service: Service) -> list[dict[str, str]]:
-    done = service.attempt("doctor", "--json")
+async def test_a_service_of_another_data_folder_at_the_address_is_not_taken_for_ones_own(tmp_path: Path) -> None:
+    async with running(Service(tmp_path)) as service, running(Service(tmp_path / "other")) as other:
+        for folder in (tmp_path / "empty", other.data_dir):  # nothing runs there; a service does, on its own port
+            report = await asyncio.to_thread(doctor, service, "--data-dir", str(folder))
+            found = {check["subject"]: (check["verdict"], check["text"]) for check in report}
+            text = (
+                f"the service on 127.0.0.1:{service.port} is not of the data folder {folder}: "
+                "name its folder with --data-dir, or choose another address for this one"
+            )
+            assert found["service"] == ("failure", text)
+        assert found["owner"][1].startswith(f"process {other.pid} on ")
+        assert found["owner"][1].endswith(f" serves this database, and not on 127.0.0.1:{service.port}")
+
+
+@pytest.mark.parametrize("changed", [{"host": "elsewhere"}, {"pid": None}, {"pid": 2**22 + 1}])
+def test_what_nothing_tells_is_not_claimed(changed: dict[str, object]) -> None:
+    here = Owner(socket.gethostname(), os.getpid(), None)
+    assert is_ours(Looked(owner=here, asked=True), free_port()) is False
+    assert is_ours(Looked(owner=replace(here, **changed), asked=True), free_port()) is None  # type: ignore[arg-type]
+    assert is_ours(Looked(), free_port()) is None
+
+
+def doctor(service: Service, *arguments: str) -> list[dict[str, str]]:
+    done = service.attempt("doctor", "--json", *arguments)
     return list(json.loads(done.stdout)["checks"])

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from recado.domain.counting import counted
 from recado.storage.pool import Pool
 from recado.storage.sql import load
 
@@ -20,10 +21,9 @@ class Waiting:
     oldest: datetime | None
     where: str | None
 
-    @property
-    def shown(self) -> str:
-        """The number for people."""
-        return f"more than {MOST_COUNTED:,}" if self.count >= MOST_COUNTED else f"{self.count:,}"
+    def told(self, one: str, many: str) -> str:
+        """The number for people, before these words."""
+        return f"more than {MOST_COUNTED:,} {many}" if self.count >= MOST_COUNTED else counted(self.count, one, many)
 
 
 async def ready_messages(database: Pool, now: datetime) -> Waiting:

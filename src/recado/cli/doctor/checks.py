@@ -12,6 +12,7 @@ import aiohttp
 from recado.cli.doctor.database import database
 from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.cli.doctor.machine import address, machine
+from recado.cli.doctor.running import at_the_address
 from recado.config.errors import SettingsError
 from recado.config.logging import configure_logging
 from recado.config.secrets import KEY_FILE, load_keys
@@ -35,9 +36,11 @@ async def examine(data_dir: Path | None) -> list[Finding]:
     findings += _settings(settings)
     findings += _keys(settings)
     listening = await address(settings)
-    findings += listening
+    answers = any(each.subject == "service" for each in listening)
+    looked = await database(settings, answers=answers)
+    findings += [at_the_address(each, looked, settings) for each in listening] if answers else listening
     findings += machine(settings)
-    findings += await database(settings, answers=any(each.subject == "service" for each in listening))
+    findings += looked.findings
     findings += _left_behind()
     findings += await _providers(settings)
     return findings

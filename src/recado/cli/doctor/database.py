@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from recado.cli.doctor.finding import Finding, failure, ok, warning
+from recado.cli.doctor.running import Looked, is_ours
 from recado.cli.errors import explain
 from recado.config.settings import Settings, database_host
 from recado.engine.clock import SystemClock
@@ -24,26 +25,29 @@ _OLD: Final = timedelta(minutes=15)
 _DURABLE: Final = ("fsync", "full_page_writes", "synchronous_commit")
 
 
-async def database(settings: Settings, *, answers: bool) -> list[Finding]:
+async def database(settings: Settings, *, answers: bool) -> Looked:
     """Everything about a database that runs; of one that does not, only that.
 
     `answers`: a service does, at the address of the settings.
     """
     server = _server(settings)
     if isinstance(server, Finding):
-        return [server]
+        return Looked([server], asked=True)
     clock = SystemClock()
     opened = Database(server, clock=clock, pool_size=2, hot_size=1, deadline=_PATIENCE, statement_limit=_PATIENCE)
+    looked = Looked()
     try:
         await opened.start()
-        return [finding async for finding in _look(opened, clock, settings, answers=answers)]
+        async for finding in _look(opened, clock, settings, looked, answers=answers):
+            looked.findings.append(finding)
     except Exception as error:
         lines = explain(error)
         if lines is None:
             raise
-        return [failure("database", line) for line in lines]
+        looked.findings += [failure("database", line) for line in lines]
     finally:
         await opened.stop()
+    return looked
 
 
 def _server(settings: Settings) -> str | Mapping[str, Any] | Finding:
@@ -62,7 +66,9 @@ def _server(settings: Settings) -> str | Mapping[str, Any] | Finding:
     return {"host": str(socket_folder_of(folder)), "port": PORT, "user": ROLE, "database": DATABASE}
 
 
-async def _look(opened: Database, clock: SystemClock, settings: Settings, *, answers: bool) -> AsyncIterator[Finding]:
+async def _look(
+    opened: Database, clock: SystemClock, settings: Settings, looked: Looked, *, answers: bool
+) -> AsyncIterator[Finding]:
     version = await opened.fetchval("show server_version")
     place = database_host(settings)
     if missing := await pending(opened):
@@ -70,9 +76,11 @@ async def _look(opened: Database, clock: SystemClock, settings: Settings, *, ans
         yield (ok if settings.embedded else failure)("database", text)
         return
     yield ok("database", f"PostgreSQL {version} ({place}), every migration applied")
-    if (owner := await living_owner(opened)) is not None:
+    looked.owner, looked.asked = await living_owner(opened), True
+    if (owner := looked.owner) is not None:
         listen = settings.listen
-        elsewhere = "" if answers else f", and not on {listen.host}:{listen.port}"
+        here = answers and is_ours(looked, listen.port) is not False
+        elsewhere = "" if here else f", and not on {listen.host}:{listen.port}"
         yield ok("owner", f"{owner} serves this database{elsewhere}")
     if not await all_organizations(opened):
         yield warning("database", "there is no organization: make one with 'recado org create --name NAME'")
@@ -109,7 +117,7 @@ async def _queue(opened: Database, now: datetime) -> Finding:
     if waiting.oldest is None:
         return ok("queue", "no message that could leave is waiting")
     age = now - waiting.oldest
-    text = f"{waiting.shown} messages are ready; the oldest has waited for {_told(age)}"
+    text = f"{waiting.told('message is', 'messages are')} ready; the oldest has waited for {_told(age)}"
     if age < _OLD:
         return ok("queue", text)
     return warning("queue", f"{text}, at {waiting.where}: GET /numbers/{waiting.where}/health says why")
@@ -118,7 +126,7 @@ async def _queue(opened: Database, now: datetime) -> Finding:
 async def _webhooks(opened: Database, now: datetime) -> Finding:
     failing = await troubles.failing_subscriptions(opened)
     due = await troubles.due_deliveries(opened, now)
-    backlog = f"{due.shown} deliveries are due"
+    backlog = f"{due.told('delivery is', 'deliveries are')} due"
     if failing:
         shown = ", ".join(failing[:3]) + (" and others" if len(failing) > 3 else "")
         return warning("webhooks", f"{shown} failing: look at the last error of each; {backlog}")
