@@ -89,7 +89,7 @@ def test_a_value_that_no_key_opens_is_told_and_stays(installed: Installed) -> No
     done = installed.reencrypt(NEW, "--json")
 
     assert (done.returncode, json.loads(done.stdout)) == (1, {"written": 0, "left": 1, "damaged": 1})
-    assert done.stderr.startswith("recado: 1 values cannot be decrypted: restore their key or a backup")
+    assert done.stderr.startswith("recado: 1 value cannot be decrypted: restore the key or a backup")
     assert done.stderr.count("\n") == 1
     assert installed.read(OLD) == "another token"
     entry = installed.query("select target_id, actor_type, details::text from audit where action = 'record.tampered'")

@@ -278,6 +278,7 @@ def test_every_line_is_json_where_the_log_is(
     assert reasons == [
         f"{address.removeprefix('http://')} is in use: stop what listens there, or choose another with --listen"
     ]
+    assert [entry for entry in entries if not entry["timestamp"].endswith("Z")] == []
     unknown = [(entry["name"], entry["meant"]) for entry in entries if entry["message"] == "setting_unknown"]
     assert ("RECADO_LISTN", "RECADO_LISTEN") in unknown
 

@@ -52,8 +52,8 @@ def test_a_credit_and_its_repeat_and_an_adjustment_down(credit: Recado) -> None:
     assert (again["entryId"], again["balanceCoins"], again["replayed"]) == (first["entryId"], SANDBOX + 500, True)
     assert (down["kind"], down["coins"], down["availableCoins"]) == ("adjustment", -700, SANDBOX - 200)
     assert set(first) == {
-        "organizationId", "env", "walletId", "entryId", "kind", "coins", "replayed", "status", "balanceCoins",
-        "heldCoins", "availableCoins",
+        "organizationId", "organizationName", "env", "walletId", "entryId", "kind", "coins", "replayed", "status",
+        "balanceCoins", "heldCoins", "availableCoins",
     }  # fmt: skip
 
 
@@ -62,9 +62,15 @@ def test_people_read_a_sentence(credit: Recado) -> None:
     again = credit("--env", "live", "--coins", "120000", "--reference", "invoice 17")
     less = credit("--env", "live", "--coins", "-20000", "--reference", "less")
 
-    assert done.stdout == "120000 coins credited; balance 120000, available 120000\n"
-    assert again.stdout == "120000 coins were credited before; balance 120000, available 120000\n"
-    assert less.stdout == "20000 coins taken away; balance 100000, available 100000\n"
+    one = credit("--env", "live", "--coins", "1", "--reference", "one")
+
+    again_as_json = printed(credit("--env", "live", "--coins", "1", "--reference", "one", "--json"))
+    assert again_as_json["organizationName"] == "Demonstration"
+    whose = f"for Demonstration ({again_as_json['organizationId']}) in live"
+    assert done.stdout == f"120,000 coins credited {whose}; balance 120,000, available 120,000\n"
+    assert again.stdout == f"120,000 coins were credited before {whose}; balance 120,000, available 120,000\n"
+    assert less.stdout == f"20,000 coins taken away {whose}; balance 100,000, available 100,000\n"
+    assert one.stdout == f"1 coin credited {whose}; balance 100,001, available 100,001\n"
 
 
 @pytest.mark.parametrize(

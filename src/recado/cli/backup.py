@@ -20,6 +20,7 @@ from recado.cli.errors import CommandError
 from recado.cli.opening import require_installation
 from recado.config.secrets import KEY_FILE
 from recado.config.settings import Settings
+from recado.domain.counting import counted
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
 from recado.storage.backup import (
@@ -94,11 +95,12 @@ def restore(
         return
     if file is not None:
         print(f"restored {file}, as of {created_at}, into {settings.data_dir}")
-    print(f"{ended.messages:,} messages of the old queue ended with outcome_unknown; reports that still come in count")
+    messages = counted(ended.messages, "message")
+    print(f"{messages} of the old queue ended with outcome_unknown; reports that still come in count")
     if ended.scheduled:
+        scheduled = counted(ended.scheduled, "of them was", "of them were")
         print(
-            f"{ended.scheduled:,} of them were scheduled for later: what is still wanted has to be sent again "
-            "(docs/operations.md, Backup)"
+            f"{scheduled} scheduled for later: what is still wanted has to be sent again (docs/operations.md, Backup)"
         )
 
 

@@ -16,6 +16,7 @@ from recado.cli.common import Json, print_json, print_table, run_async
 from recado.cli.errors import CommandError
 from recado.cli.unreachable import unreachable
 from recado.domain.contact_import import Country, ImportFormat, ImportMode, MatchBy
+from recado.domain.counting import counted
 
 _EXAMPLE: Final = "Example: RECADO_API_KEY=svc_live_… recado contacts import clients.csv --mode upsert --tag clients"
 _MEDIA_TYPES: Final = {
@@ -139,12 +140,15 @@ async def _pieces(file: Path, sent: Any) -> AsyncIterator[bytes]:
 
 def _tell(result: Any) -> None:
     print(
-        f"{result['status']}: {result['total']:,} rows, {result['created']:,} created, {result['updated']:,} updated, "
-        f"{result['unchanged']:,} unchanged, {result['failed']:,} failed, {result['consentIgnored']:,} consents ignored"
+        f"{result['status']}: {counted(result['total'], 'row')}, {result['created']:,} created, "
+        f"{result['updated']:,} updated, {result['unchanged']:,} unchanged, {result['failed']:,} failed, "
+        f"{counted(result['consentIgnored'], 'consent')} ignored"
     )
     errors = result["errors"][:_SHOWN]
     if errors:
         rows = [[str(each["row"]), each.get("field", ""), each["code"], each["message"]] for each in errors]
         print_table(("row", "field", "code", "message"), rows, empty="")
+        if result["format"] == "csv":
+            print("the header is no row: a spreadsheet shows row 1 in its line 2")
     if len(result["errors"]) > len(errors):
         print(f"… and more: GET /contacts/imports/{result['id']} shows the first 1,000")

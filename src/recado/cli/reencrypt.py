@@ -13,6 +13,7 @@ from recado.cli.common import DataDir, Json, print_json, read_settings, run_asyn
 from recado.cli.errors import CommandError
 from recado.cli.opening import opened
 from recado.config.settings import Settings
+from recado.domain.counting import counted
 from recado.installation import Installation
 from recado.storage import audit, contact_imports, reencryption
 from recado.storage.reencryption import Place
@@ -45,9 +46,8 @@ def reencrypt(data_dir: DataDir = None, as_json: Json = False) -> None:
     else:
         print(f"{outcome.written} written again, {outcome.left} left")
     if outcome.damaged:
-        raise CommandError(
-            f"{outcome.damaged} values cannot be decrypted: restore their key or a backup; the audit names them"
-        )
+        values = counted(outcome.damaged, "value")
+        raise CommandError(f"{values} cannot be decrypted: restore the key or a backup; the audit says where")
     if outcome.left:
         raise CommandError("older keys are still in use: restart every server with the new keys, then run this again")
 

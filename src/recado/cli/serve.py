@@ -18,6 +18,8 @@ from recado.cli.errors import explain
 from recado.cli.last_resort import NOT_FLUSHED, LastResort
 from recado.config.logging import configure_logging, log_loop_errors
 from recado.config.settings import Settings, load_settings, misspelled
+from recado.domain.timestamps import format_timestamp
+from recado.engine.clock import SystemClock
 
 if TYPE_CHECKING:
     from recado.app import Application
@@ -113,7 +115,16 @@ def _welcome(settings: Settings, application: "Application") -> None:
     """Tell where the service is; after a first start also what it made, which is shown only once."""
     address = application.address
     if settings.log_format == "json":
-        print_json({"message": "serving", "level": "info", "address": address, "documentation": f"{address}/docs"})
+        at = format_timestamp(SystemClock().now())
+        print_json(
+            {
+                "message": "serving",
+                "level": "info",
+                "timestamp": at,
+                "address": address,
+                "documentation": f"{address}/docs",
+            }
+        )
     else:
         print(f"Recado serves {address}\nDocumentation {address}/docs")
     _tell_made(settings, application)

@@ -9,9 +9,11 @@ from recado.cli.errors import CommandError
 from recado.cli.keys import Env, Org
 from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
+from recado.domain.counting import counted
 from recado.domain.top_up import MOST_COINS
 from recado.storage import audit, grants
 from recado.storage.ledger import Credited
+from recado.storage.organizations import Organization
 
 REFERENCE_LIMIT = 128  # characters
 
@@ -49,12 +51,13 @@ def credit(
     settings = read_settings(data_dir)
     if not settings.billing_enabled:
         raise CommandError("nothing is billed here: there are wallets only with RECADO_BILLING_ENABLED=true")
-    done = run_async(_credit(settings, org, env, coins, reference))
+    done, organization = run_async(_credit(settings, org, env, coins, reference))
     entry, wallet = done.entry, done.wallet
     if as_json:
         print_json(
             {
                 "organizationId": wallet.organization_id,
+                "organizationName": organization.name,
                 "env": wallet.env,
                 "walletId": wallet.id,
                 "entryId": entry.id,
@@ -68,15 +71,20 @@ def credit(
             }
         )
         return
-    said = "were credited before" if done.replayed else "credited" if coins > 0 else "taken away"
-    print(f"{abs(entry.coins)} coins {said}; balance {wallet.balance_coins}, available {wallet.available_coins}")
+    before = "was credited before" if abs(entry.coins) == 1 else "were credited before"
+    said = before if done.replayed else "credited" if coins > 0 else "taken away"
+    whose = f"{organization.name} ({organization.id}) in {wallet.env}"
+    balance = f"balance {wallet.balance_coins:,}, available {wallet.available_coins:,}"
+    print(f"{counted(abs(entry.coins), 'coin')} {said} for {whose}; {balance}")
 
 
-async def _credit(settings: Settings, org: str | None, env: str, coins: int, reference: str) -> Credited:
+async def _credit(
+    settings: Settings, org: str | None, env: str, coins: int, reference: str
+) -> tuple[Credited, Organization]:
     async with opened(settings) as installation:
         organization = await chosen_organization(installation, org)
         async with installation.database.transaction() as connection:
-            return await grants.grant(
+            done = await grants.grant(
                 connection,
                 installation.ids,
                 organization_id=organization.id,
@@ -86,3 +94,4 @@ async def _credit(settings: Settings, org: str | None, env: str, coins: int, ref
                 actor=audit.SYSTEM,
                 now=installation.clock.now(),
             )
+        return done, organization

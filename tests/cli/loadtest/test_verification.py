@@ -29,17 +29,17 @@ def test_everything_that_left_once_and_in_pace_is_right() -> None:
 
 
 def test_an_accepted_message_that_is_not_listed_is_found() -> None:
-    assert verify(["a", "b"], [row("a", 0)], LIMITS, unanswered=0).problems == ["1 accepted messages are not listed"]
+    assert verify(["a", "b"], [row("a", 0)], LIMITS, unanswered=0).problems == ["1 accepted message is not listed"]
 
 
 def test_a_message_that_is_listed_twice_is_found() -> None:
-    assert verify(["a"], [row("a", 0), row("a", 5)], LIMITS, unanswered=0).problems == ["1 messages are listed twice"]
+    assert verify(["a"], [row("a", 0), row("a", 5)], LIMITS, unanswered=0).problems == ["1 message is listed twice"]
 
 
 def test_one_id_for_two_requests_is_found() -> None:
     outcome = verify(["a"], [row("a", 0)], LIMITS, unanswered=0, repeated_ids=1)
 
-    assert outcome.problems == ["1 answers repeated the id of another message"]
+    assert outcome.problems == ["1 answer repeated the id of another message"]
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def test_one_id_for_two_requests_is_found() -> None:
 def test_an_accepted_message_that_did_not_leave_is_found(status: str, reason: str | None, told: str) -> None:
     outcome = verify(["a"], [row("a", None, status, reason)], LIMITS, unanswered=0)
 
-    assert outcome.problems == [f"1 accepted messages did not leave: {told}"]
+    assert outcome.problems == [f"1 accepted message did not leave: {told}"]
 
 
 def test_more_messages_than_requests_are_found() -> None:
@@ -71,7 +71,7 @@ def test_a_message_through_a_foreign_number_is_found() -> None:
     rows = [Row("a", "num_2", "sent", START, START)]
 
     assert verify(["a"], rows, LIMITS, unanswered=0).problems == [
-        "num_2 sent 1 messages within a second; its limit is 0"
+        "num_2 sent 1 message within a second; its limit is 0"
     ]
 
 

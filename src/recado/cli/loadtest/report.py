@@ -10,6 +10,7 @@ from rich.table import Column, Table
 from recado.cli.common import print_whole
 from recado.cli.loadtest.generator import Outcomes
 from recado.cli.loadtest.verification import Verification
+from recado.domain.counting import counted
 
 _SHARES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999), ("max", 1.0))
 
@@ -60,7 +61,7 @@ def print_report(report: dict[str, Any]) -> None:
     """Print the report for people."""
     console = Console(soft_wrap=True)
     console.print(
-        f"{report['requests']:,} requests in {report['seconds']:.1f} s: {report['accepted']:,} accepted "
+        f"{counted(report['requests'], 'request')} in {report['seconds']:.1f} s: {report['accepted']:,} accepted "
         f"({report['acceptedPerSecond']:,.0f}/s), {sum(report['refusals'].values()):,} refused, "
         f"{report['unanswered']:,} without an answer; {report['left']:,} left",
         highlight=False,
@@ -76,7 +77,8 @@ def print_report(report: dict[str, Any]) -> None:
         pace = f"at most {number['busiestSecond']} within a second, of {number['perSecond']}"
         console.print(f"{number['numberId']}: {number['left']:,} left, {pace}", highlight=False)
     if report["toppedUpCoins"]:
-        console.print(f"{report['toppedUpCoins']:,} coins were added to the test wallet for this run", highlight=False)
+        coins = counted(report["toppedUpCoins"], "coin was", "coins were")
+        console.print(f"{coins} added to the test wallet for this run", highlight=False)
     if report["interrupted"]:
         console.print("[bold yellow]Interrupted:[/] the check covers what was done until then.")
     for problem in report["problems"]:

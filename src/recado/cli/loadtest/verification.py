@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from recado.domain.counting import counted
+
 LEFT = frozenset({"sent", "delivered", "read"})
 
 
@@ -67,21 +69,24 @@ def verify(
     missing = len(promised - listed.keys())
     strangers = len(listed.keys() - promised)
     if missing:
-        outcome.problems.append(f"{missing} accepted messages are not listed")
+        outcome.problems.append(f"{counted(missing, 'accepted message is', 'accepted messages are')} not listed")
     if repeated_ids:
-        outcome.problems.append(f"{repeated_ids} answers repeated the id of another message")
+        outcome.problems.append(f"{counted(repeated_ids, 'answer')} repeated the id of another message")
     if twice:
-        outcome.problems.append(f"{twice} messages are listed twice")
+        outcome.problems.append(f"{counted(twice, 'message is', 'messages are')} listed twice")
     if strangers > unanswered:
-        outcome.problems.append(f"{strangers} messages were not sent by this test; {unanswered} requests had no answer")
-    outcome.problems += [f"{count} accepted messages did not leave: {status}" for status, count in elsewhere.items()]
+        foreign = counted(strangers, "message was", "messages were")
+        outcome.problems.append(f"{foreign} not sent by this test; {counted(unanswered, 'request')} had no answer")
+    outcome.problems += [
+        f"{counted(count, 'accepted message')} did not leave: {status}" for status, count in elsewhere.items()
+    ]
     for number_id, moments in departures.items():
         per_second = limits.get(number_id, 0)
         figures = NumberFigures(number_id, per_second, len(moments), busiest_second(moments))
         outcome.numbers.append(figures)
         if figures.peak > per_second:
             outcome.problems.append(
-                f"{number_id} sent {figures.peak} messages within a second; its limit is {per_second}"
+                f"{number_id} sent {counted(figures.peak, 'message')} within a second; its limit is {per_second}"
             )
     return outcome
 
