@@ -46,8 +46,9 @@ def address(environment: dict[str, str], tmp_path: Path) -> Iterator[str]:
 
 def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: str, tmp_path: Path) -> None:
     receiver = str(free_port())
-    script = "\n".join(STEPS).replace("127.0.0.1:8080", address).replace(".venv/bin", str(PROGRAMS))
-    assert script.count(address) == 2
+    script = "\n".join(STEPS).replace(".venv/bin", str(PROGRAMS))
+    assert script.count("127.0.0.1:8080") == 1  # where nothing else is said
+    environment["URL"] = f"http://{address}"
     assert script.count("9000") == 2
     script = script.replace("9000", receiver)
 
@@ -63,7 +64,7 @@ def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: st
 
     # A second time on the same service, without the minutes of load.
     load = next(step for step in STEPS if "loadtest" in step)
-    again = script.replace(load.replace("127.0.0.1:8080", address).replace(".venv/bin", str(PROGRAMS)), "")
+    again = script.replace(load.replace(".venv/bin", str(PROGRAMS)), "")
     assert "loadtest" not in again
     done = pasted(again, environment, tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -73,12 +74,13 @@ def test_the_tour_works_pasted_as_it_is(environment: dict[str, str], address: st
 def test_a_wrong_key_or_no_service_ends_the_tour_with_one_sentence(
     environment: dict[str, str], address: str, tmp_path: Path
 ) -> None:
-    helpers = STEPS[0].partition("\n")[2].replace(".venv/bin", str(PROGRAMS))
+    base, _, helpers = STEPS[0].replace(".venv/bin", str(PROGRAMS)).partition("\nKEY=")
+    helpers = helpers.partition("\n")[2]
     for at, key, told in (
         (address, "svc_test_wrong", "Unknown API key: "),
         (f"127.0.0.1:{free_port()}", "svc_test_wrong", "no answer: does the service run?"),
     ):
-        script = f"KEY={key}\n{helpers.replace('127.0.0.1:8080', at)}\nbecomes /messages/msg_1 read"
+        script = f"{base.replace('127.0.0.1:8080', at)}\nKEY={key}\n{helpers}\nbecomes /messages/msg_1 read"
         done = pasted(script, environment, tmp_path)
         assert (done.returncode, done.stdout) == (1, "")
         assert told in done.stderr
