@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -79,3 +80,18 @@ def test_a_typescript_client_compiles_that_gives_only_what_is_required(served_do
     ):
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_of_what_is_stored_encrypted_only_the_four_opaque_fields_of_the_interface_are_shown(
+    served_document: Any,
+) -> None:
+    found = {
+        name: shape
+        for component in served_document["components"]["schemas"].values()
+        for name, shape in component.get("properties", {}).items()
+        if "cipher" in name.lower()
+    }
+    assert set(found) == {"cpfCipher", "cnpjCipher", "birthDateCipher", "secretCipher"}
+    assert [name for name, shape in found.items() if "opaque" not in shape["description"]] == []
+    inline = json.dumps(served_document["paths"])
+    assert set(re.findall(r'"(\w*[cC]ipher\w*)"', inline)) <= set(found)  # of examples, and shapes without a name

@@ -12,6 +12,7 @@ from aiohttp import BodyPartReader, web
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.cli.simulator import cloud_webhooks
 from recado.cli.simulator.cloud_state import LONGEST_MEDIA, CloudState, new_template
+from recado.domain.counting import counted
 
 REVIEW_SECONDS = 1.0
 
@@ -115,7 +116,7 @@ class CloudApi:
         wanted = len(set(_VARIABLE.findall(texts[0]))) if texts else 0
         given = [each for each in content.get("components", ()) if str(each.get("type")).lower() == "body"]
         if texts and texts[0] and (len(given[0]["parameters"]) if given else 0) != wanted:
-            raise CloudError(132000, f"the body takes {wanted} parameters")
+            raise CloudError(132000, f"the body takes {counted(wanted, 'parameter')}")
 
     # Objects ----------------------------------------------------------------------------------------------------------
 

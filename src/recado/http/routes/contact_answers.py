@@ -52,6 +52,12 @@ class Documents(ApiModel):
     nascimento: str | None = None
 
 
+Cipher = Annotated[
+    str | None,
+    Field(description="That there is one: opaque, encrypted with a key of the installation, which no answer gives."),
+]
+
+
 class ContactOut(ApiModel):
     """A contact; its phone is masked without `pii:full`."""
 
@@ -65,9 +71,9 @@ class ContactOut(ApiModel):
     email: str | None = None
     avatar_url: str | None = None
     chatapp_profile_name: str | None = None
-    cpf_cipher: str | None = None
-    cnpj_cipher: str | None = None
-    birth_date_cipher: str | None = None
+    cpf_cipher: Cipher = None
+    cnpj_cipher: Cipher = None
+    birth_date_cipher: Cipher = None
     attributes: dict[str, Any]
     debtor_groups: list[DebtGroupOut] | None = None
     tags: list[str]

@@ -35,7 +35,9 @@ class WebhookOut(ApiModel):
     id: str
     organization_id: str
     url: str
-    secret_cipher: str = Field(description="The signing secret, encrypted.")
+    secret_cipher: str = Field(
+        description="The signing secret, encrypted with a key of the installation: opaque, and of no use to sign with."
+    )
     secret_version: int
     headers: list[HeaderOut]
     events: list[str]
