@@ -179,7 +179,7 @@ class Line:
                 template_vars='["Ana"]',
                 metadata=None,
                 campaign_id=None,
-                scheduled_at=None,
+                scheduled_at=now + timedelta(seconds=due_in) if due_in else None,
                 due_at=now + timedelta(seconds=due_in),
                 ttl=timedelta(days=20),
                 held_base_ms=0,

@@ -528,7 +528,7 @@ where
 returning d.id;
 
 -- name: release_due
--- Rows whose moment has come.
+-- Rows whose moment has come. Of one that was scheduled, the time held counts from when it was due (C14.5, TTL).
 with due as materialized (
     select organization_id, id from dispatch
     where not_before <= $1 and claimed_epoch is null
@@ -537,7 +537,12 @@ with due as materialized (
     for update skip locked
 )
 update dispatch d
-set not_before = null, reason = null
+set
+    not_before = null, reason = null,
+    held_base_ms = case
+        when d.reason = 'scheduled' then greatest(d.held_base_ms, held_ms_at(d.organization_id, d.number_id, d.due_at))
+        else d.held_base_ms
+    end
 from due
 where d.organization_id = due.organization_id and d.id = due.id
 returning d.organization_id, d.env, d.number_id;
@@ -597,7 +602,9 @@ free as materialized (
     where k.not_before <= $1 and k.claimed_epoch is null
 )
 update dispatch d
-set not_before = null, reason = null
+set
+    not_before = null, reason = null,
+    held_base_ms = greatest(d.held_base_ms, held_ms_at(d.organization_id, d.number_id, d.due_at)) -- as in release_due
 from free f
 where d.ctid = f.place
 returning d.organization_id, d.env, d.number_id;

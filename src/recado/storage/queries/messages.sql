@@ -143,6 +143,9 @@ with forced as (
         not_before = case when reason in ('scheduled', 'quiet_hours', 'rate') then null else not_before end,
         reason = case when reason in ('scheduled', 'quiet_hours', 'rate') then null else reason end,
         expires_at = case when due_at > $4 then $4 + ttl_ms * interval '1 millisecond' else expires_at end,
+        held_base_ms = case
+            when due_at > $4 then greatest(held_base_ms, held_ms_at(organization_id, number_id, $4)) else held_base_ms
+        end,
         due_at = least(due_at, $4)
     where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null and repeat_of is null
     returning organization_id, env, channel, id
