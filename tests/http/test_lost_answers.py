@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,10 +10,12 @@ from tests.http.conftest import ADMIN_TOKEN
 from tests.http.people import person, session
 from tests.http.registering import available, register
 from tests.http.template_drafts import create, live_number, set_status
+from tests.http.webhooks.conftest import emit, listed
 
 from recado.channels.provider import ProviderTemplate
 from recado.domain.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
 from recado.domain.errors import Unavailable
+from recado.domain.timestamps import format_timestamp
 from recado.storage.postgres import Database
 
 Change = Callable[[Any, str], Awaitable[Any]]
@@ -222,6 +225,31 @@ async def test_what_was_made_is_not_made_once_more_though_the_answer_is_lost(
     assert (repeated.status, repeated.code) == (409, "CONFLICT")
     assert "look for what it made" in repeated.body["detail"]
     assert (await api.get(path)).body["total"] == before + 1
+
+
+@pytest.mark.parametrize("of", ["a period", "one delivery"])
+async def test_events_are_not_replayed_once_more_though_the_answer_is_lost(
+    api: Any, monkeypatch: pytest.MonkeyPatch, of: str
+) -> None:
+    once = {"url": "http://127.0.0.1:1/", "events": ["*"], "retry": {"maxAttempts": 1}}
+    path = f"/webhooks/{(await api.post('/webhooks', once)).body['id']}"
+    await emit(api)
+    [first] = await listed(api, path, "dropped")
+    now = api.clock.now()
+    period = {"from": format_timestamp(now - timedelta(hours=1)), "to": format_timestamp(now + timedelta(hours=1))}
+    route, body = ("/replay", period) if of == "a period" else (f"/deliveries/{first['id']}/replay", None)
+    how: dict[str, Any] = {"headers": {"Idempotency-Key": "once"}}
+
+    async with answers_are_lost(monkeypatch):
+        assert (await api.post(f"{path}{route}", body, **how)).status == 503
+
+    again = next(each["id"] for each in await listed(api, path, "dropped", 2) if each["id"] != first["id"])
+    for later in (0, 61, 3600):
+        api.clock.shift(later)
+        repeated = await api.post(f"{path}{route}", body, **how)
+        assert (repeated.status, repeated.headers.get("Idempotency-Replayed")) == (202, "true")
+        assert repeated.body == {"queued": 1} or repeated.body["id"] == again
+    assert len((await api.get(f"{path}/deliveries")).body["items"]) == 2
 
 
 async def works(api: Any, token: str) -> bool:

@@ -12,6 +12,7 @@ from recado.http.byte_budget import Room
 from recado.http.middleware.client_ip import ClientAddresses
 from recado.http.middleware.rate_limits import Bucket
 from recado.http.principal import Principal
+from recado.http.reply import Reply
 from recado.http.spool import Spool
 
 __all__ = ["ANY_REVISION", "Call", "IdempotencyKey", "Principal"]
@@ -43,7 +44,7 @@ class Call:
     """
 
     __slots__ = (
-        "_addresses", "body", "bucket", "headers", "idempotency", "if_match", "made", "method", "now", "path",
+        "_addresses", "answer", "body", "bucket", "headers", "idempotency", "if_match", "made", "method", "now", "path",
         "peer", "principal", "query", "raw_body", "request_id", "resource", "room", "route", "spool", "target",
         "unknown", "unshown",
     )  # fmt: skip
@@ -80,6 +81,7 @@ class Call:
         self.idempotency: IdempotencyKey | None = None
         self.made: str | None = None  # by a rotation: which token or secret, noted with its commit (C6.2)
         self.unshown: str | None = None  # `made` of the first request under the key, whose answer is lost
+        self.answer: Reply | None = None  # of what is about to be committed, which keeps it (C6.2)
         self.unknown: list[FieldError] = []  # fields and parameters that no operation knows
         self.if_match: _AnyRevision | tuple[int, ...] | None = None
 

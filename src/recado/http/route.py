@@ -74,6 +74,8 @@ class Route:
     creates: bool = False  # there is no current version: any If-Match fails
     # What it gives is shown once. A repeat whose first answer is lost replaces that, and ends nothing else (C6.2).
     rotates: bool = False
+    # The handler sets `call.answer` before its commit, which keeps it: also where it is lost a repeat gets it (C6.2).
+    answers_in_commit: bool = False
     session_only: bool = False
     while_suspended: bool = False  # a write that is taken from a suspended organization too
     documented: bool = True  # pages for people stay out of the OpenAPI document

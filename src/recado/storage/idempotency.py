@@ -53,7 +53,7 @@ class IdempotencyKeys:
     async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
         """Keep the answer for the rest of the 24 hours; without its body when the contact that it shows is deleted.
 
-        Nothing when the key is no longer held.
+        Nothing when the key is no longer held, or the commit of its request kept the answer.
         """
         await self._executor.execute(SQL.finish, *_row(held), status, body, subject_id)
 
@@ -66,10 +66,18 @@ class IdempotencyKeys:
         await self._executor.execute(SQL.release_uncommitted, *_row(held))
 
     @contextmanager
-    def noting_commit(self, held: Held, made: Callable[[], str | None]) -> Iterator[None]:
-        """Note in each transaction inside that the work under the key is committed with it, and what it `made`."""
+    def noting_commit(
+        self, held: Held, made: Callable[[], str | None], answer: Callable[[], Stored | None] = lambda: None
+    ) -> Iterator[None]:
+        """Note in each transaction inside that the work under the key is committed with it, and what it `made`.
+
+        Where the `answer` is known by then, the commit keeps it; it shows no contact.
+        """
 
         async def note(connection: Executor) -> None:
+            if (kept := answer()) is not None:
+                await connection.execute(SQL.finish, *_row(held), kept.status, kept.answer, None)
+                return
             noted = made()
             await connection.execute(SQL.note_commit, *_row(held), None if noted is None else noted.encode())
 

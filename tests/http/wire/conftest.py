@@ -89,7 +89,9 @@ class FakeIdempotency:
     async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
         return None  # nothing here is lost
 
-    def noting_commit(self, held: Held, made: Callable[[], str | None]) -> AbstractContextManager[None]:
+    def noting_commit(
+        self, held: Held, made: Callable[[], str | None], answer: Callable[[], Stored | None]
+    ) -> AbstractContextManager[None]:
         return nullcontext()
 
 

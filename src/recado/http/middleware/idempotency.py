@@ -45,8 +45,13 @@ class IdempotencyStore(Protocol):
     async def release_uncommitted(self, held: Held) -> None:
         """Free the key unless a transaction inside `noting_commit` was committed."""
 
-    def noting_commit(self, held: Held, made: Callable[[], str | None]) -> AbstractContextManager[None]:
-        """Note in each transaction inside that it belongs to the key's request, and what that `made`."""
+    def noting_commit(
+        self, held: Held, made: Callable[[], str | None], answer: Callable[[], Stored | None]
+    ) -> AbstractContextManager[None]:
+        """Note in each transaction inside that it belongs to the key's request, and what that `made`.
+
+        An `answer` that is known by then is kept in the commit; it shows no contact.
+        """
 
 
 def check_form(key: str) -> None:
@@ -128,10 +133,13 @@ class KeptAnswers:
 
     async def _run(self, route: Route, handle: Callable[[], Awaitable[Reply]], call: Call, held: Held) -> Reply:
         """Run `handle`; keep a 2xx, free the key on everything else, but for what was made and cannot be answered."""
-        notes = route.creates or route.rotates
+        notes = route.creates or route.rotates or route.answers_in_commit
+        noting = self._store.noting_commit(
+            held, lambda: call.made, lambda: None if call.answer is None else _kept(call.answer)
+        )
         try:
             # What makes nothing may be done twice, and a repeat learns more from a second answer than from a refusal.
-            with self._store.noting_commit(held, lambda: call.made) if notes else nullcontext():
+            with noting if notes else nullcontext():
                 reply = await handle()
         except asyncio.CancelledError:
             self._begin(self._release(held, call, unless_committed=True))  # its time is over already
@@ -144,9 +152,7 @@ class KeptAnswers:
         if not 200 <= reply.status < 300:
             await self._begin(self._release(held, call))
             return reply
-        shown = reply.body if reply.stored is None else reply.stored
-        answer = dump({"body": shown, "revision": reply.revision})
-        await self._begin(self._finish(held, reply, answer, call))
+        await self._begin(self._finish(held, reply, call))
         return reply
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":
@@ -156,10 +162,10 @@ class KeptAnswers:
         task.add_done_callback(self._under_way.discard)
         return asyncio.shield(task)
 
-    async def _finish(self, held: Held, reply: Reply, answer: bytes, call: Call) -> None:
+    async def _finish(self, held: Held, reply: Reply, call: Call) -> None:
         """Keep the answer. Without that the work is committed all the same, and the caller learns so."""
         try:
-            await self._store.finish(held, reply.status, answer, reply.subject_id)
+            await self._store.finish(held, reply.status, _kept(reply).answer, reply.subject_id)
         except Problem as problem:
             # A repeat meets the lock, then the row itself.
             _log.error("idempotency_answer_not_kept", request_id=call.request_id, code=problem.code)
@@ -191,6 +197,11 @@ class KeptAnswers:
                 contactId=found.subject_id,
             )
         return _marked(await route.replay_erased(call, found.status))
+
+
+def _kept(reply: Reply) -> Stored:
+    shown = reply.body if reply.stored is None else reply.stored
+    return Stored(reply.status, dump({"body": shown, "revision": reply.revision}))
 
 
 def _marked(reply: Reply) -> Reply:

@@ -121,11 +121,12 @@ class DeliveryOperations:
                 connection, self._ids, subscription, found.event_id, found.event, call.now
             )
             made = await deliveries.get(connection, subscription.key, delivery_id, call.now)
+            if made is None:
+                raise RuntimeError("the delivery that was just queued is not there")
             await record(connection, self._ids, call, REPLAY, subscription.id, {"deliveryId": found.id})
+            call.answer = reply = Reply(202, delivery_view(subscription, made))
         self._changed(DeliveriesQueued((subscription.key,)))
-        if made is None:
-            raise RuntimeError("the delivery that was just queued is not there")
-        return Reply(202, delivery_view(subscription, made))
+        return reply
 
     async def replay_period(self, call: Call) -> Reply:
         body: WebhookReplay = call.body
@@ -147,8 +148,9 @@ class DeliveryOperations:
             )
             details = {"queued": queued, "onlyFailed": body.only_failed}
             await record(connection, self._ids, call, REPLAY, subscription.id, details)
+            call.answer = reply = Reply(202, {"queued": queued})
         self._changed(DeliveriesQueued((subscription.key,)))
-        return Reply(202, {"queued": queued})
+        return reply
 
     async def _replayable(self, connection: Connection, call: Call) -> Subscription:
         """The subscription, locked: what is revoked delivers nothing, and two replays of a period are one."""
@@ -218,6 +220,7 @@ def webhook_delivery_routes(
             responses={202: DeliveryOut},
             errors=("INVALID_STATE",),
             idempotency=Idempotency.ACCEPTED,
+            answers_in_commit=True,
             matches=True,
             **one,
         ),
@@ -234,6 +237,7 @@ def webhook_delivery_routes(
             responses={202: ReplayOut},
             errors=("INVALID_STATE", "PERIOD_TOO_LONG"),
             idempotency=Idempotency.ACCEPTED,
+            answers_in_commit=True,
             matches=True,
             **of_one,
         ),
