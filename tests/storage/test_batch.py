@@ -8,7 +8,8 @@ from tests.storage.batching import INSERT, START, Recorder, make_table, stored
 
 from recado.domain.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.batch import ANSWERED_AT_ONCE, Batcher
+from recado.storage import batch
+from recado.storage.batch import ANSWERED_AT_ONCE, LAST_ANSWER, Batcher
 from recado.storage.postgres import Database
 
 
@@ -179,10 +180,83 @@ async def test_when_stop_itself_is_cut_off_nobody_is_left_without_an_answer() ->
     stop = asyncio.create_task(batcher.stop())
     await clock.settle()
     stop.cancel()
+    await clock.settle()
+    assert not stop.done()
+    await clock.advance(LAST_ANSWER)
     with pytest.raises(asyncio.CancelledError):
         await stop
     outcomes = await asyncio.gather(*answers, return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [Unavailable] * 3
+
+
+async def test_when_stop_is_cut_off_callers_still_hear_of_a_commit_that_is_on_its_way(database: Database) -> None:
+    await make_table(database)
+    committed, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def run(rows: Sequence[int]) -> Sequence[int]:
+        await database.hot.fetch(INSERT, list(rows))
+        committed.set()
+        await may_answer.wait()
+        return rows
+
+    batcher = Batcher("test", run, clock=SystemClock(), concurrency=1, max_rows=1)
+    await batcher.start()
+    answers = [batcher.put(row) for row in (1, 2)]
+    await committed.wait()
+    stop = asyncio.create_task(batcher.stop())
+    clock = VirtualClock(START)
+    await clock.settle()
+    stop.cancel()
+    await clock.settle()
+    may_answer.set()
+    with pytest.raises(asyncio.CancelledError):
+        await stop
+    outcomes = await asyncio.gather(*answers, return_exceptions=True)
+    assert (outcomes[0], type(outcomes[1])) == (1, Unavailable)
+    assert await stored(database) == [1]
+
+
+async def test_a_large_batch_that_is_being_answered_when_stop_is_cut_off_is_answered_whole() -> None:
+    """Beside others its callers are told in several passes of the loop."""
+    rows, run, clock = 4 * ANSWERED_AT_ONCE, Recorder(), VirtualClock(START)
+    run.gate.clear()
+    batcher = Batcher("test", run, clock=clock, concurrency=1, max_rows=rows, owner=str)
+    await batcher.start()
+    answers = [batcher.put(row) for row in range(rows)]
+    await run.batches_begun(1)
+    stop = asyncio.create_task(batcher.stop())
+    await clock.settle()
+    stop.cancel()
+    await clock.settle()
+    run.gate.set()
+    with pytest.raises(asyncio.CancelledError):
+        await stop
+    assert await asyncio.gather(*answers) == [row * 10 for row in range(rows)]
+
+
+async def test_the_half_of_a_batch_that_is_committed_is_not_refused_with_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(batch, "LAST_ANSWER", 0.0)
+    half, begun, never = 20 * ANSWERED_AT_ONCE, asyncio.Event(), asyncio.Event()
+
+    async def run(rows: Sequence[int]) -> Sequence[int]:
+        if len(rows) > half:
+            raise ValueError("some row is at fault")
+        if rows[0] == half:
+            begun.set()
+            await never.wait()
+        return rows
+
+    batcher = Batcher("test", run, clock=VirtualClock(START), concurrency=1, max_rows=2 * half, owner=str)
+    await batcher.start()
+    answers = [batcher.put(row) for row in range(2 * half)]
+    await begun.wait()
+    [flusher] = batcher._flushers
+    flusher.cancel()
+    outcomes = await asyncio.gather(*answers, return_exceptions=True)
+    assert outcomes[:half] == list(range(half))
+    assert {type(outcome) for outcome in outcomes[half:]} == {Unavailable}
 
 
 async def test_a_row_whose_caller_left_in_time_is_not_written() -> None:

@@ -9,6 +9,7 @@ import contextlib
 import itertools
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Generic, TypeAlias, TypeVar
 
 import structlog
@@ -17,6 +18,7 @@ from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
 from recado.domain.fairness import ALONE_AFTER
 from recado.storage.failures import blames_the_statement, worth_repeating
+from recado.storage.shielded import to_its_end
 
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -26,6 +28,7 @@ log = structlog.get_logger(__name__)
 
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
+LAST_ANSWER = 0.5  # seconds that a flusher which is cut off waits for the answer to its statement
 ANSWERED_AT_ONCE = 10  # callers, each of whom goes on in the same pass of the loop; other owners wait for its end
 DENSE = 4  # rows in the batch before: traffic in which waiting a moment for more pays
 
@@ -157,16 +160,10 @@ class Batcher(Generic[Row, Result]):
             if batch:
                 self._last_size = len(batch)
                 self._in_flight[id(batch)] = batch
-                try:
-                    await self._settle(batch)
-                except BaseException:  # cancelled: nobody may be left without an answer
-                    for entry in batch:
-                        self._refuse(entry)
-                    raise
-                finally:
-                    del self._in_flight[id(batch)]
-                    if crowd is not None:
-                        self._leave_crowd(crowd)
+                settling = asyncio.create_task(self._settle_whole(batch, crowd))
+                # Who is cut off waits a moment: the statement may be committed, and its callers are to know.
+                await to_its_end(settling, partial(self._cut_off_soon, settling))
+                del settling, batch
             elif self._new_future is None:
                 return
             else:
@@ -222,6 +219,23 @@ class Batcher(Generic[Row, Result]):
                 batch.append(entry)
         if queue:
             self._waiting[owner] = queue
+
+    async def _settle_whole(self, batch: list[_Entry[Row, Result]], crowd: str | None) -> None:
+        """Settles what a flusher took."""
+        try:
+            await self._settle(batch)
+        except BaseException:  # cancelled: nobody may be left without an answer
+            self._refuse_uncommitted(batch)
+            raise
+        finally:
+            del self._in_flight[id(batch)]
+            if crowd is not None:
+                self._leave_crowd(crowd)
+            del batch
+
+    def _cut_off_soon(self, settling: "asyncio.Task[None]") -> None:
+        """A stop has its limit (C32), and a server that is slow now may not answer at all."""
+        self._clock.call_at(self._clock.monotonic() + LAST_ANSWER, settling.cancel)
 
     async def _settle(self, batch: list[_Entry[Row, Result]]) -> None:
         """Runs a batch until every row of it has its answer."""
@@ -310,6 +324,13 @@ class Batcher(Generic[Row, Result]):
             # Of a server that is away, the pool has told; so have those that collided, of each other.
             log.debug("batch_refused", batch=self.name, rows=len(refused), error=type(error).__name__)
         return left
+
+    def _refuse_uncommitted(self, batch: list[_Entry[Row, Result]]) -> None:
+        """Refuses those of a batch that was cut off whose rows are not committed; the others are being answered."""
+        committed = {id(entry) for answering in self._answering.values() for entry in answering}
+        for entry in batch:
+            if id(entry) not in committed:
+                self._refuse(entry)
 
     def _refuse(self, entry: _Entry[Row, Result]) -> None:
         if not entry[1].done():
