@@ -1,13 +1,18 @@
 """Migrations: applied once, in order, by one process at a time, and never after they were changed."""
 
 import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from recado.domain.contact_search import search_mark, search_words
 from recado.domain.phones import canonical_phone, phone_hash, recipient_hash
+from recado.storage import migrate as migrate_module
 from recado.storage.migrate import Migration, MigrationError, migrate, pending, read_migrations
 from recado.storage.postgres import Database
 
@@ -45,6 +50,48 @@ async def test_only_what_is_missing_is_applied(database: Database) -> None:
 async def test_processes_that_start_together_apply_each_migration_once(database: Database) -> None:
     done = await asyncio.gather(*(migrate(database, MORE) for _ in range(4)))
     assert sorted(name for names in done for name in names) == ["9001_table", "9002_column"]
+
+
+@asynccontextmanager
+async def one_that_hangs(database: Database) -> AsyncIterator["asyncpg.Connection[asyncpg.Record]"]:
+    """A session as of a process that stands still in the middle of a migration."""
+    hanging = await asyncpg.connect(**database.server, server_settings={"application_name": "recado serve 0badcafe"})
+    try:
+        await hanging.execute("begin")
+        await hanging.execute(f"select pg_advisory_xact_lock({migrate_module._LOCK})")
+        yield hanging
+    finally:
+        hanging.terminate()
+
+
+async def test_who_waits_for_a_migration_that_hangs_says_for_whom_and_ends(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate_module, "TOLD_AFTER", 0.02)
+    async with one_that_hangs(database) as hanging:
+        named = rf"another process \(session {hanging.get_server_pid()} of 'recado serve 0badcafe', since 20\S+Z\)"
+        with capture_logs() as logs, pytest.raises(MigrationError, match=f"^{named} still migrates this database: "):
+            await migrate(database, MORE)
+        [told] = logs
+        assert (told["event"], told["log_level"]) == ("migration_waits", "error")
+        assert re.fullmatch(named, told["holder"])
+        assert await pending(database, MORE) == ["9001_table", "9002_column"]
+
+
+async def test_who_waits_goes_on_once_the_migration_that_hung_has_ended(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(migrate_module, "TOLD_AFTER", 0.02)
+    async with one_that_hangs(database) as hanging:
+        told = asyncio.Event()
+        monkeypatch.setattr(migrate_module.log, "error", lambda *_, **__: told.set(), raising=False)
+        monkeypatch.setattr(migrate_module, "TRIES", 10_000)
+        waiting = asyncio.create_task(migrate(database, MORE))
+        await told.wait()
+        await database.execute("select pg_terminate_backend($1)", hanging.get_server_pid())
+        assert await waiting == ["9001_table", "9002_column"]
+    limit = "select current_setting('lock_timeout')"
+    assert {await database.fetchval(limit) for _ in range(8)} == {"0"}
 
 
 async def test_a_migration_that_fails_leaves_nothing_of_itself_and_all_before_it(database: Database) -> None:

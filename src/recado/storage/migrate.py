@@ -1,6 +1,7 @@
 """Brings a database to this program's schema: numbered SQL files, forward only, each in its own transaction.
 
 Several processes may start at once: an advisory lock lets one migrate and shows the others that nothing is left to do.
+One that hangs keeps it: whoever waits says for whom, and ends after a while (C33).
 """
 
 import hashlib
@@ -10,13 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import asyncpg
+import structlog
 
+from recado.domain.timestamps import format_timestamp
 from recado.storage.pool import Connection, Pool
 
 _FOLDER = Path(__file__).parent / "migrations"
 _FILE_NAME = re.compile(r"\d{4}_[a-z0-9_]+\.sql")
 _LOCK = int.from_bytes(hashlib.sha256(b"recado migrations").digest()[:8], "big", signed=True)
 _LONG = 24 * 3600.0  # seconds; a migration of a large table takes what it takes
+TOLD_AFTER = 3.0  # seconds that one try to take the lock lasts; after the first it is told who has it
+TRIES = 25  # 75 s: the server itself ends a transaction of ours in which nothing happens for 60 s (`pool.py`)
 
 _TABLE = """
 create table if not exists schema_migrations (
@@ -25,6 +30,19 @@ create table if not exists schema_migrations (
     applied_at timestamptz not null default now()
 )
 """
+
+# Who has the lock: what its session is called, and since when its transaction runs; no address.
+_HOLDER = """
+select a.pid, a.application_name, a.xact_start
+from pg_locks l
+join pg_database d on d.oid = l.database
+join pg_stat_activity a on a.pid = l.pid
+where
+    l.locktype = 'advisory' and d.datname = current_database() and l.granted and l.objsubid = 1
+    and (l.classid::bigint << 32 | l.objid::bigint) = $1
+"""
+
+log = structlog.get_logger(__name__)
 
 
 class MigrationError(Exception):
@@ -55,7 +73,10 @@ def read_migrations(folder: Path = _FOLDER) -> tuple[Migration, ...]:
 
 
 async def migrate(database: Pool | Connection, migrations: Sequence[Migration] | None = None) -> list[str]:
-    """Applies what is missing and answers its names; MigrationError when the database is changed or newer."""
+    """Applies what is missing and answers its names.
+
+    MigrationError when the database is changed or newer, or another process migrates it for more than 75 s.
+    """
     known = read_migrations() if migrations is None else migrations
     if isinstance(database, Pool):
         async with database.acquire() as connection:
@@ -77,7 +98,7 @@ async def _migrate(connection: Connection, known: Sequence[Migration]) -> list[s
     while True:
         async with connection.transaction():
             # The lock goes with the transaction, so that a process that is killed here leaves none behind.
-            await connection.execute("select pg_advisory_xact_lock($1)", _LOCK, timeout=_LONG)
+            await _lock(connection)
             await connection.execute("set local client_min_messages = warning")
             await connection.execute(_TABLE)
             applied = await connection.fetch("select name, checksum from schema_migrations order by name")
@@ -89,6 +110,31 @@ async def _migrate(connection: Connection, known: Sequence[Migration]) -> list[s
                 "insert into schema_migrations (name, checksum) values ($1, $2)", missing[0].name, missing[0].checksum
             )
         done.append(missing[0].name)
+
+
+async def _lock(connection: Connection) -> None:
+    for number in range(TRIES):
+        try:
+            async with connection.transaction():  # a savepoint: what is left of a try that failed
+                await connection.execute(f"set local lock_timeout = '{TOLD_AFTER * 1000:.0f}ms'")
+                await connection.execute("select pg_advisory_xact_lock($1)", _LOCK, timeout=_LONG)
+                await connection.execute("set local lock_timeout to default")
+            return
+        except asyncpg.LockNotAvailableError:
+            if number == 0:
+                log.error("migration_waits", holder=await _holder(connection))
+    raise MigrationError(
+        f"{await _holder(connection)} still migrates this database: wait for it, or, only if it hangs, end that process"
+        " (or its session, by pg_terminate_backend); then start again"
+    )
+
+
+async def _holder(connection: Connection) -> str:
+    row = await connection.fetchrow(_HOLDER, _LOCK)
+    if row is None:  # it has ended at this moment
+        return "another process"
+    since = "" if row["xact_start"] is None else f", since {format_timestamp(row['xact_start'])}"
+    return f"another process (session {row['pid']} of '{row['application_name']}'{since})"
 
 
 def _missing(applied: Sequence[asyncpg.Record], known: Sequence[Migration]) -> list[Migration]:
