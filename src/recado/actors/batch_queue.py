@@ -1,10 +1,11 @@
 """The queued rows of a batch follow it: held back while it is paused, archived once it is canceled (C15.5).
 
 The batch is moved before, in one small commit, and is a gate from then on (`owners.py`); its rows may take a minute. A
-few blocks are done before the caller is answered, so that a small batch is done by then; the others in turns.
+few blocks are done before the caller is answered, so that a small batch is done by then; the others in turns of their
+organizations, however many batches one has.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 
 import structlog
@@ -50,7 +51,8 @@ class BatchQueue:
         self._clock = clock
         self._consequences = consequences
         self._through = through
-        self._left: dict[_Work, str] = {}  # up to which id it is done, the next one first
+        # By organization: up to which id each work of its batches is done. Of both, the next one first.
+        self._left: dict[str, dict[_Work, str]] = {}
         self._stopping = False
         self._worker = Periodic("queues of batches", LOOK_EVERY, self.work, clock)
 
@@ -72,13 +74,14 @@ class BatchQueue:
         await self._begin(_Work(key, self._withdraw))
 
     async def work(self) -> None:
-        """Whatever is left, batch by batch and block by block, so that a large one keeps no other waiting.
+        """Whatever is left, one block of each organization in turn: neither many nor large ones delay any.
 
         A batch whose block fails waits for the next look.
         """
         failed: set[_Work] = set()
-        while not self._stopping and (work := next((each for each in self._left if each not in failed), None)):
-            after_id = self._left[work] = self._left.pop(work)  # the last one in turn, however this block ends
+        while not self._stopping and (work := self._next(failed)):
+            works = self._left[work.key[0]]
+            after_id = works[work]
             try:
                 after = await self._advance(work, after_id)
             except Unavailable:
@@ -87,13 +90,25 @@ class BatchQueue:
                 _not_followed(work, error)
                 failed.add(work)
                 continue
-            if after is None:
-                self._left.pop(work, None)
-            else:
-                self._left[work] = after
+            if after is not None:
+                works[work] = after
+                continue
+            del works[work]
+            if not works:
+                del self._left[work.key[0]]
+
+    def _next(self, failed: Collection[_Work]) -> _Work | None:
+        """What has its turn: it is the last one of its organization then, and that the last of all."""
+        for organization_id, works in self._left.items():
+            work = next((each for each in works if each not in failed), None)
+            if work is not None:
+                works[work] = works.pop(work)
+                self._left[organization_id] = self._left.pop(organization_id)
+                return work
+        return None
 
     async def _begin(self, work: _Work) -> None:
-        if work in self._left:
+        if work in self._left.get(work.key[0], ()):
             return
         at, through = "", False
         try:
@@ -109,7 +124,7 @@ class BatchQueue:
             _not_followed(work, error)
         finally:
             if not through:
-                self._left.setdefault(work, at)
+                self._left.setdefault(work.key[0], {}).setdefault(work, at)
                 self._worker.hint()
 
     async def _advance(self, work: _Work, after_id: str) -> str | None:

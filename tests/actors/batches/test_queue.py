@@ -240,3 +240,28 @@ async def test_a_large_batch_is_held_back_in_blocks_until_it_goes_on(workshop: W
     await workshop.batches.resume(await workshop.now(made))
     await workshop.batches.queue.work()
     assert await reasons() == {"owner_paused": AT_ONCE, None: ROWS - AT_ONCE}
+
+
+async def test_organizations_take_turns_and_the_batches_of_each_however_many_one_has(
+    workshop: Workshop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys = [("org_1", "test", f"bat_{n}") for n in range(5)] + [("org_2", "test", "bat_9")]
+    told: list[str] = []
+
+    async def hold(executor: Any, key: Any, limit: int, after_id: str) -> list[str]:
+        told.append(key[2])
+        return ["msg_1"] * BLOCK if told.count(key[2]) < AT_ONCE // BLOCK + 5 else []
+
+    monkeypatch.setattr(batches, "hold", hold)
+    for key in keys:
+        await workshop.batches.queue.hold(key)
+    told.clear()
+    told += [each for _, _, each in keys for _ in range(BLOCKS_AT_ONCE)]
+    before = len(told)
+    await workshop.batches.queue.work()
+    turns = told[before:]
+    assert turns[:12] == [
+        "bat_0", "bat_9", "bat_1", "bat_9", "bat_2", "bat_9", "bat_3", "bat_9", "bat_4", "bat_9", "bat_0", "bat_9",
+    ]  # fmt: skip
+    assert turns[12:16] == ["bat_1", "bat_2", "bat_3", "bat_4"]
+    assert {turns.count(key[2]) for key in keys} == {6}
