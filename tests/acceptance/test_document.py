@@ -95,3 +95,13 @@ def test_of_what_is_stored_encrypted_only_the_four_opaque_fields_of_the_interfac
     assert [name for name, shape in found.items() if "opaque" not in shape["description"]] == []
     inline = json.dumps(served_document["paths"])
     assert set(re.findall(r'"(\w*[cC]ipher\w*)"', inline)) <= set(found)  # of examples, and shapes without a name
+
+
+def test_only_what_keeps_answers_tells_of_a_first_request_that_still_runs(served_document: Any) -> None:
+    """Sends bind their key to the row that they make, and a repeat waits for it; a dry run makes none (C6.2)."""
+
+    def told(path: str) -> bool:
+        return "IDEMPOTENCY_IN_PROGRESS" in json.dumps(served_document["paths"][path]["post"]["responses"])
+
+    sends = ("/messages", "/messages/bulk", "/messages/{id}/reprocess")
+    assert [told(path) for path in (*sends, "/messages/resend", "/contacts")] == [False, False, False, True, True]

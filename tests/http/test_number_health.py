@@ -38,6 +38,10 @@ async def test_a_live_answer_updates_the_record(api: Any) -> None:
     seen = await health(api)
     number = (await api.get(f"/numbers/{api.organizations[0].number.id}")).body
     assert seen["checkedAt"] >= number["lastProviderSyncAt"]
+    flagged = (
+        "only critical messages and replies leave until the provider clears it; "
+        f"in test, POST /v2/sandbox/numbers/{number['id']} with status connected does"
+    )
     assert seen | {"checkedAt": ""} == {
         "numberId": number["id"],
         "checkedAt": "",
@@ -49,7 +53,7 @@ async def test_a_live_answer_updates_the_record(api: Any) -> None:
         "verifiedName": "Loja",
         "canSend": "limited",
         "issues": [
-            {"code": "number_state", "message": "The number is flagged."},
+            {"code": "number_state", "message": f"The number is flagged: {flagged}."},
             {"code": "quality", "message": "The quality is yellow: the pace is cut."},
             {"code": "name_status", "message": "The display name is rejected."},
             {"code": "templates", "message": "Too many rejections."},

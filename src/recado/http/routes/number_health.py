@@ -17,6 +17,7 @@ from recado.domain.number import (
     NumberStatus,
     QualityRating,
     effective_per_second,
+    what_to_do,
 )
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
@@ -175,7 +176,8 @@ def issues(number: Number, health: NumberHealth | None) -> list[tuple[str, str]]
     """Codes and sentences: ours first, then the provider's."""
     found = []
     if number.status is not NumberStatus.CONNECTED:
-        found.append(("number_state", f"The number is {number.status.value}."))
+        what = what_to_do(number.status, number.id)
+        found.append(("number_state", f"The number is {number.status.value}: {what}."))
     if number.operator_paused_at is not None:
         found.append(("operator_paused", "An operator has paused the number."))
     if number.partner_removed_at is not None:
