@@ -1,5 +1,6 @@
 """Segments are counted anew every hour (C32)."""
 
+import asyncio
 import os
 import random
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,9 @@ from typing import Any
 
 import pytest
 from tests.people import insert_people
+from tests.waiting import until
 
+from recado.actors import segment_sizes
 from recado.actors.segment_sizes import SegmentSizes
 from recado.domain.errors import Unavailable
 from recado.domain.ids import SEGMENT, IdSource
@@ -99,9 +102,69 @@ async def test_organizations_take_turns_however_many_segments_of_one_are_due(
         return 0
 
     monkeypatch.setattr(evaluation, "count", count)
+    monkeypatch.setattr(segment_sizes, "AT_ONCE", 1)
     await SegmentSizes(database, evaluation, clock=clock).work()
     assert sorted(counted[:2]) == sorted(counted[2:4]) == ["org_1", "org_2"]
     assert counted[4:] == ["org_1"]
+
+
+async def test_a_slow_segment_of_one_organization_delays_none_of_the_others(
+    database: Database, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a1", "a2"):
+        await keep(database, clock, name)
+    for name in ("b1", "b2", "b3"):
+        await keep(database, clock, name, organization_id="org_2")
+    evaluation = Evaluation(database)
+    begun: list[str] = []
+    go_on = asyncio.Event()
+
+    async def count(organization_id: str, *_: Any) -> int:
+        begun.append(organization_id)
+        if organization_id == "org_1":
+            await go_on.wait()
+        return 0
+
+    async def the_others_are_counted() -> bool:
+        return bool(await database.fetchval("select count(size) = 3 from segments"))
+
+    monkeypatch.setattr(evaluation, "count", count)
+    working = asyncio.ensure_future(SegmentSizes(database, evaluation, clock=clock).work())
+    await until(the_others_are_counted, 10, "the segments of the other organization are counted")
+    assert sorted(begun) == ["org_1", "org_2", "org_2", "org_2"]
+    go_on.set()
+    await working
+    assert begun[4:] == ["org_1"]
+
+
+async def test_no_more_than_two_segments_are_counted_at_a_time_and_a_stop_ends_them(
+    database: Database, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in (1, 2, 3):
+        await keep(database, clock, "a", organization_id=f"org_{n}")
+    evaluation = Evaluation(database)
+    begun: list[str] = []
+    ended: list[str] = []
+
+    async def count(organization_id: str, *_: Any) -> int:
+        begun.append(organization_id)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append(organization_id)
+        return 0
+
+    async def two_begun() -> bool:
+        return len(begun) == 2
+
+    monkeypatch.setattr(evaluation, "count", count)
+    working = asyncio.ensure_future(SegmentSizes(database, evaluation, clock=clock).work())
+    await until(two_begun, 10, "two are being counted")
+    await clock.settle()
+    working.cancel()
+    await asyncio.wait([working])
+    assert sorted(begun) == sorted(ended)
+    assert len(begun) == 2
 
 
 async def test_a_count_for_a_filter_that_was_changed_meanwhile_is_dropped(

@@ -112,7 +112,7 @@ async def test_a_page_of_a_list_begins_in_the_middle_of_its_index(filled: Databa
 
 
 async def test_due_segments_are_found_by_their_index(filled: Database) -> None:
-    found = await plan_of(filled, segments.SQL.claim_due, (NOW, NOW, 10))
+    found = await plan_of(filled, segments.SQL.claim_due, (NOW, NOW, 10, ["org_9"]))
     assert "segments_due" in {node.get("Index Name") for node in found}
     assert whole_tables(found) == []
 

@@ -3,7 +3,7 @@
 `revision` rises with what a caller changes, not with the size.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -150,9 +150,13 @@ async def delete(connection: Executor, segment: Segment) -> None:
 # Sizes --------------------------------------------------------------------------------------------------------------
 
 
-async def claim_due(executor: Executor, now: datetime, limit: int) -> list[Segment]:
-    """Segments whose size is an hour old, one of an organization; nobody else counts them for another hour."""
-    return [read(row) for row in await executor.fetch(SQL.claim_due, now, now + REFRESH_EVERY, limit)]
+async def claim_due(executor: Executor, now: datetime, limit: int, *, without: Collection[str] = ()) -> list[Segment]:
+    """Segments whose size is an hour old, one of an organization; nobody else counts them for another hour.
+
+    `without`: of which organizations none.
+    """
+    rows = await executor.fetch(SQL.claim_due, now, now + REFRESH_EVERY, limit, list(without))
+    return [read(row) for row in rows]
 
 
 async def note_size(executor: Executor, segment: Segment, size: int, at: datetime) -> None:

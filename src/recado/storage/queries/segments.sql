@@ -48,9 +48,11 @@ delete from segments where organization_id = $1 and env = $2 and id = $3;
 -- name: claim_due
 -- Segments whose size is looked at again now; the next look is set first, so that one that cannot be evaluated, or a crash,
 -- keeps none of the others waiting. One of an organization, of the thousands that are due for longest: so that the filters of
--- one organization, however many and slow, do not come before those of all others.
+-- one organization, however many and slow, do not come before those of all others. Of the organizations in $4 none.
 with oldest as materialized (
-    select organization_id, ctid as place, due_at from segments where due_at <= $1 order by due_at limit 5000
+    select organization_id, ctid as place, due_at from segments
+    where due_at <= $1 and organization_id <> all($4::text[])
+    order by due_at limit 5000
 ),
 firsts as materialized (
     select distinct on (organization_id) place, due_at from oldest order by organization_id, due_at
