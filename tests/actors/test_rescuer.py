@@ -4,6 +4,7 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,8 +20,9 @@ from recado.domain.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages, receipts, rescue, settlements
 from recado.storage.begun_calls import BegunCalls
-from recado.storage.dispatch import CLAIMED, Claim
+from recado.storage.dispatch import CLAIMED, LOST, Claim
 from recado.storage.messages import NewMessage
+from recado.storage.ownership import LOCK, Ownership, living_owner, owner_of
 from recado.storage.postgres import Database
 from recado.storage.receipts import ReportRow
 from recado.storage.rows import pack
@@ -35,7 +37,7 @@ NOW = CLOCK.now()
 Rescued = Callable[..., AbstractAsyncContextManager[Rescuer]]
 
 
-async def claimed_by_a_dead_process(db: Database, *, env: str = "test", attempts: int = 1) -> str:
+async def queued(db: Database, *, env: str = "test", attempts: int = 0) -> str:
     message_id = IDS.new(MESSAGE)
     fields: dict[str, Any] = {
         "organization_id": ORGANIZATION, "env": env, "channel": "chatapp", "id": message_id, "number_id": NUMBER,
@@ -44,9 +46,14 @@ async def claimed_by_a_dead_process(db: Database, *, env: str = "test", attempts
         "scheduled_at": None, "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW,
     }  # fmt: skip
     assert await messages.accept(db, [NewMessage(**fields)]) == [messages.STORED]
+    await db.execute("update dispatch set attempts = $2 where id = $1", message_id, attempts)
+    await db.execute("update messages set attempts = $2 where id = $1", message_id, attempts)
+    return message_id
+
+
+async def claimed_by_a_dead_process(db: Database, *, env: str = "test", attempts: int = 1) -> str:
+    message_id = await queued(db, env=env, attempts=attempts - 1)
     epoch = await dispatch.take_epoch(db, NOW)
-    await db.execute("update dispatch set attempts = $2 where id = $1", message_id, attempts - 1)
-    await db.execute("update messages set attempts = $2 where id = $1", message_id, attempts - 1)
     assert await dispatch.claim(db, [Claim(ORGANIZATION, message_id, 1, False, NOW)], epoch, NOW) == [CLAIMED]
     return message_id
 
@@ -82,7 +89,9 @@ def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
         async def settle(failure: Failed) -> None:
             await settlements.failed(database, [failure])
 
-        sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={}, settle=settle)
+        sending: Any = SimpleNamespace(
+            epoch=epoch, taken_at=NOW, opened_before=before, owned_at=None, unanswered={}, settle=settle
+        )
         begun = BegunCalls(notes, boot="this boot")
         rescuer = Rescuer(records, sending=sending, begun=begun, lost=lambda error: None)
         await rescuer.start()
@@ -307,3 +316,71 @@ async def test_the_owner_before_begins_no_more_calls_though_it_is_alive(
     async with rescued(notes=tmp_path):
         assert await state(database, message_id) == ("queued", None, None, 0)
         assert not alive.began(ORGANIZATION, message_id, NOW, NOW)
+
+
+@pytest.mark.parametrize("folder", ["the same", "another"])
+async def test_an_owner_whose_lock_was_lost_and_whose_place_was_taken_begins_no_call_once_it_looks(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str
+) -> None:
+    """It lives, and cannot get its lock back; what it claimed before is the other one's to decide."""
+    monkeypatch.setattr(rescuer_module, "FENCED_AFTER", 0.0)
+    first_lock, second_lock = (
+        Ownership(database.server, clock=SystemClock(), host=host, pid=4711) for host in ("web-1", "web-2")
+    )
+    await first_lock.take()
+    lost: list[BaseException] = []
+    first = await owning(database, tmp_path, lost)
+    claimed, waiting = [await queued(database) for _ in range(2)]
+    claims = [Claim(ORGANIZATION, each, 1, False, NOW) for each in (claimed, waiting)]
+    assert await dispatch.claim(database, claims[:1], first.epoch, NOW) == [CLAIMED]
+
+    await database.execute(
+        "select pg_terminate_backend(l.pid) from pg_locks l join pg_database d on d.oid = l.database"
+        " where d.datname = current_database() and l.locktype = 'advisory' and l.objid = $1",
+        LOCK[1],
+    )
+    await until(lambda: nobody_holds_the_lock(database), 10, "the lock is free")
+    await first.rescuer.watch()  # the epoch decides, and not the lock: nobody else has taken it
+    assert lost == []
+    assert first.begun.began(ORGANIZATION, claimed, NOW, NOW)
+
+    await second_lock.take(take_over=True)
+    second = await owning(database, tmp_path if folder == "the same" else tmp_path / "another", [])
+    await first_lock.keep()
+    await first_lock.keep()
+    assert (await owner_of(database)).host == "web-2"
+
+    if folder == "the same":
+        assert not first.begun.began(ORGANIZATION, claimed, NOW, NOW)  # by the fence, before it looks
+    assert await dispatch.claim(database, claims[1:], first.epoch, NOW) == [LOST]
+    await first.rescuer.watch()
+    assert [str(error) for error in lost] == [f"{await owner_of(database)} has taken the numbers over"]
+    assert not first.begun.began(ORGANIZATION, claimed, NOW, NOW)
+    assert await dispatch.claim(database, claims[1:], second.epoch, NOW) == [CLAIMED]
+    assert second.begun.began(ORGANIZATION, waiting, NOW, NOW)
+    for each in (first.rescuer, second.rescuer, first_lock, second_lock):
+        await each.stop()
+
+
+async def nobody_holds_the_lock(database: Database) -> bool:
+    return await living_owner(database) is None
+
+
+@dataclass
+class Owning:
+    """A process that owns the numbers: its epoch, and what follows of it."""
+
+    epoch: int
+    begun: BegunCalls
+    rescuer: Rescuer
+
+
+async def owning(database: Database, folder: Path, lost: list[BaseException]) -> Owning:
+    before = await dispatch.opened(database)
+    epoch = await dispatch.take_epoch(database, NOW)
+    records: Any = SimpleNamespace(db=database, clock=CLOCK, provider_for=lambda env: None)
+    sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={}, owned_at=None)
+    begun = BegunCalls(folder, boot="this boot")
+    rescuer = Rescuer(records, sending=sending, begun=begun, lost=lost.append)
+    await rescuer.start()
+    return Owning(epoch, begun, rescuer)

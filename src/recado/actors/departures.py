@@ -251,10 +251,15 @@ class Departures:
         self._room()
 
     def _passes_still(self, claimed: Claimed, view: NumberView, now: float) -> bool:
-        """Whether the gates that it passed before its claim would let it pass: asked when something came between."""
+        """Whether the gates that it passed before its claim would let it pass: asked when something came between.
+
+        A claim shows that the numbers were ours when it was made; an old one no longer does (C32).
+        """
         row, records = claimed.row, self._desk.records
         if claimed.view is view and claimed.begun > max(self._doubted, now - LATE):
             return True
+        if self._desk.sending.may_be_overtaken(now):
+            return False
         template = None
         if row.template_id is not None:
             template = records.templates.peek((row.organization_id, row.env, row.template_id))

@@ -73,7 +73,7 @@ class Rescuer:
 
     async def start(self) -> None:
         """What the process before had in hand is marked before any number starts."""
-        self._taken_over_at = self._records.clock.monotonic()
+        self._taken_over_at = self._sending.owned_at = self._records.clock.monotonic()
         self._all_noted = await rescue.notes_claims(self._records.db)
         await self._read_notes()
         await self._rescue()
@@ -92,9 +92,12 @@ class Rescuer:
     async def watch(self) -> None:
         """See whether the numbers are still ours, and for a while whether a late claim of their last owner came."""
         db, epoch = self._records.db, self._sending.epoch
+        looked_at = self._records.clock.monotonic()
         if await dispatch.current_epoch(db) != epoch:
+            self._begun.overtaken()
             self._lost(OwnershipLost(f"{await owner_of(db)} has taken the numbers over"))
             return
+        self._sending.owned_at = looked_at
         if self._records.clock.monotonic() - self._taken_over_at < LAST_CLAIMS:
             await self._rescue()
         else:

@@ -43,6 +43,7 @@ ACCEPTS_IN_FLIGHT = 4  # one is written while another is flushed to disk; the la
 ACCEPTS_IN_A_COMMIT = 100  # so that the next requests are read while these are written
 # Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
 MOST_OUTCOMES = 1_000_000
+SURE_FOR = 6.0  # seconds after a look at whose the numbers are: one comes every 2 s (C32)
 MOST_UNANSWERED = 100_000  # claims given up without an answer: some 20 MB
 MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
 _A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
@@ -83,6 +84,8 @@ class Sending:
         # Claims that were given up without an answer, by message and moment, and since when they are (monotonic). Their
         # numbers let none of them depart; their statements may have committed, or commit yet.
         self.unanswered: dict[tuple[str, datetime], float] = {}
+        # When the numbers were last seen to be ours (monotonic); None: nobody looks.
+        self.owned_at: float | None = None
         # The moment of this ownership, and the epoch and moment of the last one before it that could claim.
         self.taken_at = clock.now()
         self.opened_before: tuple[int, datetime] | None = None
@@ -130,6 +133,10 @@ class Sending:
     def epoch(self) -> int:
         """Of this process's ownership; every claim carries it."""
         return self._epoch
+
+    def may_be_overtaken(self, now: float) -> bool:
+        """Whether it is long since the numbers were seen to be ours: this process stood still, or has no database."""
+        return self.owned_at is not None and now - self.owned_at > SURE_FOR
 
     async def start(self) -> None:
         self.opened_before = await dispatch.opened(self._db)

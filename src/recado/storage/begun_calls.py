@@ -90,6 +90,7 @@ class BegunCalls:
         self._last = _FIRST_WORD + (notes - 1) * _NOTE_WORDS
         # By message: its departure, the same in microseconds, and the place of its note or -1.
         self._calls: dict[str, tuple[datetime, int, int]] = {}
+        self._overtaken = False
 
     # The owner before -----------------------------------------------------------------------------------------------
 
@@ -147,6 +148,8 @@ class BegunCalls:
 
         `claimed_at`: the moment of its claim, as the table has it.
         """
+        if self._overtaken:
+            return False
         content, words = self._map, self._words
         if content is None or words is None:
             self._calls[message_id] = (departed_at, 0, -1)
@@ -166,6 +169,10 @@ class BegunCalls:
                 words[at] = 0  # it does not begin: the next owner may send it
             return False
         return True
+
+    def overtaken(self) -> None:
+        """Begin no more calls: another process owns the numbers. It may run elsewhere, and not reach this file."""
+        self._overtaken = True
 
     def ended(self, message_id: str) -> None:
         """The call is over, its outcome committed or not to be recorded. Its note stays until its place is needed."""

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from recado.actors.departures import LATE
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, Look, OwnerMoved, TemplateMoved
+from recado.actors.sending import SURE_FOR
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.ids import BATCH
 from recado.domain.message import BULK, NORMAL
@@ -271,3 +273,20 @@ async def test_a_row_whose_life_ended_while_it_was_being_claimed_fails(line: "Li
     await line.goes_on(1.0)
     assert line.provider.sent == []
     assert await line.counts() == {"failed": 1}
+
+
+async def test_a_claim_from_before_the_process_stood_still_is_made_once_more(line: "Line", answers: Answers) -> None:
+    """Another process may have the numbers by now; a new claim shows whether."""
+    answers.come.clear()
+    [message] = await line.queue(1)
+    await line.goes_on(2.0 + LATE)
+    assert answers.held == 1
+    line.desk.sending.owned_at = line.clock.monotonic() - SURE_FOR - 0.1
+    answers.come.set()
+    answers.come.clear()
+    await line.goes_on(0.5)
+    assert (line.provider.sent, answers.held) == ([], 1)
+    answers.come.set()
+    await line.goes_on(0.5)
+    assert line.provider.sent == [message]
+    assert (await line.counts(), await line.most_attempts()) == ({"sent": 1}, 1)
