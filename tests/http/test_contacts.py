@@ -99,10 +99,11 @@ async def test_what_is_not_acceptable_is_named_by_its_place(
 
 
 async def test_phone_and_external_id_are_unique_in_an_environment(api: Api) -> None:
-    await made(api, externalId="one")
-    assert (await api.post("/contacts", {"phone": "+55 11 8765-4321"})).code == "PHONE_TAKEN"
+    holder = {"contactId": (await made(api, externalId="one"))["id"]}
+    same_phone = await api.post("/contacts", {"phone": "+55 11 8765-4321"})
+    assert (same_phone.status, same_phone.code, same_phone.body["meta"]) == (409, "PHONE_TAKEN", holder)
     taken = await api.post("/contacts", {"phone": "+5511987654322", "externalId": "one"})
-    assert (taken.status, taken.code) == (409, "EXTERNAL_ID_TAKEN")
+    assert (taken.status, taken.code, taken.body["meta"]) == (409, "EXTERNAL_ID_TAKEN", holder)
     other = await api.post("/contacts", {"phone": PHONE, "externalId": "one"}, env="live")
     assert other.status == 201
 
@@ -189,10 +190,25 @@ async def test_a_change_guarded_by_another_version_is_refused(api: Api) -> None:
 
 
 async def test_an_external_id_of_another_contact_cannot_be_taken_over(api: Api) -> None:
-    await made(api, externalId="one")
+    one = await made(api, externalId="one")
     other = await made(api, "+5511987654322")
     answer = await api.patch(f"/contacts/{other['id']}", {"externalId": "one"})
-    assert (answer.status, answer.code) == (409, "EXTERNAL_ID_TAKEN")
+    assert (answer.status, answer.code, answer.body["meta"]) == (409, "EXTERNAL_ID_TAKEN", {"contactId": one["id"]})
+    assert (await api.get(f"/contacts/{other['id']}")).body == other
+
+
+async def test_the_holder_of_a_phone_or_an_external_id_is_named_to_nobody_who_may_not_read_it(api: Api) -> None:
+    one = await made(api, externalId="one")
+    other = await made(api, "+5511987654322")
+    writer = await api.key("contacts:write")
+    for path, fields in (
+        ("/contacts", {"phone": PHONE}),
+        ("/contacts", {"phone": "+5511987654323", "externalId": "one"}),
+    ):
+        answer = await api.post(path, fields, token=writer)
+        assert (answer.status, one["id"] in str(answer.body)) == (409, False)
+    answer = await api.patch(f"/contacts/{other['id']}", {"externalId": "one"}, token=writer)
+    assert (answer.status, one["id"] in str(answer.body)) == (409, False)
 
 
 async def test_a_debt_group_of_another_contact_cannot_be_taken_over(api: Api) -> None:

@@ -137,12 +137,12 @@ class ContactCreation:
             return
         holders = await contacts.holders(connection, [each.contact for each in left_out])
         for each in left_out:
-            holder, by_phone = holders.get(each.contact.id, ("", True))
+            holder, by_phone = holders.get(each.contact.id, (None, True))
             if holder == each.contact.id:
                 each.changed = None
                 each.new = replace(each.new, groups=(), told=False)
             else:
-                each.problem = taken(by_phone)
+                each.problem = taken(by_phone, holder)
 
     async def _follow(self, connection: Connection, stored: Sequence[_Candidate]) -> Outcome:
         for each in stored:

@@ -137,13 +137,14 @@ def no_such_company(company_id: str, env: str) -> Problem:
     return reference_not_found("companyId", COMPANY, company_id, env)
 
 
-def taken(by_phone: bool) -> Problem:
-    """409: another contact has the phone, or else the external id."""
+def taken(by_phone: bool, holder: str | None = None) -> Problem:
+    """409: another contact has the phone, or else the external id. `holder`: its id."""
     if by_phone:
         error = FieldError("/phone", "PHONE_TAKEN", "Another contact has this phone.")
     else:
         error = FieldError("/externalId", "EXTERNAL_ID_TAKEN", "Another contact has this external id.")
-    return validation_error([error], code=error.code)
+    meta: dict[str, Any] = {} if holder is None else {"contactId": holder}
+    return validation_error([error], code=error.code, **meta)
 
 
 def future_refusal() -> Problem:

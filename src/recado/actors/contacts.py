@@ -255,7 +255,12 @@ def _touched(before: Contact, after: Contact, given: Values) -> Contact:
 
 
 async def _save(connection: Connection, before: Contact, after: Contact, now: datetime) -> Contact:
-    try:
+    if after.external_id is None or after.external_id == before.external_id:
         return await contacts.save(connection, before, after, now)
+    try:
+        async with connection.transaction():  # so that the holder can be looked for
+            return await contacts.save(connection, before, after, now)
     except asyncpg.UniqueViolationError:
-        raise taken(by_phone=False) from None
+        key = (before.organization_id, before.env)
+        holders = await contacts.by_external_ids(connection, *key, [after.external_id])
+        raise taken(by_phone=False, holder=holders[0].id if holders else None) from None

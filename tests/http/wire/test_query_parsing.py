@@ -9,6 +9,7 @@ from tests.http.wire.test_parsing import Colour, outcome
 from recado.domain.errors import Problem
 from recado.http.models import QueryBool, QueryInt, QueryModel, Timestamp
 from recado.http.parsing import QueryParser
+from recado.http.routes.message_models import MessageQuery
 
 
 class Query(QueryModel):
@@ -73,3 +74,13 @@ def test_a_query_that_is_no_utf8_is_refused() -> None:
 def test_any_query_is_read_or_refused(text: str) -> None:
     found = outcome(lambda: query(text))
     assert isinstance(found, Query) or found.status == 400
+
+
+def test_more_channels_than_there_are_are_refused_before_any_is_looked_at() -> None:
+    parser = QueryParser(MessageQuery, 400)
+    with pytest.raises(Problem) as refused:
+        parser.parse("&".join(["channel=1"] * 800))
+    assert [(error.path, error.code) for error in refused.value.errors] == [("channel", "TOO_MANY")]
+    found = parser.parse("channel=sms&channel=chatapp&channel=email&channel=social")
+    assert isinstance(found, MessageQuery)
+    assert found.channel == ["sms", "chatapp", "email", "social"]

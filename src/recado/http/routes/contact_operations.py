@@ -1,6 +1,7 @@
 """Contacts: list, create, read, change, delete (C12.1 to C12.3, C12.6)."""
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Final
 
@@ -10,7 +11,7 @@ from recado.actors.contact_system import ContactSystem
 from recado.domain.consent import ConsentChange, with_request
 from recado.domain.contact_input import Given, read_changes, read_new
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
-from recado.domain.errors import not_found
+from recado.domain.errors import Problem, not_found
 from recado.domain.ids import CONTACT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
@@ -34,13 +35,26 @@ from recado.storage.postgres import Database
 
 PII: Final = "pii:full"
 DOCUMENTS: Final = "contacts:pii"
+READ: Final = "contacts:read"
 LIST: Final = "listContacts"
+TAKEN: Final = ("PHONE_TAKEN", "EXTERNAL_ID_TAKEN")
 
 _DROPPED = {
     "code": "FILTER_DROPPED",
     "parameter": "q",
     "detail": "The search looks into phones, and the credential lacks the scope pii:full.",
 }
+
+
+@contextmanager
+def _holder_for_readers(call: Call) -> Iterator[None]:
+    """The contact that has the phone or the external id is named only to a caller who may read it (C12.1)."""
+    try:
+        yield
+    except Problem as problem:
+        if problem.code in TAKEN and not call.can(READ):
+            problem.meta = {}
+        raise
 
 
 class ContactOperations:
@@ -81,7 +95,9 @@ class ContactOperations:
         )
         groups = debtor_groups.with_ids(given.values.get("debtor_groups", ()), self._ids)
         new = NewContact(contact, actor_of(call), consent_of(call, given), groups)
-        return _reply(call, await self._creation.create(new), groups, 201)
+        with _holder_for_readers(call):
+            contact = await self._creation.create(new)
+        return _reply(call, contact, groups, 201)
 
     async def read(self, call: Call) -> Reply:
         contact: Contact = call.resource
@@ -96,14 +112,15 @@ class ContactOperations:
     async def patch(self, call: Call) -> Reply:
         found: Contact = call.resource
         given = _accepted(read_changes(call.body, call.now.date()), call)
-        contact, groups = await self._changes.change(
-            (found.organization_id, found.env, found.id),
-            given.values,
-            consent_of(call, given),
-            by=actor_of(call),
-            now=call.now,
-            check=lambda current: call.check_revision(current.revision),
-        )
+        with _holder_for_readers(call):
+            contact, groups = await self._changes.change(
+                (found.organization_id, found.env, found.id),
+                given.values,
+                consent_of(call, given),
+                by=actor_of(call),
+                now=call.now,
+                check=lambda current: call.check_revision(current.revision),
+            )
         return _reply(call, contact, groups, 200)
 
     async def delete(self, call: Call) -> Reply:

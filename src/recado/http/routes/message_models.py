@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -134,7 +134,7 @@ class MessageQuery(MessagePageQuery, PeriodQuery):
     campaign_id: str | None = None
     batch_id: str | None = None
     sent_by_account_id: str | None = None
-    channel: list[Channel] | None = None
+    channel: Annotated[list[Channel] | None, Field(max_length=len(get_args(Channel)))] = None
     direction: Direction | None = None
     phone: Annotated[
         Annotated[str, StringConstraints(strip_whitespace=False)] | None,
