@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 from unittest.mock import Mock
@@ -9,12 +10,33 @@ from unittest.mock import Mock
 import pytest
 import typer.main
 
+from recado.actors import contact_imports, webhook_desk
+from recado.actors.receipts import PARKED_FOR
+from recado.actors.webhooks import MOST_TESTS_WAITING, TESTS_AT_ONCE, TESTS_EACH
+from recado.assembly import LOOKUPS_EACH, MOST_LOOKUPS_WAITING
+from recado.channels.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
 from recado.cli.program import app
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.errors import CODES
+from recado.domain.members import MAX_IDENTIFIERS, MAX_LISTS
 from recado.domain.message import FailureCode, WaitReason
 from recado.domain.scopes import ALL_SCOPES
+from recado.domain.segment import MAX_SEGMENTS
+from recado.domain.webhook import MAX_SUBSCRIPTIONS
+from recado.http import spool
+from recado.http.connection import (
+    HEAD_BYTES,
+    HEAD_SECONDS,
+    KEEP_ALIVE_SECONDS,
+    LONGEST_LINE,
+    MOST_HEADERS,
+    READING_SECONDS,
+)
+from recado.http.deadlines import READ_SECONDS, WRITE_SECONDS
+from recado.http.dispatch import PAGES, PAGES_OF_CALLER, SEARCHES, SEARCHES_OF_CALLER
 from recado.http.document_texts import GROUPS
+from recado.http.paging import MOST_SKIPPED, MOST_SKIPPED_MESSAGES
+from recado.http.request_turns import OF_NETWORKS, OF_ORGANIZATIONS
 from recado.http.route import Access, Idempotency, Route
 from recado.http.routes.account_models import AccountOut, SessionOut
 from recado.http.routes.api_key_models import ApiKeyOut, RateClass
@@ -56,6 +78,9 @@ from recado.http.routes.wallet_prices import PriceOut, PricesOut
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhook_views import DeliveryDetail, WebhookOut
 from recado.http.routes.webhooks import webhook_routes
+from recado.storage.postgres import LONG_SIZE, Database
+from recado.storage.segment_evaluation import AT_ONCE, MOST_WAITING
+from recado.storage.templates import MAX_OF_A_NUMBER
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contract.md").read_text("utf-8")
@@ -65,6 +90,7 @@ CITATION = re.compile(r"(?<![%\w])C\d{1,2}(?:\.\d{1,2}){0,2}(?![\w])")
 # Those of which no answer may be kept, or that may be repeated as they are (C6.2).
 WITHOUT_KEYS = {"addListMembers", "removeListMembers", "revealDocuments"}
 STATED = re.findall(r'<a id="(C[\d.]+)"></a>', PAGE)
+POOL = signature(Database).parameters["pool_size"].default
 
 
 def texts() -> Iterator[tuple[Path, str]]:
@@ -234,6 +260,37 @@ def test_every_command_is_named() -> None:
         *group, names = text.split()
         told |= {(*group, name) for name in names.split("|")}
     assert told == set(commands())
+
+
+@pytest.mark.parametrize(
+    ("limit", "value"),
+    [
+        ("Webhook subscriptions per environment", f"{MAX_SUBSCRIPTIONS}"),
+        ("Templates per number", f"{MAX_OF_A_NUMBER}"),
+        ("Lists / segments per environment", f"{MAX_LISTS:,} / {MAX_SEGMENTS}"),
+        ("Identifiers of a call on the members of a list", f"{MAX_IDENTIFIERS:,}"),
+        ("`skip`", f"{MOST_SKIPPED:,}; of messages {MOST_SKIPPED_MESSAGES:,}"),
+        ("Pages that are read and rendered", f"{PAGES} / {PAGES_OF_CALLER}, of them"),
+        ("Pages that are read and rendered", f"of them searches {SEARCHES} / {SEARCHES_OF_CALLER}:"),
+        ("Answer to a request", f"{READ_SECONDS:.0f} s reads, {WRITE_SECONDS:.0f} s writes;"),
+        ("Connections of the database", f"{POOL // 2} of the {POOL} for requests, one of {LONG_SIZE} for searches"),
+        ("Imports that are being read", f"in all {contact_imports.READ_AT_ONCE} / {AT_ONCE} / {TESTS_AT_ONCE},"),
+        ("Imports that are being read", f"of an organization 1 / 1 / {TESTS_EACH};"),
+        ("Imports that are being read", f"{contact_imports.MOST_WAITING} / {MOST_WAITING} / {MOST_TESTS_WAITING} more"),
+        ("Names of webhook addresses", f"{LOOKUPS_AT_ONCE} / {LOOKUPS_EACH}, and {LOOKUPS_EACH} more of those"),
+        ("Names of webhook addresses", f"for {LOOKUP_LIMIT:.0f} s; as many as {MOST_LOOKUPS_WAITING} more"),
+        ("Request head / idle time", f"{HEAD_SECONDS:.0f} s / "),
+        ("A connection without a request", f"{KEEP_ALIVE_SECONDS:.0f} s / {READING_SECONDS:.0f} s;"),
+        ("A request's head", f"{HEAD_BYTES // 1024} KiB / {LONGEST_LINE:,} bytes / {MOST_HEADERS};"),
+        ("Uploads read at once", f"{spool.MOST_AT_ONCE} / {spool.MOST_OF_ONE};"),
+        ("Requests that begin in one turn", f"{OF_NETWORKS} / {OF_ORGANIZATIONS};"),
+        ("Statements that read deliveries", f"{webhook_desk.READ_AT_ONCE} / {webhook_desk.READ_EACH}, "),
+        ("Reports of unknown messages", f"dropped after {PARKED_FOR.seconds // 60} min"),
+    ],
+)
+def test_a_limit_is_stated_with_the_number_that_is_in_force(limit: str, value: str) -> None:
+    (row,) = re.findall(rf"^\| {re.escape(limit)}[^|]*\| (.*) \|$", PAGE, re.MULTILINE)
+    assert value in row
 
 
 def test_the_request_limits_are_those_in_force() -> None:
