@@ -528,22 +528,24 @@ where
 returning d.id;
 
 -- name: release_due
--- Rows whose moment has come. Of one that was scheduled, the time held counts from when it was due (C14.5, TTL).
+-- Rows whose moment has come. Of one that was scheduled, the time held counts from when it was due (C14.5, TTL): looked up once
+-- for all rows of a number and a moment.
 with due as materialized (
-    select organization_id, id from dispatch
+    select organization_id, id, number_id, due_at, reason = 'scheduled' as scheduled from dispatch
     where not_before <= $1 and claimed_epoch is null
     order by not_before
     limit $2
     for update skip locked
+),
+stood as materialized (
+    select s.*, held_ms_at(s.organization_id, s.number_id, s.due_at) as held_ms
+    from (select distinct organization_id, number_id, due_at from due where scheduled) s
 )
 update dispatch d
-set
-    not_before = null, reason = null,
-    held_base_ms = case
-        when d.reason = 'scheduled' then greatest(d.held_base_ms, held_ms_at(d.organization_id, d.number_id, d.due_at))
-        else d.held_base_ms
-    end
+set not_before = null, reason = null, held_base_ms = greatest(d.held_base_ms, s.held_ms)
 from due
+left join stood s
+    on due.scheduled and s.organization_id = due.organization_id and s.number_id = due.number_id and s.due_at = due.due_at
 where d.organization_id = due.organization_id and d.id = due.id
 returning d.organization_id, d.env, d.number_id;
 
@@ -590,22 +592,25 @@ due as materialized (
     ) r
 ),
 free as materialized (
-    select k.place
+    select u.organization_id, k.*
     from due u
     cross join lateral (
-        select ctid as place, not_before, claimed_epoch
+        select ctid as place, not_before, claimed_epoch, number_id, due_at
         from dispatch
         where organization_id = u.organization_id and id = u.id
         offset 0
         for update skip locked
     ) k
     where k.not_before <= $1 and k.claimed_epoch is null
+),
+stood as materialized ( -- as in release_due
+    select s.*, held_ms_at(s.organization_id, s.number_id, s.due_at) as held_ms
+    from (select distinct organization_id, number_id, due_at from free) s
 )
 update dispatch d
-set
-    not_before = null, reason = null,
-    held_base_ms = greatest(d.held_base_ms, held_ms_at(d.organization_id, d.number_id, d.due_at)) -- as in release_due
+set not_before = null, reason = null, held_base_ms = greatest(d.held_base_ms, s.held_ms)
 from free f
+left join stood s on s.organization_id = f.organization_id and s.number_id = f.number_id and s.due_at = f.due_at
 where d.ctid = f.place
 returning d.organization_id, d.env, d.number_id;
 
