@@ -143,9 +143,11 @@ async def test_a_bad_filter_is_told_before_the_version(people: Any) -> None:
 
 async def test_a_name_is_taken_whatever_its_case_and_who_was_faster(people: Any) -> None:
     first = await make(people)
-    assert (await people.post("/v2/segments", {"name": "vips", "filters": [VIP]})).code == "SEGMENT_NAME_TAKEN"
+    taken = await people.post("/v2/segments", {"name": "vips", "filters": [VIP]})
+    assert (taken.code, taken.body["meta"]) == ("SEGMENT_NAME_TAKEN", {"segmentId": first["id"]})
     second = await make(people, "Second")
-    assert (await people.patch(f"/v2/segments/{second['id']}", {"name": " VIPS"})).code == "SEGMENT_NAME_TAKEN"
+    renamed = await people.patch(f"/v2/segments/{second['id']}", {"name": " VIPS"})
+    assert (renamed.code, renamed.body["meta"]) == ("SEGMENT_NAME_TAKEN", {"segmentId": first["id"]})
     assert (await people.patch(f"/v2/segments/{first['id']}", {"name": "VIPS"})).status == 200
     body = {"name": "Race", "filters": [VIP]}
     answers = await asyncio.gather(*(people.post("/v2/segments", body) for _ in range(5)))

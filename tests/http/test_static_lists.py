@@ -70,15 +70,18 @@ async def test_what_no_list_can_be_is_refused(api: Any, body: Any, pointer: str)
 
 @pytest.mark.parametrize("other", ["VIPS", " vips ", "ViPs"])
 async def test_a_name_is_taken_whatever_its_case_and_spaces(api: Any, other: str) -> None:
-    await make(api)
-    assert (await api.post("/v2/lists", {"name": other})).code == "LIST_NAME_TAKEN"
+    holder = {"listId": (await make(api))["id"]}
+    taken = await api.post("/v2/lists", {"name": other})
+    assert (taken.code, taken.body["meta"]) == ("LIST_NAME_TAKEN", holder)
     await make(api, "My  list")
     assert (await api.post("/v2/lists", {"name": "my list"})).code == "LIST_NAME_TAKEN"
     assert (await api.post("/v2/lists", {"name": other}, env="live")).status == 201
     assert (await api.post("/v2/lists", {"name": other}, organization=1)).status == 201
     second = await make(api, "Second")
     renamed = await api.patch(f"/v2/lists/{second['id']}", {"name": other})
-    assert (renamed.status, renamed.code) == (409, "LIST_NAME_TAKEN")
+    assert (renamed.status, renamed.code, renamed.body["meta"]) == (409, "LIST_NAME_TAKEN", holder)
+    writer = await api.key("contacts:write")
+    assert holder["listId"] not in str((await api.post("/v2/lists", {"name": other}, token=writer)).body)
     assert (await api.patch(f"/v2/lists/{second['id']}", {"name": "SECOND"})).status == 200
 
 

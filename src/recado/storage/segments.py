@@ -74,13 +74,15 @@ async def insert(connection: Executor, new: Segment) -> Segment:
         new.updated_at,
     )
     if row is None:
-        raise name_taken()
+        holder = await connection.fetchval(SQL.named, new.organization_id, new.env, name_key(new.name))
+        raise name_taken(holder)
     return read(row)
 
 
-def name_taken() -> Problem:
-    """409: another segment of the environment has the name."""
-    return Problem("SEGMENT_NAME_TAKEN", "Another segment has this name.")
+def name_taken(holder: str | None) -> Problem:
+    """409: another segment of the environment has the name. `holder`: its id; None: it is gone meanwhile."""
+    meta = {} if holder is None else {"segmentId": holder}
+    return Problem("SEGMENT_NAME_TAKEN", "Another segment has this name.", meta=meta)
 
 
 async def get(executor: Executor, organization_id: str, env: str, segment_id: str) -> Segment | None:
@@ -121,8 +123,9 @@ async def save(connection: Executor, before: Segment, after: Segment, now: datet
         return before
     if name_key(after.name) != name_key(before.name):
         await connection.execute(SQL.lock_organization, before.organization_id)
-        if await connection.fetchval(SQL.named, before.organization_id, before.env, name_key(after.name)):
-            raise name_taken()
+        holder = await connection.fetchval(SQL.named, before.organization_id, before.env, name_key(after.name))
+        if holder is not None:
+            raise name_taken(holder)
     row = await connection.fetchrow(
         SQL.save,
         before.organization_id,

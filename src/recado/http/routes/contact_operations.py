@@ -1,7 +1,6 @@
 """Contacts: list, create, read, change, delete (C12.1 to C12.3, C12.6)."""
 
-from collections.abc import Awaitable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Final
 
@@ -11,10 +10,11 @@ from recado.actors.contact_system import ContactSystem
 from recado.domain.consent import ConsentChange, with_request
 from recado.domain.contact_input import Given, read_changes, read_new
 from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
-from recado.domain.errors import Problem, not_found
+from recado.domain.errors import not_found
 from recado.domain.ids import CONTACT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
+from recado.http.holders import holder_for_readers
 from recado.http.operation import missing_scope, session_needed
 from recado.http.page_items import PageItems
 from recado.http.paging import Cursors
@@ -35,26 +35,13 @@ from recado.storage.postgres import Database
 
 PII: Final = "pii:full"
 DOCUMENTS: Final = "contacts:pii"
-READ: Final = "contacts:read"
 LIST: Final = "listContacts"
-TAKEN: Final = ("PHONE_TAKEN", "EXTERNAL_ID_TAKEN")
 
 _DROPPED = {
     "code": "FILTER_DROPPED",
     "parameter": "q",
     "detail": "The search looks into phones, and the credential lacks the scope pii:full.",
 }
-
-
-@contextmanager
-def _holder_for_readers(call: Call) -> Iterator[None]:
-    """The contact that has the phone or the external id is named only to a caller who may read it (C12.1)."""
-    try:
-        yield
-    except Problem as problem:
-        if problem.code in TAKEN and not call.can(READ):
-            problem.meta = {}
-        raise
 
 
 class ContactOperations:
@@ -95,7 +82,7 @@ class ContactOperations:
         )
         groups = debtor_groups.with_ids(given.values.get("debtor_groups", ()), self._ids)
         new = NewContact(contact, actor_of(call), consent_of(call, given), groups)
-        with _holder_for_readers(call):
+        with holder_for_readers(call):
             contact = await self._creation.create(new)
         return _reply(call, contact, groups, 201)
 
@@ -112,7 +99,7 @@ class ContactOperations:
     async def patch(self, call: Call) -> Reply:
         found: Contact = call.resource
         given = _accepted(read_changes(call.body, call.now.date()), call)
-        with _holder_for_readers(call):
+        with holder_for_readers(call):
             contact, groups = await self._changes.change(
                 (found.organization_id, found.env, found.id),
                 given.values,

@@ -12,6 +12,7 @@ from recado.domain.segment import condition, document
 from recado.domain.segment_reading import read_conditions, read_tree, tree_of
 from recado.http.audit import actor_of
 from recado.http.call import Call
+from recado.http.holders import holder_for_readers
 from recado.http.page_items import PageItems, each
 from recado.http.paging import Cursors
 from recado.http.reply import Reply
@@ -80,8 +81,9 @@ class SegmentOperations:
         size = await self._count(new, new.updated_at)
         if size is not None:
             new = _of_size(new, size, new.updated_at)
-        async with self._database.transaction() as connection:
-            made = await segments.insert(connection, new)
+        with holder_for_readers(call):
+            async with self._database.transaction() as connection:
+                made = await segments.insert(connection, new)
         return _reply(made)
 
     async def patch(self, call: Call) -> Reply:
@@ -91,7 +93,8 @@ class SegmentOperations:
             after = _changed(before, changes)
             if (after.filters, after.filter_tree) != (before.filters, before.filter_tree):
                 after = replace(after, size=None, size_at=None, due_at=call.now)
-            saved = await segments.save(connection, before, after, call.now)
+            with holder_for_readers(call):
+                saved = await segments.save(connection, before, after, call.now)
         return _reply(saved if saved.size_at is not None else await self._measured(call, saved))
 
     async def delete(self, call: Call) -> Reply:

@@ -9,6 +9,7 @@ from recado.domain.members import reading
 from recado.engine.steps import in_steps
 from recado.http.audit import actor_of
 from recado.http.call import Call
+from recado.http.holders import holder_for_readers
 from recado.http.reply import Reply
 from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.lists import listed
@@ -70,8 +71,9 @@ class StaticListOperations:
             description=body.description or None,
             updated_at=created_at(list_id),
         )
-        async with self._database.transaction() as connection:
-            made = await lists.insert(connection, new)
+        with holder_for_readers(call):
+            async with self._database.transaction() as connection:
+                made = await lists.insert(connection, new)
         return _reply(made, 201)
 
     async def patch(self, call: Call) -> Reply:
@@ -80,7 +82,8 @@ class StaticListOperations:
             changes["description"] = changes["description"] or None
         async with self._database.transaction() as connection:
             before = await self._locked(connection, call)
-            saved = await lists.save(connection, before, replace(before, **changes), call.now)
+            with holder_for_readers(call):
+                saved = await lists.save(connection, before, replace(before, **changes), call.now)
         return _reply(saved)
 
     async def delete(self, call: Call) -> Reply:

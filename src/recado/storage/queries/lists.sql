@@ -35,7 +35,7 @@ where organization_id = $1 and env = $2 and id = $3 and revision = $4
 returning *;
 
 -- name: named
-select exists (select from static_lists where organization_id = $1 and env = $2 and name_key = $3);
+select id from static_lists where organization_id = $1 and env = $2 and name_key = $3;
 
 -- name: delete
 with gone as (

@@ -40,7 +40,7 @@ where organization_id = $1 and env = $2 and id = $3 and revision = $4
 returning *;
 
 -- name: named
-select exists (select from segments where organization_id = $1 and env = $2 and name_key = $3);
+select id from segments where organization_id = $1 and env = $2 and name_key = $3;
 
 -- name: delete
 delete from segments where organization_id = $1 and env = $2 and id = $3;
