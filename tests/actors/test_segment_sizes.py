@@ -137,6 +137,39 @@ async def test_a_slow_segment_of_one_organization_delays_none_of_the_others(
     assert begun[4:] == ["org_1"]
 
 
+async def test_what_fails_in_one_organization_ends_no_count_of_another(
+    database: Database, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = await keep(database, clock, "lost")
+    await keep(database, clock, "kept", organization_id="org_2")
+    evaluation, note_size = Evaluation(database), segments.note_size
+    failed = asyncio.Event()
+
+    async def count(organization_id: str, *_: Any) -> int:
+        if organization_id == "org_2":
+            await failed.wait()
+            await clock.settle()
+        return 7
+
+    async def noted(db: Any, segment: Segment, *rest: Any) -> None:
+        if segment.id == lost.id:
+            failed.set()
+            raise error
+        await note_size(db, segment, *rest)
+
+    monkeypatch.setattr(evaluation, "count", count)
+    monkeypatch.setattr(segments, "note_size", noted)
+    error: Exception = Unavailable()
+    await SegmentSizes(database, evaluation, clock=clock).work()
+    assert await database.fetch("select name, size from segments where size is not null") == [("kept", 7)]
+    await database.execute("update segments set size = null, size_at = null, due_at = $1", clock.now())
+    failed.clear()
+    error = OSError("no reply")
+    with pytest.raises(OSError, match="no reply"):
+        await SegmentSizes(database, evaluation, clock=clock).work()
+    assert await database.fetch("select name, size from segments where size is not null") == [("kept", 7)]
+
+
 async def test_no_more_than_two_segments_are_counted_at_a_time_and_a_stop_ends_them(
     database: Database, clock: VirtualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,9 +54,11 @@ class SegmentSizes:
                 for task in done:
                     del under_way[task]
                 await asyncio.gather(*done)
-        finally:
+        except asyncio.CancelledError:
             for task in under_way:
                 task.cancel()
+            raise
+        finally:  # also after an error: a count that is cut off would not be made again for an hour
             await asyncio.gather(*under_way, return_exceptions=True)
 
     async def _next(self, busy: Collection[str]) -> Segment | None:
@@ -74,7 +76,6 @@ class SegmentSizes:
         now = self._clock.now()
         try:
             size = await self._evaluation.count(segment.organization_id, segment.env, segment.tree, now)
+            await segments.note_size(self._db, segment, size, now)
         except Unavailable:
             log.warning("segment_not_counted", segment_id=segment.id)
-            return
-        await segments.note_size(self._db, segment, size, now)
