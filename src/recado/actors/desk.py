@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from recado.actors.calls import Calls
 from recado.actors.consent_watch import ConsentWatch
-from recado.actors.number_view import NumberView, Records, read_view
+from recado.actors.number_view import NumberView, Records, limit_comes, read_rows, view_of
 from recado.actors.ready_rows import Wanted
 from recado.actors.row import Row, row_from
 from recado.actors.sending import Sending
@@ -53,14 +53,26 @@ class Desk:
     async def number(self, key: NumberKey) -> tuple[NumberView | None, DayUsage]:
         """What an actor has to know before its first turn: its number, and what has left in the last 24 hours."""
         async with self.turn:
-            return await read_view(self.records, key, None, self._pairs_of), await self._day(key)
+            rows = await read_rows(self.records, key)
+            view = None if rows is None else await view_of(self.records, rows, None, self._pairs_of)
+            return view, await self._day(key)
 
     async def view(
         self, key: NumberKey, before: NumberView | None, claims_answered: Callable[[], Awaitable[None]]
     ) -> NumberView | None:
-        """The number as it is now; `before` keeps what was counted so far. `claims_answered`: as of `read_view`."""
+        """The number as it is now; None when it does not exist any more. `before` keeps what was counted so far.
+
+        `claims_answered` comes back when no claim of it is under way. It begins none meanwhile.
+        """
         async with self.turn:
-            return await read_view(self.records, key, before, self._pairs_of, claims_answered)
+            rows = await read_rows(self.records, key)
+            if rows is None or not limit_comes(rows, before):
+                return None if rows is None else await view_of(self.records, rows, before, self._pairs_of)
+        # They were begun without a limit, and the table has them once they commit. Who waits for that has no turn:
+        # claims that stall would else keep the numbers that read waiting.
+        await claims_answered()
+        async with self.turn:
+            return await view_of(self.records, rows, before, self._pairs_of)
 
     async def rows(self, key: NumberKey, wanted: Wanted) -> list[Row]:
         """Ready rows of one class."""

@@ -1,6 +1,6 @@
 """What a number's actor knows of its number, read from the rows at its start and whenever they change."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from zoneinfo import ZoneInfo
@@ -63,36 +63,43 @@ class NumberView:
             self.pairs.take_back(recipient)
 
 
-async def read_view(
-    records: Records,
-    key: NumberKey,
-    before: NumberView | None,
-    pairs_of: Callable[[str], PairPacing],
-    claims_answered: Callable[[], Awaitable[None]] | None = None,
-) -> NumberView | None:
-    """The number as it is now; None when it does not exist (any more). `before` keeps what was counted so far.
+@dataclass(frozen=True, slots=True)
+class NumberRows:
+    """A number and its organization, as the directories have them."""
 
-    `pairs_of`: the pace towards its recipients, by the number's id. `claims_answered` comes back when no claim of it
-    is under way; None when none can be.
-    """
-    organization_id, env, number_id = key
+    number: Number
+    organization: Organization
+
+
+async def read_rows(records: Records, key: NumberKey) -> NumberRows | None:
+    """None when the number does not exist (any more)."""
     number = await records.numbers.get(key)
-    organization = await records.organizations.get(organization_id)
-    if number is None or organization is None:
-        return None
+    organization = await records.organizations.get(key[0])
+    return None if number is None or organization is None else NumberRows(number, organization)
+
+
+def limit_comes(rows: NumberRows, before: NumberView | None) -> bool:
+    """Whether the number has a limit of recipients, and `before` had none (C14.5.5)."""
+    return TIER_LIMITS[rows.number.messaging_tier] is not None and (before is None or before.tier is None)
+
+
+async def view_of(
+    records: Records, rows: NumberRows, before: NumberView | None, pairs_of: Callable[[str], PairPacing]
+) -> NumberView:
+    """The number ready to send. `before` keeps what was counted so far; for a limit that comes the table is read.
+
+    `pairs_of`: the pace towards its recipients, by the number's id.
+    """
+    number, organization = rows.number, rows.organization
     limit = TIER_LIMITS[number.messaging_tier]
     tier = before.tier if before is not None and limit is not None else None
     if tier is not None and limit is not None:
         tier.limit = limit  # whom it has counted, and whose claim is under way, counts in every tier
     elif limit is not None:
-        if claims_answered is not None:
-            await (
-                claims_answered()
-            )  # a limit comes: they were begun without one, and the table has them once they commit
         now = records.clock.now()
-        tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization_id, number_id, now))
-    provider = records.provider_for(env)
-    pairs = pairs_of(number_id) if provider is not None and provider.paces_pairs else None
+        tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization.id, number.id, now))
+    provider = records.provider_for(number.env)
+    pairs = pairs_of(number.id) if provider is not None and provider.paces_pairs else None
     return NumberView(
         _shared(standing_of(number, organization)),
         effective_per_second(number.per_second, number.quality_rating),

@@ -107,6 +107,29 @@ async def test_claims_under_way_when_a_limit_first_comes_take_their_places(
     assert await line.reasons() == {"tier_limit"}
 
 
+async def test_who_waits_for_its_claims_takes_no_read_of_others(line: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
+    commits, claim = asyncio.Event(), dispatch.claim
+
+    async def late(db: Any, rows: Any, *rest: Any) -> list[str]:
+        await commits.wait()
+        return await claim(db, rows, *rest)
+
+    monkeypatch.setattr(dispatch, "claim", late)
+    line.desk.turn = asyncio.Semaphore(1)
+    ids = await line.queue(4)
+    await line.goes_on(1.5)
+    await line.set_number(messaging_tier=MessagingTier.TIER_250)
+    await line.goes_on(0.1)
+    reading = asyncio.ensure_future(line.desk.number(line.key))
+    await line.goes_on(0.1)
+    read_meanwhile = reading.done()
+    commits.set()
+    await line.goes_on(2.0)
+    await reading
+    assert read_meanwhile
+    assert line.provider.sent == ids
+
+
 async def test_after_a_restart_the_tier_is_as_full_as_before(full_at_five: "Line") -> None:
     line = full_at_five
     await opens_window(line, 0)
