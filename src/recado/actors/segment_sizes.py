@@ -1,8 +1,6 @@
-"""Counts segments again every hour (C32): two at a time, one of an organization, so that messages keep the server."""
+"""Counts segments again every hour (C32): one at a time, so that a place for evaluations stays for callers (C13.3)."""
 
-import asyncio
 from collections import deque
-from collections.abc import Collection
 
 import structlog
 
@@ -11,7 +9,7 @@ from recado.domain.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import segments
 from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import AT_ONCE, Evaluation
+from recado.storage.segment_evaluation import Evaluation
 from recado.storage.segments import Segment
 
 log = structlog.get_logger()
@@ -27,7 +25,7 @@ class SegmentSizes:
         self._db = db
         self._evaluation = evaluation
         self._clock = clock
-        self._claimed: deque[Segment] = deque()  # each of another organization, of which none is being counted
+        self._claimed: deque[Segment] = deque()  # each of another organization
         self._had: set[str] = set()  # organizations that had a turn in this round
         self._worker = Periodic("segment sizes", LOOK_EVERY, self.work, clock, at_once=True)
 
@@ -38,37 +36,24 @@ class SegmentSizes:
         await self._worker.stop()
 
     async def work(self) -> None:
-        """Every segment that is due, and those that become due meanwhile.
+        """Every segment that is due, and those that become due meanwhile; organizations take turns."""
+        failure: Exception | None = None
+        while (segment := await self._next()) is not None:
+            try:
+                await self._count(segment)
+            except Exception as error:  # noqa: BLE001 - it is raised when the others are counted
+                failure = failure or error
+        if failure is not None:
+            raise failure
 
-        Organizations take turns, and a slow segment keeps one of the two places at most from those of the others.
-        """
-        under_way: dict[asyncio.Task[None], str] = {}
-        try:
-            while True:
-                while len(under_way) < AT_ONCE and (segment := await self._next(under_way.values())) is not None:
-                    counting = asyncio.create_task(self._count(segment), name=f"size of {segment.id}")
-                    under_way[counting] = segment.organization_id
-                if not under_way:
-                    return
-                done, _ = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-                for task in done:
-                    del under_way[task]
-                await asyncio.gather(*done)
-        except asyncio.CancelledError:
-            for task in under_way:
-                task.cancel()
-            raise
-        finally:  # also after an error: a count that is cut off would not be made again for an hour
-            await asyncio.gather(*under_way, return_exceptions=True)
-
-    async def _next(self, busy: Collection[str]) -> Segment | None:
-        """What has its turn, of an organization that is not `busy`; a second one of any after the first of each."""
+    async def _next(self) -> Segment | None:
+        """What has its turn; a second one of any organization after the first of each."""
         if not self._claimed:
             now = self._clock.now()
-            self._claimed += await segments.claim_due(self._db, now, CLAIMED, without=self._had.union(busy))
+            self._claimed += await segments.claim_due(self._db, now, CLAIMED, without=self._had)
             if not self._claimed and self._had:
                 self._had.clear()
-                self._claimed += await segments.claim_due(self._db, now, CLAIMED, without=busy)
+                self._claimed += await segments.claim_due(self._db, now, CLAIMED)
             self._had.update(segment.organization_id for segment in self._claimed)
         return self._claimed.popleft() if self._claimed else None
 
