@@ -1,5 +1,6 @@
 """Changes whose commit is not answered: the caller gets a 503, and whoever holds a copy reads the record again."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
@@ -16,6 +17,7 @@ from recado.channels.provider import ProviderTemplate
 from recado.domain.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
 from recado.domain.errors import Unavailable
 from recado.domain.timestamps import format_timestamp
+from recado.storage import numbers
 from recado.storage.postgres import Database
 
 Change = Callable[[Any, str], Awaitable[Any]]
@@ -69,6 +71,33 @@ async def test_a_verification_whose_answer_is_lost_is_told(api: Any, monkeypatch
     api.changes.clear()
     async with answers_are_lost(monkeypatch):
         await api.refresh.run("test")
+    assert api.changes == [NumberChanged(number["organizationId"], "test", number["id"])]
+    assert (await api.get(f"/numbers/{number['id']}")).body["status"] == "available"
+
+
+async def test_a_change_that_is_committed_when_its_caller_gives_up_is_told(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = await register(api, "test")
+    api.clock.shift(2)
+    committed, transaction = asyncio.Event(), Database.transaction
+
+    @asynccontextmanager
+    async def lingers(database: Database) -> AsyncIterator[Any]:
+        async with transaction(database) as connection:
+            yield connection
+        committed.set()
+        await asyncio.get_running_loop().create_future()
+
+    found = await numbers.get(api.database, number["organizationId"], "test", number["id"])
+    api.changes.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "transaction", lingers)
+        checking = asyncio.create_task(api.refresh.check(found))
+        await committed.wait()
+        checking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await checking
     assert api.changes == [NumberChanged(number["organizationId"], "test", number["id"])]
     assert (await api.get(f"/numbers/{number['id']}")).body["status"] == "available"
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from recado.channels.provider import NumberHealth, ProviderError
+from recado.domain.changes import NumberChanged
 from recado.http.routes import number_health
 
 
@@ -85,6 +86,19 @@ async def test_a_provider_that_hangs_leaves_the_stored_values(api: Any, monkeypa
     monkeypatch.setattr(test_provider(api), "number_health", hang)
     seen = await health(api)
     assert (seen["live"], seen["status"], seen["error"]) == (False, "connected", "the provider did not answer in time")
+
+
+async def test_an_answer_that_came_in_time_is_stored_and_told_however_long_that_takes(
+    api: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    number = api.organizations[0].number
+    test_provider(api).health = NumberHealth(verified=True, status="connected", quality_rating="red")
+    api.changes.clear()
+    # Enough for a provider that answers at once, and for no statement.
+    monkeypatch.setattr(number_health, "PATIENCE", 0.0)
+    seen = await health(api)
+    assert (seen["live"], seen["qualityRating"], "error" in seen) == (True, "red", False)
+    assert NumberChanged(number.organization_id, "test", number.id) in api.changes
 
 
 async def test_an_answer_holds_for_ten_seconds(api: Any) -> None:

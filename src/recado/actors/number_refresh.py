@@ -91,13 +91,19 @@ class NumberRefresh:
         async with turns:
             await self.check(number)
 
-    async def check(self, number: Number) -> Checked:
-        """Ask the provider about one number and store its answer."""
+    async def check(self, number: Number, *, patience: float | None = None) -> Checked:
+        """Ask the provider about one number and store its answer.
+
+        `patience`: seconds for the provider, where the adapter's own are too many. An answer that came is stored.
+        """
         provider = self._provider_for(number.env)
         if provider is None:
             return Checked(number, None, "no provider is configured for this environment")
         try:
-            health = await provider.number_health(account_of(number, self._keys))
+            async with asyncio.timeout(patience):
+                health = await provider.number_health(account_of(number, self._keys))
+        except TimeoutError:
+            return Checked(number, None, "the provider did not answer in time")
         except ProviderError as error:
             stored = number
             if error.kind == "refused" and number.status is NumberStatus.PENDING:

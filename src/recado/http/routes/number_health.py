@@ -1,6 +1,5 @@
 """The health of a number: what the provider says now, what waits, and what went out in a day (C14.3)."""
 
-import asyncio
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
@@ -117,11 +116,7 @@ class HealthReader:
         found = await numbers.get(self._database, *key)
         if found is None:
             return None
-        try:
-            async with asyncio.timeout(PATIENCE):
-                checked = await self._refresh.check(found)
-        except TimeoutError:
-            checked = Checked(found, None, "the provider did not answer in time")
+        checked = await self._refresh.check(found, patience=PATIENCE)
         now = self._clock.now()
         since = (now - DAY).replace(second=0, microsecond=0)
         number = checked.number
