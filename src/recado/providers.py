@@ -3,12 +3,16 @@
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.outbound_guard import Turn
 from recado.channels.payments import PaymentsBridge
 from recado.channels.provider import ChatAppProvider
 from recado.config.settings import Settings
 from recado.domain.clock import Clock
+from recado.storage.fair_places import FairPlaces
 
 CHATAPP = "chatapp"
+PART_OF_AN_ACCOUNT = 4  # a quarter of the connections for all but sends (C31)
+MOST_CALLS_WAITING = 100  # of an account
 
 
 def chatapp_providers(settings: Settings, clock: Clock, connections: int) -> dict[str, ChatAppProvider]:
@@ -26,6 +30,7 @@ def chatapp_providers(settings: Settings, clock: Clock, connections: int) -> dic
             clock=clock,
             idempotent=settings.bridge_chatapp_idempotent,
             connections=connections,
+            shares=by_account,
         )
     elif settings.adapter_chatapp == "cloud":
         app_secret = settings.cloud_app_secret
@@ -34,8 +39,14 @@ def chatapp_providers(settings: Settings, clock: Clock, connections: int) -> dic
             app_secret=app_secret.get_secret_value() if app_secret else "",
             clock=clock,
             connections=connections,
+            shares=by_account,
         )
     return providers
+
+
+def by_account(connections: int) -> Turn:
+    """Connections in which an account that hangs leaves room for all others (C31)."""
+    return FairPlaces(connections, each=connections // PART_OF_AN_ACCOUNT, most_waiting=MOST_CALLS_WAITING).place
 
 
 def payments_bridge(settings: Settings) -> PaymentsBridge | None:

@@ -1,5 +1,8 @@
 """Retry-After in its two forms; the calls themselves are tested through the adapters."""
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 import pytest
@@ -9,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
+from recado.channels.outbound_guard import Turn
 from recado.channels.outbound_http import MAX_RETRY_AFTER, MIN_RETRY_AFTER, NotSent, OutboundHttp, retry_after
+from recado.domain.errors import Unavailable
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 
@@ -76,3 +81,52 @@ async def test_a_call_that_never_got_a_connection_of_the_pool_was_not_sent() -> 
             assert await http.post(server.make_url("/"), b"", {}) == NotSent()
         await http.stop()
     assert called == ["GET"]
+
+
+@asynccontextmanager
+async def never(owner: str) -> AsyncIterator[None]:
+    await asyncio.get_running_loop().create_future()
+    yield
+
+
+@asynccontextmanager
+async def too_many(owner: str) -> AsyncIterator[None]:
+    raise Unavailable(owner)
+    yield
+
+
+@pytest.mark.parametrize("turn", [never, too_many])
+async def test_a_call_whose_account_has_no_connection_left_in_time_was_not_sent(turn: Turn) -> None:
+    address, http = URL("http://127.0.0.1:9"), OutboundHttp(timeout=0.05, turn=turn)
+    await http.start()
+    assert await http.post(address, b"", {}, owner="one") == NotSent()
+    # A long time is for the call: it waits no longer than the others.
+    assert await http.request("POST", address, {}, owner="one", timeout=3_600) == NotSent()
+    with pytest.raises(ConnectionError, match=r"^(TimeoutError|Unavailable)$"):
+        async with http.download(address, {}, owner="one", timeout=3_600):
+            pass
+    await http.stop()
+
+
+async def test_a_download_that_waited_when_its_client_stopped_is_not_begun() -> None:
+    waits, stopped = asyncio.Event(), asyncio.Event()
+
+    @asynccontextmanager
+    async def turn(owner: str) -> AsyncIterator[None]:
+        waits.set()
+        await stopped.wait()
+        yield
+
+    http = OutboundHttp(turn=turn)
+    await http.start()
+
+    async def downloads() -> None:
+        async with http.download(URL("http://127.0.0.1:9"), {}, owner="one", timeout=60):
+            pass
+
+    waiting = asyncio.create_task(downloads())
+    await waits.wait()
+    await http.stop()
+    stopped.set()
+    with pytest.raises(ConnectionError, match="stopped"):
+        await waiting

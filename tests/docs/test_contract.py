@@ -15,6 +15,7 @@ from recado.actors.receipts import PARKED_FOR
 from recado.actors.webhooks import MOST_TESTS_WAITING, TESTS_AT_ONCE, TESTS_EACH
 from recado.assembly import LOOKUPS_EACH, MOST_LOOKUPS_WAITING
 from recado.channels.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
+from recado.channels.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
 from recado.cli.program import app
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.errors import CODES
@@ -78,6 +79,7 @@ from recado.http.routes.wallet_prices import PriceOut, PricesOut
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhook_views import DeliveryDetail, WebhookOut
 from recado.http.routes.webhooks import webhook_routes
+from recado.providers import MOST_CALLS_WAITING, PART_OF_AN_ACCOUNT
 from recado.storage.postgres import LONG_SIZE, Database
 from recado.storage.segment_evaluation import AT_ONCE, MOST_WAITING
 from recado.storage.templates import MAX_OF_A_NUMBER
@@ -277,6 +279,15 @@ def test_every_command_is_named() -> None:
         ("Imports that are being read", f"in all {contact_imports.READ_AT_ONCE} / {AT_ONCE} / {TESTS_AT_ONCE},"),
         ("Imports that are being read", f"of an organization 1 / 1 / {TESTS_EACH};"),
         ("Imports that are being read", f"{contact_imports.MOST_WAITING} / {MOST_WAITING} / {MOST_TESTS_WAITING} more"),
+        (
+            "Calls to a provider that are no sends",
+            f"{OTHER_CONNECTIONS} / {OTHER_CONNECTIONS // PART_OF_AN_ACCOUNT}, and",
+        ),
+        (
+            "Calls to a provider that are no sends",
+            f"media {MEDIA_CONNECTIONS} / {MEDIA_CONNECTIONS // PART_OF_AN_ACCOUNT},",
+        ),
+        ("Calls to a provider that are no sends", f"while {MOST_CALLS_WAITING} of its account wait"),
         ("Names of webhook addresses", f"{LOOKUPS_AT_ONCE} / {LOOKUPS_EACH}, and {LOOKUPS_EACH} more of those"),
         ("Names of webhook addresses", f"for {LOOKUP_LIMIT:.0f} s; as many as {MOST_LOOKUPS_WAITING} more"),
         ("Request head / idle time", f"{HEAD_SECONDS:.0f} s / "),

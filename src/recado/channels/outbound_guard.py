@@ -37,7 +37,7 @@ _LOCAL_ENDS = (".local", ".internal", ".localhost", ".localdomain", ".home.arpa"
 
 Lookup = Callable[[str, int], Awaitable[Sequence[str]]]
 Turn = Callable[[str], AbstractAsyncContextManager[None]]
-"""Holds one of an owner's look-ups; raises Unavailable when too many of them wait."""
+"""Holds one of an owner's places; raises Unavailable when too many wait for theirs."""
 
 
 class UrlRefused(Exception):

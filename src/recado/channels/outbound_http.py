@@ -3,9 +3,10 @@
 A call never raises (cancellation aside): it ends as `Answer`, `NotSent` or `Lost` (C29.2).
 """
 
+import asyncio
 from asyncio import CancelledError
-from collections.abc import AsyncIterable, AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -15,10 +16,16 @@ from typing import Any
 import aiohttp
 from yarl import URL
 
+from recado.channels.outbound_guard import Turn
+from recado.domain.errors import Unavailable
+
 Body = bytes | AsyncIterable[bytes]
+Shares = Callable[[int], Turn]
+"""Shares so many connections among accounts."""
 
 CONNECTIONS = 8_000  # of an adapter's sends: twice what one account may have in flight (C31)
 OTHER_CONNECTIONS = 32  # for all else that an adapter asks
+MEDIA_CONNECTIONS = 16  # for its uploads and downloads, which take minutes
 MAX_ANSWER = 64 * 1024  # bytes; of a longer answer the rest is not read
 MAX_RETRY_AFTER = 21_600.0  # seconds; a typing error at the provider must not stop a number for years
 MIN_RETRY_AFTER = 1.0  # seconds; a fraction that is rounded down to 0 must not let a number go on at full pace
@@ -50,11 +57,20 @@ class Lost:
 class OutboundHttp:
     """A bounded pool of connections; no redirects, no cookies, no proxy or credentials from the environment.
 
-    `timeout`, `connect_timeout`: seconds for the whole call, and for one connection including TLS.
+    `timeout`, `connect_timeout`: seconds for the whole call, and for one connection including TLS. `turn`: shares the
+    connections among accounts (C31); a call waits for its own within `timeout`, also one that has a longer time.
     """
 
-    def __init__(self, *, connections: int = CONNECTIONS, timeout: float = 15.0, connect_timeout: float = 5.0) -> None:
+    def __init__(
+        self,
+        *,
+        connections: int = CONNECTIONS,
+        timeout: float = 15.0,
+        connect_timeout: float = 5.0,
+        turn: Turn | None = None,
+    ) -> None:
         self._connections = connections
+        self._turn: Turn = turn or (lambda _: nullcontext())
         self._connect_timeout = connect_timeout
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=connect_timeout)
         self._session: aiohttp.ClientSession | None = None
@@ -80,10 +96,10 @@ class OutboundHttp:
             await session.close()
 
     async def post(
-        self, url: URL, body: Body, headers: Mapping[str, str], *, longest: int = MAX_ANSWER
+        self, url: URL, body: Body, headers: Mapping[str, str], *, owner: str = "", longest: int = MAX_ANSWER
     ) -> Answer | NotSent | Lost:
         """POST once (aiohttp repeats no POST by itself) and read at most `longest` bytes of the answer."""
-        return await self.request("POST", url, headers, body=body, longest=longest)
+        return await self.request("POST", url, headers, owner=owner, body=body, longest=longest)
 
     async def request(
         self,
@@ -91,21 +107,35 @@ class OutboundHttp:
         url: URL,
         headers: Mapping[str, str],
         *,
+        owner: str = "",
         body: Body | None = None,
         longest: int = MAX_ANSWER,
         timeout: float | None = None,
     ) -> Answer | NotSent | Lost:
-        """Any method; `timeout` (seconds) where the usual one is too short, as for a long body."""
-        if self._session is None:
+        """Any method; `timeout` (seconds) where the usual one is too short, as for a long body.
+
+        `owner`: the account whose share of the connections it takes.
+        """
+        session = self._session
+        if session is None:
             return NotSent()
         call = _Call()
         limit = self._timeout if timeout is None else self._longer(timeout)
         try:
-            async with self._session.request(
-                method, url, data=body, headers=headers, allow_redirects=False, trace_request_ctx=call, timeout=limit
-            ) as response:
-                call.status, call.headers = response.status, response.headers
-                call.complete = await _read(response, call.body, longest)
+            async with asyncio.timeout(self._timeout.total) as end, self._turn(owner):
+                if timeout is not None:
+                    end.reschedule(None)  # it has its own time, and had the usual one to wait
+                async with session.request(
+                    method,
+                    url,
+                    data=body,
+                    headers=headers,
+                    allow_redirects=False,
+                    trace_request_ctx=call,
+                    timeout=limit,
+                ) as response:
+                    call.status, call.headers = response.status, response.headers
+                    call.complete = await _read(response, call.body, longest)
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - whatever went wrong, the one thing that matters is how far the request came
@@ -116,22 +146,32 @@ class OutboundHttp:
 
     @asynccontextmanager
     async def download(
-        self, url: URL, headers: Mapping[str, str], *, timeout: float
+        self, url: URL, headers: Mapping[str, str], *, owner: str = "", timeout: float
     ) -> AsyncIterator[tuple[int, Mapping[str, str], AsyncIterator[bytes]]]:
         """GET a body of any length piece by piece: status, headers, chunks.
 
-        `timeout`: seconds for all of it. Raises OSError when no answer comes; so do the chunks when it breaks off.
+        `timeout`: seconds for all of it, once `owner` has a connection. Raises OSError when no answer comes; so do the
+        chunks when it breaks off.
         """
-        if self._session is None:
+        session = self._session
+        if session is None:
             raise ConnectionError("not started")
         limit = self._longer(timeout)
-        try:
-            async with self._session.get(
-                url, headers=headers, allow_redirects=False, trace_request_ctx=_Call(), timeout=limit
-            ) as response:
-                yield response.status, response.headers, _chunks(response)
-        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-            raise ConnectionError(type(error).__name__) from None
+        async with AsyncExitStack() as held:
+            try:
+                async with asyncio.timeout(self._timeout.total):
+                    await held.enter_async_context(self._turn(owner))
+            except (TimeoutError, Unavailable) as error:
+                raise ConnectionError(type(error).__name__) from None
+            if session.closed:
+                raise ConnectionError("stopped")
+            try:
+                async with session.get(
+                    url, headers=headers, allow_redirects=False, trace_request_ctx=_Call(), timeout=limit
+                ) as response:
+                    yield response.status, response.headers, _chunks(response)
+            except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+                raise ConnectionError(type(error).__name__) from None
 
     def _longer(self, seconds: float) -> aiohttp.ClientTimeout:
         """For long bodies: as long as something moves within the usual time."""

@@ -90,6 +90,11 @@ class Account:
     def __post_init__(self) -> None:
         object.__setattr__(self, "business_account", (self.env, self.business_account_id))
 
+    @property
+    def owner(self) -> str:
+        """Whose share of an adapter's connections its calls take (C31)."""
+        return " ".join(self.business_account)
+
 
 @dataclass(frozen=True, slots=True)
 class Accepted:

@@ -10,6 +10,7 @@ import pytest
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
+from recado.channels.outbound_http import Shares
 from recado.engine.clock import VirtualClock
 
 TOKEN = "bridge-token-9f2c"
@@ -120,7 +121,7 @@ async def bridge_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitabl
     """Make a started adapter for a base address."""
     started: list[Bridge] = []
 
-    async def make(url: str, *, timeout: float = 5.0, connections: int = 4_000) -> Bridge:
+    async def make(url: str, *, timeout: float = 5.0, connections: int = 4_000, shares: Shares | None = None) -> Bridge:
         bridge = Bridge(
             url=url,
             token=TOKEN,
@@ -129,6 +130,7 @@ async def bridge_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitabl
             clock=clock,
             timeout=timeout,
             connections=connections,
+            shares=shares,
         )
         await bridge.start()
         started.append(bridge)
@@ -144,8 +146,10 @@ async def cloud_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitable
     """Make a started adapter of the hosted API for a base address."""
     started: list[Cloud] = []
 
-    async def make(url: str, *, timeout: float = 5.0, connections: int = 4_000) -> Cloud:
-        cloud = Cloud(url=url, app_secret=APP_SECRET, clock=clock, timeout=timeout, connections=connections)
+    async def make(url: str, *, timeout: float = 5.0, connections: int = 4_000, shares: Shares | None = None) -> Cloud:
+        cloud = Cloud(
+            url=url, app_secret=APP_SECRET, clock=clock, timeout=timeout, connections=connections, shares=shares
+        )
         await cloud.start()
         started.append(cloud)
         return cloud

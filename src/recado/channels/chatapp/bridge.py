@@ -13,7 +13,15 @@ from yarl import URL
 from recado.channels.chatapp import bridge_answers, bridge_callbacks
 from recado.channels.errors import ProviderError
 from recado.channels.events import Event
-from recado.channels.outbound_http import CONNECTIONS, MAX_ANSWER, OTHER_CONNECTIONS, Answer, NotSent, OutboundHttp
+from recado.channels.outbound_http import (
+    CONNECTIONS,
+    MAX_ANSWER,
+    OTHER_CONNECTIONS,
+    Answer,
+    NotSent,
+    OutboundHttp,
+    Shares,
+)
 from recado.channels.provider import (
     Account,
     NumberHealth,
@@ -33,7 +41,8 @@ _LONGEST_LIST = 4 * 1024 * 1024  # bytes of an answer that lists templates
 class Bridge:
     """`url`: the base of the operations' paths; `token`: what we show the bridge; `secret`: what it signs with.
 
-    `connections`: calls in flight (C31); `timeout`, `connect_timeout`: seconds.
+    `connections`: calls in flight, `shares`: of an account in those besides sends (C31); `timeout`, `connect_timeout`:
+    seconds.
     """
 
     name = "bridge"
@@ -51,6 +60,7 @@ class Bridge:
         clock: Clock,
         idempotent: bool = False,
         connections: int = CONNECTIONS,
+        shares: Shares | None = None,
         timeout: float = 15.0,
         connect_timeout: float = 5.0,
     ) -> None:
@@ -73,7 +83,12 @@ class Bridge:
         }
         # Sends have connections of their own, as many as calls may be in flight: no send waits for one (C31).
         self._sends = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
-        self._http = OutboundHttp(connections=OTHER_CONNECTIONS, timeout=timeout, connect_timeout=connect_timeout)
+        self._http = OutboundHttp(
+            connections=OTHER_CONNECTIONS,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            turn=shares(OTHER_CONNECTIONS) if shares else None,
+        )
 
     async def start(self) -> None:
         await self._sends.start()
@@ -152,7 +167,9 @@ class Bridge:
             "businessAccount": account.business_account_id,
             **{name: value for name, value in fields.items() if value is not None},
         }
-        answer = await self._http.post(self._base / operation, orjson.dumps(body), self._headers, longest=_longest)
+        answer = await self._http.post(
+            self._base / operation, orjson.dumps(body), self._headers, owner=account.owner, longest=_longest
+        )
         if isinstance(answer, Answer):
             return bridge_answers.operation_result(answer, personal=(self._token,))
         code = "connect_failed" if isinstance(answer, NotSent) else "no_answer"

@@ -26,7 +26,16 @@ from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.channels.errors import MalformedCallback, ProviderError
 from recado.channels.events import Event
 from recado.channels.fields import Fields
-from recado.channels.outbound_http import CONNECTIONS, MAX_ANSWER, OTHER_CONNECTIONS, Answer, NotSent, OutboundHttp
+from recado.channels.outbound_http import (
+    CONNECTIONS,
+    MAX_ANSWER,
+    MEDIA_CONNECTIONS,
+    OTHER_CONNECTIONS,
+    Answer,
+    NotSent,
+    OutboundHttp,
+    Shares,
+)
 from recado.channels.provider import (
     Account,
     Down,
@@ -54,7 +63,8 @@ _MAX_ADDRESS = 4_096
 class Cloud:
     """`url`: the base of the API with its version; `app_secret`: what signs its callbacks.
 
-    `connections`: calls in flight (C31); `timeout`, `connect_timeout`: seconds.
+    `connections`: calls in flight, `shares`: of an account in those besides sends (C31); `timeout`, `connect_timeout`:
+    seconds.
     """
 
     name = "cloud"
@@ -70,6 +80,7 @@ class Cloud:
         app_secret: str,
         clock: Clock,
         connections: int = CONNECTIONS,
+        shares: Shares | None = None,
         timeout: float = 15.0,
         connect_timeout: float = 5.0,
     ) -> None:
@@ -81,15 +92,28 @@ class Cloud:
         self._clock = clock
         # Sends have connections of their own, as many as calls may be in flight: no send waits for one (C31).
         self._sends = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
-        self._http = OutboundHttp(connections=OTHER_CONNECTIONS, timeout=timeout, connect_timeout=connect_timeout)
+        self._http = OutboundHttp(
+            connections=OTHER_CONNECTIONS,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            turn=shares(OTHER_CONNECTIONS) if shares else None,
+        )
+        self._media = OutboundHttp(
+            connections=MEDIA_CONNECTIONS,
+            timeout=timeout,
+            connect_timeout=connect_timeout,
+            turn=shares(MEDIA_CONNECTIONS) if shares else None,
+        )
 
     async def start(self) -> None:
         await self._sends.start()
         await self._http.start()
+        await self._media.start()
 
     async def stop(self) -> None:
         await self._sends.stop()
         await self._http.stop()
+        await self._media.stop()
 
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
         if account.access_token is None:
@@ -200,7 +224,9 @@ class Cloud:
         token = _token(account)
         headers = {**_headers(token), "Content-Type": form.content_type, "Content-Length": str(form.length)}
         url = _object(self._base, account.phone_number_id) / "media"
-        answer = await self._http.request("POST", url, headers, body=form.parts, timeout=cloud_media.UPLOAD_TIMEOUT)
+        answer = await self._media.request(
+            "POST", url, headers, owner=account.owner, body=form.parts, timeout=cloud_media.UPLOAD_TIMEOUT
+        )
         if not isinstance(answer, Answer):
             raise _unreachable(answer, "upload_media")
         return cloud_answers.text_of(cloud_answers.operation_result(answer, personal=(token,)), "id", _MAX_ID)
@@ -217,7 +243,9 @@ class Cloud:
         except MalformedCallback as error:
             raise cloud_answers.malformed(error.where) from None
         try:
-            async with self._http.download(url, _headers(_token(account)), timeout=cloud_media.UPLOAD_TIMEOUT) as (
+            async with self._media.download(
+                url, _headers(_token(account)), owner=account.owner, timeout=cloud_media.UPLOAD_TIMEOUT
+            ) as (
                 status,
                 _,
                 chunks,
@@ -253,7 +281,7 @@ class Cloud:
         """One operation other than a send; raises `ProviderError`."""
         token = _token(account)
         sent = None if body is None else orjson.dumps(body)
-        answer = await self._http.request(method, url, _headers(token), body=sent, longest=longest)
+        answer = await self._http.request(method, url, _headers(token), owner=account.owner, body=sent, longest=longest)
         if not isinstance(answer, Answer):
             raise _unreachable(answer, f"{method} {url.name}" if url.name.isalpha() else method)
         return cloud_answers.operation_result(answer, personal=(token,))
