@@ -116,7 +116,11 @@ class Desk:
         return self._pairs.setdefault(number_id, PairPacing())
 
     async def _day(self, key: NumberKey) -> DayUsage:
-        """Sent, or perhaps sent by an owner that died."""
+        """Sent, or perhaps sent by an owner that died.
+
+        What a restore ended, and a report revives later, is in it when it is read after that (C14.5.5): other failures
+        of unknown outcome are revived when their calls have left the day.
+        """
         organization_id, _, number_id = key
         known = self._days.get(number_id)
         if known is not None:
