@@ -15,6 +15,11 @@ _FEWEST: Final = 16
 _FEWEST_ARRIVING: Final = 8
 
 
+def attainable(hard: int) -> int:
+    """What a process under this hard limit raises its own to."""
+    return WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
+
+
 class Descriptors(NamedTuple):
     """`inbound`: connections that clients may have; `arriving`: those beside them that are not ready yet; `outbound`:
     connections of sends to a provider; `webhooks`: calls.
@@ -42,6 +47,6 @@ class Descriptors(NamedTuple):
     def allowed(cls) -> Self:
         """Raise the limit of this process as far as it may, and share what it is."""
         _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        limit = WANTED if hard == resource.RLIM_INFINITY else min(WANTED, hard)
+        limit = attainable(hard)
         resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
         return cls.of(limit)

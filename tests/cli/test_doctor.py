@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import resource
 import shutil
 import signal
 import socket
@@ -18,7 +19,10 @@ from tests.acceptance.sandbox.customer import Customer, phone
 from tests.program import Api, Service, free_port, running
 from tests.required import as_root
 
+from recado.cli.doctor.machine import machine
 from recado.cli.doctor.running import Looked, is_ours
+from recado.config.settings import Settings
+from recado.descriptors import LARGEST_RESERVE
 from recado.storage.backup import UNFINISHED
 from recado.storage.cluster_lock import FileLock
 from recado.storage.ownership import Owner
@@ -94,6 +98,24 @@ def test_nothing_is_made_where_nothing_is(recado: Recado, tmp_path: Path) -> Non
     assert found["address"][0][0] == "ok"
     assert {verdict for verdict, _ in found["disk"] + found["limits"]} <= {"ok", "warning"}
     assert not data_dir.exists()
+
+
+@pytest.mark.parametrize(
+    ("hard", "verdict", "told"),
+    [
+        (resource.RLIM_INFINITY, "ok", "any number of"),
+        (2 * LARGEST_RESERVE, "ok", "56512"),
+        (2 * LARGEST_RESERVE - 2, "warning", "8000 calls to a provider at a time and 19999 to webhooks"),
+        (4_096, "warning", "896 calls to a provider at a time and 896 to webhooks"),
+    ],
+)
+def test_a_limit_of_open_files_that_costs_calls_is_told_with_what_is_left(
+    hard: int, verdict: str, told: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (1_024, hard))
+    found = {each.subject: each for each in machine(Settings(_env_file=None, data_dir=tmp_path))}
+    assert found["limits"].verdict == verdict
+    assert told in found["limits"].text
 
 
 def test_an_interrupted_restore_is_a_failure_in_the_words_of_serve(recado: Recado, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ import aiohttp
 
 from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.config.settings import Settings
+from recado.descriptors import WANTED, Descriptors, attainable
 from recado.storage.service_folder import service_folder
 
 _TIMEOUT: Final = 5.0  # seconds
-_FEW_DESCRIPTORS: Final = 4_096
 _LITTLE_ROOM: Final = 5 * 2**30  # bytes
 _NO_ROOM: Final = 512 * 2**20
 
@@ -48,8 +48,12 @@ def machine(settings: Settings) -> Iterator[Finding]:
     """Room on the disk, and how many files and connections the service may open."""
     yield _disk(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most != resource.RLIM_INFINITY and most < _FEW_DESCRIPTORS:
-        text = f"at most {most} open files: raise it (ulimit -Hn, LimitNOFILE=65536), or few connections are taken"
+    here, usual = Descriptors.of(attainable(most)), Descriptors.of(WANTED)
+    if (here.outbound, here.webhooks) != (usual.outbound, usual.webhooks):
+        text = (
+            f"at most {most} open files, so {here.outbound} calls to a provider at a time and {here.webhooks} to"
+            f" webhooks: raise it (ulimit -Hn, LimitNOFILE={WANTED}) for {usual.outbound} and {usual.webhooks}"
+        )
         yield warning("limits", text)
     else:
         yield ok("limits", f"up to {'any number of' if most == resource.RLIM_INFINITY else most} open files")
