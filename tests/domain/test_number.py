@@ -11,6 +11,7 @@ from recado.domain.number import (
     QualityRating,
     effective_per_second,
     reported_event,
+    what_to_do,
 )
 
 
@@ -39,6 +40,13 @@ def test_a_number_moves_as_the_contract_says(state: str, event: str, target: str
 def test_a_reported_status_is_reached_or_ignored(status: NumberStatus, reported: NumberStatus) -> None:
     event = reported_event(status, reported)
     assert event is None or NUMBER_MACHINE.move(status, event) is reported
+
+
+@pytest.mark.parametrize("env", ["live", "test"])
+def test_only_a_number_in_test_is_cleared_in_the_sandbox(env: str) -> None:
+    told = what_to_do(NumberStatus.FLAGGED, env, "num_1")
+    assert told.startswith("only critical messages and replies leave until the provider clears it; ")
+    assert ("POST /v2/sandbox/numbers/num_1" in told) is (env == "test")
 
 
 def test_no_report_connects_a_number_that_its_owner_disconnected() -> None:

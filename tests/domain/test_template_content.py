@@ -45,7 +45,9 @@ def faults(
     example_url: str | None = None,
     number: NumberStatus = NumberStatus.CONNECTED,
 ) -> list[tuple[str, str]]:
-    found = submission_errors(name, category, components, example_url, number)
+    found = submission_errors(
+        name, category, components, example_url, env="live", number_id="num_1", number_status=number
+    )
     return [(error.path, error.code) for error in found]
 
 
@@ -88,6 +90,16 @@ def test_a_flagged_number_may_submit() -> None:
 @pytest.mark.parametrize("number", [NumberStatus.PENDING, NumberStatus.AVAILABLE, NumberStatus.DISCONNECTED])
 def test_another_number_may_not(number: NumberStatus) -> None:
     assert faults(body(), number=number) == [("/numberId", "NUMBER_UNAVAILABLE")]
+
+
+def test_a_number_that_is_not_verified_is_not_told_to_connect() -> None:
+    [fault] = submission_errors(
+        "order_arrives", MARKETING, [body()], None, env="live", number_id="num_1", number_status=NumberStatus.PENDING
+    )
+    assert fault.message == (
+        "The number num_1 is pending: the provider has not verified it yet; wait until it is available, "
+        "then POST /numbers/num_1/connect."
+    )
 
 
 @pytest.mark.parametrize("name", ["", "Order", "order-1", "a b", "ção", "x" * 513, "order\n"])

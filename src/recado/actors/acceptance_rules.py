@@ -221,13 +221,19 @@ def due_time(draft: MessageDraft, now: datetime) -> datetime:
     return scheduled
 
 
+def unavailable(number: Number) -> str:
+    """What is told of a number that does not send (C4.1)."""
+    what = what_to_do(number.status, number.env, number.id)
+    return f"The number {number.id} is {number.status.value}: {what}, or send from another number."
+
+
 def check_state(number: Number, template: Template | None) -> None:
     """The number sends and the template is approved, now."""
     if number.status not in _SENDING_STATES:
         raise field_refused(
             "NUMBER_UNAVAILABLE",
             "/numberId",
-            f"The number {number.id} is {number.status.value}: {what_to_do(number.status, number.id)}.",
+            unavailable(number),
             status=number.status.value,
         )
     if template is not None and template.status is not TemplateStatus.APPROVED:

@@ -126,7 +126,7 @@ class Resends:
             if reason is None:
                 chosen.append(old)
             else:
-                skip(left_out, paths[old.id], reason, old.id)
+                skip(left_out, paths[old.id], reason, old.id, around.number_of(old))
         return self._batch(resend, organization, around, chosen, left_out, batch_id=batch_id, now=now)
 
     async def _target(self, resend: Resend) -> Number | None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from recado.actors.acceptance_rules import REFUSED, TEMPLATE, TemplateShapes, check_state
+from recado.actors.acceptance_rules import REFUSED, TEMPLATE, TemplateShapes, check_state, unavailable
 from recado.actors.batch_rules import LeftOut
 from recado.domain.errors import Problem
 from recado.domain.masking import is_masked
@@ -17,6 +17,7 @@ from recado.storage.templates import Template
 
 NOT_FOUND: Final = "NOT_FOUND"
 UNCERTAIN: Final = "OUTCOME_UNKNOWN"
+NUMBER_UNAVAILABLE: Final = "NUMBER_UNAVAILABLE"
 
 _TEXTS: Final = {
     **REFUSED,
@@ -26,7 +27,6 @@ _TEXTS: Final = {
     UNCERTAIN: "The message may have left: its outcome is unknown.",
     "RECIPIENT_MISSING": "Its recipient was deleted with its contact.",
     "REFERENCE_NOT_FOUND": "Its number or template does not exist (any more), or the template is of another number.",
-    "NUMBER_UNAVAILABLE": "Its number is neither connected nor flagged: connect it with POST /numbers/{id}/connect.",
     "TEMPLATE_NOT_APPROVED": "Its template is not approved.",
     "TEMPLATE_VARS_MISMATCH": "Its template takes other variables now.",
     "WINDOW_CLOSED": "The recipient has not written to this number in the last 24 hours.",
@@ -53,9 +53,10 @@ class Surroundings:
         return None if old.template_id is None else self.templates.get(old.template_id)
 
 
-def skip(left_out: LeftOut, path: str, code: str, message_id: str) -> None:
-    """Count a message that is not sent again."""
-    left_out.add(path, code, f"{message_id}: {_TEXTS[code]}")
+def skip(left_out: LeftOut, path: str, code: str, message_id: str, number: Number | None = None) -> None:
+    """Count a message that is not sent again. `number`: that would send it."""
+    text = unavailable(number) if code == NUMBER_UNAVAILABLE and number is not None else _TEXTS[code]
+    left_out.add(path, code, f"{message_id}: {text}")
 
 
 def reason_to_skip(old: Old, around: Surroundings) -> str | None:

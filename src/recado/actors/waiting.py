@@ -149,7 +149,8 @@ def _detail(reason: WaitReason, facts: _Facts, message: Message) -> str | None:
         case WaitReason.TEMPLATE_STATE if facts.template is not None:
             return f"the template is {facts.template.status}"
         case WaitReason.NUMBER_STATE if facts.number is not None and facts.number.status is not NumberStatus.CONNECTED:
-            return f"the number is {facts.number.status}: {what_to_do(facts.number.status, facts.number.id)}"
+            number = facts.number
+            return f"the number is {number.status}: {what_to_do(number.status, number.env, number.id)}"
         case WaitReason.TIER_LIMIT if facts.number is not None:
             return f"the number's tier is {facts.number.messaging_tier}"
         case WaitReason.DAILY_LIMIT if facts.number is not None:

@@ -80,17 +80,19 @@ _REPORTED: dict[tuple[NumberStatus, NumberStatus], NumberEvent] = {
 }
 
 
-def what_to_do(status: NumberStatus, number_id: str) -> str:
+def what_to_do(status: NumberStatus, env: str, number_id: str) -> str:
     """What a number in this state waits for, and how it sends everything again: the rest of a sentence (C4.1)."""
     connect = f"POST /numbers/{number_id}/connect"
     match status:
         case NumberStatus.PENDING:
             return f"the provider has not verified it yet; wait until it is available, then {connect}"
         case NumberStatus.AVAILABLE | NumberStatus.DISCONNECTED:
-            return f"connect it with {connect}, or send from another number"
+            return f"connect it with {connect}"
         case NumberStatus.FLAGGED:
-            sandbox = f"in test, POST /v2/sandbox/numbers/{number_id} with status connected does"
-            return f"only critical messages and replies leave until the provider clears it; {sandbox}"
+            how = "send less, and to people who asked for it"
+            if env == "test":
+                how = f"in test, POST /v2/sandbox/numbers/{number_id} with status connected does"
+            return f"only critical messages and replies leave until the provider clears it; {how}"
         case NumberStatus.CONNECTED:
             return "it is in service already"
 

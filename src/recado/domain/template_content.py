@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Any
 
 from recado.domain.errors import FieldError
-from recado.domain.number import NumberStatus
+from recado.domain.number import NumberStatus, what_to_do
 from recado.domain.template import TemplateCategory
 
 Component = Mapping[str, Any]
@@ -45,6 +45,9 @@ def submission_errors(
     category: TemplateCategory,
     components: Sequence[Component],
     header_example_url: str | None,
+    *,
+    env: str,
+    number_id: str,
     number_status: NumberStatus,
 ) -> list[FieldError]:
     """What the provider would refuse, one entry for each fault; empty: the template may be submitted (C11.2)."""
@@ -52,7 +55,7 @@ def submission_errors(
     if _NAME(name) is None:
         found.append(FieldError("/name", "FORMAT", "Use 1 to 512 lower-case letters, digits and underscores."))
     if number_status not in (NumberStatus.CONNECTED, NumberStatus.FLAGGED):
-        sentence = f"The number is {number_status}: connect it with POST /numbers/{{id}}/connect."
+        sentence = f"The number {number_id} is {number_status}: {what_to_do(number_status, env, number_id)}."
         found.append(FieldError("/numberId", "NUMBER_UNAVAILABLE", sentence))
     counts = dict.fromkeys(_TYPES, 0)
     for index, component in enumerate(components):

@@ -92,6 +92,9 @@ async def test_only_a_connected_or_flagged_number_sends(house: Any) -> None:
         else:
             refusal = await house.refusal(house.draft())
             assert (refusal.code, refusal.meta) == ("NUMBER_UNAVAILABLE", {"status": status.value})
+            waits = "wait until it is available, then POST" in refusal.detail
+            assert waits is (status is NumberStatus.PENDING)
+            assert refusal.detail.endswith("/connect, or send from another number.")
 
 
 async def test_critical_is_not_for_marketing(house: Any) -> None:

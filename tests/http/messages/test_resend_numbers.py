@@ -56,7 +56,7 @@ async def test_numbers_templates_and_windows_are_looked_at_anew(mail: Any) -> No
     text = {"type": "text", "payload": {"text": {"body": "ho"}}, "templateId": ..., "templateVars": ...}
     opened = await failed(mail, to="+5511987654322", **text)
     await database.execute("delete from chat_windows where recipient_hash = $1", hash_of(mail, "+5511987654321"))
-    await database.execute("update numbers set status = $2 where id = $1", number_id, NumberStatus.DISCONNECTED.value)
+    await database.execute("update numbers set status = $2 where id = $1", number_id, NumberStatus.PENDING.value)
     await database.execute("update templates set status = $1 where name = 'stopped'", TemplateStatus.PAUSED.value)
     components = [{"type": "BODY", "payload": {"text": "{{1}} and {{2}}"}}]
     await database.execute(
@@ -72,3 +72,8 @@ async def test_numbers_templates_and_windows_are_looked_at_anew(mail: Any) -> No
     }  # fmt: skip
     [new] = await copies(mail, answer)
     assert (new["type"], new["payload"], new["to"]) == ("text", {"text": {"body": "ho"}}, "+5511987654322")
+    [told] = [error["message"] for error in answer.body["batch"]["errors"] if error["code"] == "NUMBER_UNAVAILABLE"]
+    assert told == (
+        f"{away}: The number {number_id} is pending: the provider has not verified it yet; wait until it is available, "
+        f"then POST /numbers/{number_id}/connect, or send from another number."
+    )

@@ -171,7 +171,7 @@ def issues(number: Number, health: NumberHealth | None) -> list[tuple[str, str]]
     """Codes and sentences: ours first, then the provider's."""
     found = []
     if number.status is not NumberStatus.CONNECTED:
-        what = what_to_do(number.status, number.id)
+        what = what_to_do(number.status, number.env, number.id)
         found.append(("number_state", f"The number is {number.status.value}: {what}."))
     if number.operator_paused_at is not None:
         found.append(("operator_paused", "An operator has paused the number."))

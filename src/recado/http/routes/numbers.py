@@ -114,7 +114,8 @@ class NumberOperations:
         found: Number = call.resource
         call.check_revision(found.revision)
         if found.status not in NUMBER_MACHINE.sources(NumberEvent.CONNECT):
-            detail = f"The number {found.id} is {found.status.value}: {what_to_do(found.status, found.id)}."
+            what = what_to_do(found.status, found.env, found.id)
+            detail = f"The number {found.id} is {found.status.value}: {what}."
             raise conflict("INVALID_STATE", detail, status=found.status.value)
         with answered_with_502():
             await required(self._provider_for(found.env)).connect(account_of(found, self._keys))

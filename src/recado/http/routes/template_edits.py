@@ -47,12 +47,15 @@ async def submit(connection: Executor, template: Template, call: Call, ids: IdSo
     Raises `IllegalMove` (409) by its state, `Problem` TEMPLATE_RULES with one entry a fault.
     """
     after = submitted(template, call.now)
+    number = await _number_of(connection, template)
     faults = submission_errors(
         template.name,
         template.category,
         template.components,
         template.header_example_url,
-        (await _number_of(connection, template)).status,
+        env=number.env,
+        number_id=number.id,
+        number_status=number.status,
     )
     if faults:
         rules = "a rule" if len(faults) == 1 else counted(len(faults), "rule")
