@@ -20,7 +20,7 @@ from recado.domain.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages, receipts, rescue, settlements
 from recado.storage.begun_calls import BegunCalls
-from recado.storage.dispatch import CLAIMED, LOST, Claim
+from recado.storage.dispatch import CLAIMED, OVERTAKEN, Claim
 from recado.storage.messages import NewMessage
 from recado.storage.ownership import LOCK, Ownership, living_owner, owner_of
 from recado.storage.postgres import Database
@@ -352,7 +352,7 @@ async def test_an_owner_whose_lock_was_lost_and_whose_place_was_taken_begins_no_
 
     if folder == "the same":
         assert not first.begun.began(ORGANIZATION, claimed, NOW, NOW)  # by the fence, before it looks
-    assert await dispatch.claim(database, claims[1:], first.epoch, NOW) == [LOST]
+    assert await dispatch.claim(database, claims[1:], first.epoch, NOW) == [OVERTAKEN]
     await first.rescuer.watch()
     assert [str(error) for error in lost] == [f"{await owner_of(database)} has taken the numbers over"]
     assert not first.begun.began(ORGANIZATION, claimed, NOW, NOW)

@@ -10,7 +10,7 @@ from recado.domain.ids import CONTACT, MESSAGE, IdSource
 from recado.domain.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages, settlements
-from recado.storage.dispatch import CLAIMED, LOST, OPTED_OUT, WINDOW_CLOSED, Claim
+from recado.storage.dispatch import CLAIMED, LOST, OPTED_OUT, OVERTAKEN, WINDOW_CLOSED, Claim
 from recado.storage.messages import NewMessage
 from recado.storage.postgres import Database
 from recado.storage.settlements import Returned
@@ -161,7 +161,7 @@ async def test_a_process_that_lost_its_numbers_says_of_no_message_why_it_should_
     batch = [asking(refused), of(closed, free_form=True), asking(free, "+5511987654322")]
     after = await dispatch.take_epoch(database, LATER)
 
-    assert await dispatch.claim(database, batch, before, LATER) == [LOST] * 3
+    assert await dispatch.claim(database, batch, before, LATER) == [OVERTAKEN] * 3
     assert await dispatch.claim(database, batch, after, LATER) == [OPTED_OUT, WINDOW_CLOSED, CLAIMED]
 
 

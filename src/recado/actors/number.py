@@ -35,7 +35,7 @@ from recado.domain.errors import Unavailable
 from recado.domain.gates import Fail, Hold, number_hold
 from recado.domain.message import WaitReason
 from recado.engine.actor import Actor
-from recado.storage.dispatch import WINDOW_CLOSED
+from recado.storage.dispatch import OVERTAKEN, WINDOW_CLOSED
 from recado.storage.numbers import NumberKey
 
 log = structlog.get_logger()
@@ -228,6 +228,8 @@ class NumberActor(Actor):
         elif (fail := FAILED_BY_THE_CLAIM.get(failed.verdict)) is not None:
             if not self._fail(row, fail):
                 self._later(row)
+        elif failed.verdict == OVERTAKEN:
+            pass  # this process ends (C32): a row that it read again would only be refused again
         elif failed.verdict is not None:
             self._rows.forget(row)  # withdrawn, held or changed meanwhile: the table knows which
         else:

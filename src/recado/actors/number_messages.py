@@ -65,8 +65,8 @@ class Refilled:
 
 @dataclass(frozen=True, slots=True)
 class NotClaimed:
-    """A claim failed: the row was withdrawn or changed, its window closed, its contact opted out, or (None) the
-    database did not take it.
+    """A claim failed: the row was withdrawn or changed, its window closed, its contact opted out, another process owns
+    the numbers, or (None) the database did not take it.
 
     `error`: blames the row, unless the database was away.
     """

@@ -81,6 +81,7 @@ class Rescuer:
         await dispatch.note_opened(self._records.db, self._sending.epoch)
         self._begun.open(self._sending.epoch, self._sending.taken_at)
         await self._watch.start()
+        self._sending.overtaken = self._watch.hint  # a claim may see it before the next look
         await self._settling.start()
         await self._overtaken.start()
 

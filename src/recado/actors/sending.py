@@ -23,7 +23,7 @@ from recado.domain.message import MessageStatus
 from recado.engine.service import ServiceGroup
 from recado.storage import dispatch, messages, settlements
 from recado.storage.batch import Batcher
-from recado.storage.dispatch import Claim, Held
+from recado.storage.dispatch import OVERTAKEN, Claim, Held
 from recado.storage.messages import AcceptResult, NewMessage, Stored
 from recado.storage.numbers import NumberKey
 from recado.storage.partitions import partition_repair
@@ -86,6 +86,8 @@ class Sending:
         self.unanswered: dict[tuple[str, datetime], float] = {}
         # When the numbers were last seen to be ours (monotonic); None: nobody looks.
         self.owned_at: float | None = None
+        # Told when a claim shows that another process owns the numbers.
+        self.overtaken: Callable[[], None] | None = None
         # The moment of this ownership, and the epoch and moment of the last one before it that could claim.
         self.taken_at = clock.now()
         self.opened_before: tuple[int, datetime] | None = None
@@ -176,7 +178,7 @@ class Sending:
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
     def claim(self, row: Row, *, with_consent: bool, in_window: bool = False) -> "asyncio.Future[str]":
-        """queued → sending, committed before any call: `claimed`, `in_window`, `lost`, `window_closed` or `opted_out`.
+        """queued → sending, committed before any call: a verdict of `dispatch.claim`.
 
         `with_consent`: only when its recipient has not refused (C12.5.4). `in_window`: only while its window is open,
         as every free-form message.
@@ -210,6 +212,8 @@ class Sending:
     async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:
         begun = self._clock.monotonic()
         verdicts = await dispatch.claim(self._db, rows, self._epoch, self._clock.now())
+        if OVERTAKEN in verdicts and self.overtaken is not None:
+            self.overtaken()
         took = min(self._clock.monotonic() - begun, LONGEST_CLAIM)
         self.claim_takes += (took - self.claim_takes) / CLAIMS_REMEMBERED
         return verdicts

@@ -52,6 +52,8 @@ class Held:
 CLAIMED, LOST, WINDOW_CLOSED, OPTED_OUT = "claimed", "lost", "window_closed", "opted_out"
 IN_WINDOW = "in_window"
 """Claimed as well: a template into an open window, which counts toward no tier."""
+OVERTAKEN = "overtaken"
+"""Not claimed, and never will be: another process owns the numbers."""
 
 
 async def opened(executor: Executor) -> tuple[int, datetime]:
@@ -80,7 +82,7 @@ async def current_epoch(executor: Executor) -> int:
 async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
     """queued → sending for the rows that are still to be had; a repeat is `sending` already.
 
-    `claimed`, `in_window`, `lost`, `window_closed` or `opted_out` for each.
+    `claimed`, `in_window`, `lost`, `window_closed` or `opted_out` for each; `overtaken` for all.
     """
     ordered = sorted(rows, key=in_order)
     arguments = (

@@ -8,7 +8,7 @@ import pytest
 
 from recado.actors import sending
 from recado.actors.number_messages import Look
-from recado.actors.rescuer import LAST_CLAIMS, Rescuer
+from recado.actors.rescuer import LAST_CLAIMS, LOOK_EVERY, Rescuer
 from recado.actors.row import row_from
 from recado.storage import dispatch
 from recado.storage.begun_calls import BegunCalls
@@ -34,6 +34,30 @@ async def test_of_two_claims_in_one_instant_of_the_clock_one_is_lost(line: "Line
         await line.traffic.quiet(line.clock)
     await line.goes_on(0.1)  # what they linger
     assert [await each for each in verdicts] == [CLAIMED, LOST]
+
+
+async def test_a_claim_that_shows_another_owner_is_not_repeated_and_ends_this_process_at_once(
+    line: "Line", monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was read and refused again and again, until the look that comes every 2 s."""
+    claim, claims, lost = dispatch.claim, [], []
+
+    async def counted(*arguments: Any) -> Any:
+        claims.append(arguments)
+        return await claim(*arguments)
+
+    monkeypatch.setattr(dispatch, "claim", counted)
+    rescuer = Rescuer(line.desk.records, sending=line.desk.sending, begun=BegunCalls(None), lost=lost.append)
+    await rescuer.start()
+    await line.goes_on(LOOK_EVERY + 0.1)
+    await dispatch.take_epoch(line.db, line.clock.now())
+    await line.queue(3)
+    await line.goes_on(LOOK_EVERY / 2)
+    assert lost
+    await line.goes_on(LOOK_EVERY)
+    assert len(claims) == 1
+    assert line.provider.sent == []
+    await rescuer.stop()
 
 
 async def test_of_claims_without_an_answer_only_so_many_are_remembered(

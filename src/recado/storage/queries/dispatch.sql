@@ -119,7 +119,8 @@ order by d.due_at, d.id;
 
 -- name: claim
 -- queued → sending, in one commit before any call begins; a repeat is `sending` already ($8: the states that may be claimed). A row
--- is lost to this claim when it was withdrawn, held or claimed meanwhile, or when this process is no longer the owner ($6). The row in dispatch is the lock; it is always touched first.
+-- is lost to this claim when it was withdrawn, held or claimed meanwhile; all are when this process is no longer the owner ($6), and
+-- overtaken then. The row in dispatch is the lock; it is always touched first.
 -- A batch whose answer was lost runs again: what its first run committed is known by the moment of the claim, and is ours.
 -- Whose message is subject to consent ($9 and $10: environment and phone) is asked for it in the same commit: contact and
 -- registry (C12.5.6), and the registry by the phone's other spellings ($11), which few have. Others pay nothing for that; all
@@ -230,8 +231,8 @@ noted as (
 select
     g.id,
     case
+        when not exists (select from owner) then 'overtaken'
         when d.id is null or d.claimed_epoch is not null or d.not_before is not null then 'lost'
-        when not exists (select from owner) then 'lost'
         when g.free_form then 'window_closed'
         when (g.id in (select id from refused)) is true then 'opted_out'
         else 'lost'
