@@ -12,12 +12,15 @@ from tests.http.people import person, session
 from tests.http.registering import available, register
 from tests.http.template_drafts import create, live_number, set_status
 from tests.http.webhooks.conftest import emit, listed
+from tests.waiting import until
 
 from recado.channels.provider import ProviderTemplate
 from recado.domain.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
 from recado.domain.errors import Unavailable
 from recado.domain.timestamps import format_timestamp
+from recado.http.deadlines import WRITE_SECONDS, Deadlines
 from recado.storage import numbers
+from recado.storage.idempotency import IdempotencyKeys
 from recado.storage.postgres import Database
 
 Change = Callable[[Any, str], Awaitable[Any]]
@@ -364,3 +367,86 @@ async def test_a_repeated_rotation_leaves_the_secret_of_a_later_one(api: Any, mo
     repeated = await api.post(f"{path}/rotate", **ONCE)
     assert (repeated.status, repeated.code) == (409, "CONFLICT")
     assert (await api.get(path)).body["secretCipher"] == later["secretCipher"]
+
+
+async def key_to_rotate(api: Any) -> tuple[str, str]:
+    made = (await api.post("/v2/api-keys", {"name": "Shop", "scopes": ["org:read"]})).body
+    return f"/v2/api-keys/{made['id']}/rotate", "token"
+
+
+async def webhook_to_rotate(api: Any) -> tuple[str, str]:
+    return f"/webhooks/{(await makes_webhook(api, '')).body['id']}/rotate", "secret"
+
+
+ROTATED = pytest.mark.parametrize("of", [key_to_rotate, webhook_to_rotate])
+Rotated = Callable[[Any], Awaitable[tuple[str, str]]]
+
+
+async def shows_another(api: Any, path: str, field: str) -> None:
+    """The repeat of a rotation that was not answered: refused for a minute, then answered with what is shown once."""
+    assert (await api.post(path, **ONCE)).code == "IDEMPOTENCY_IN_PROGRESS"
+    api.clock.shift(61)
+    repeated = await api.post(path, **ONCE)
+    assert (repeated.status, field in repeated.body) == (200, True)
+    again = await api.post(path, **ONCE)
+    assert (again.headers["Idempotency-Replayed"], field in again.body) == ("true", False)
+
+
+@ROTATED
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_rotation_is_not_answered_whose_answer_is_not_known_to_be_kept(
+    api: Any, monkeypatch: pytest.MonkeyPatch, of: Rotated, stored: bool
+) -> None:
+    path, field = await of(api)
+    finish = IdempotencyKeys.finish
+
+    async def unknown(*arguments: Any) -> None:
+        if stored:
+            await finish(*arguments)
+        raise Unavailable
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IdempotencyKeys, "finish", unknown)
+        assert (await api.post(path, **ONCE)).status == 503  # else the repeat would end what was shown
+    await shows_another(api, path, field)
+
+
+@ROTATED
+@pytest.mark.parametrize("stored", [False, True])
+async def test_a_rotation_whose_time_ends_while_its_answer_is_kept_is_repeated_with_another(
+    api: Any, monkeypatch: pytest.MonkeyPatch, of: Rotated, stored: bool
+) -> None:
+    path, field = await of(api)
+    asked, goes_on, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
+    finish, begin = IdempotencyKeys.finish, Deadlines.begin
+    counted: list[Deadlines] = []
+
+    async def late(*arguments: Any) -> None:
+        if stored:
+            await finish(*arguments)
+        asked.set()
+        await goes_on.wait()
+        await finish(*arguments)
+        ended.set()
+
+    def counts(deadlines: Deadlines, *arguments: Any) -> None:
+        counted.append(deadlines)
+        begin(deadlines, *arguments)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(IdempotencyKeys, "finish", late)
+        patch.setattr(Deadlines, "begin", counts)
+        first = asyncio.create_task(api.post(path, **ONCE))
+        await asked.wait()
+        api.clock.shift(WRITE_SECONDS + 1)
+        counted[0].hurry(WRITE_SECONDS)  # it looks at once at what is overdue
+        assert (await first).status == 503
+        goes_on.set()
+        await ended.wait()
+    kept = "select count(*) from idempotency where status is not null"
+    await until(lambda: nothing_is(api.database, kept), 5, "the answer is taken back")
+    await shows_another(api, path, field)
+
+
+async def nothing_is(database: Database, counting: str) -> bool:
+    return bool(await database.fetchval(counting) == 0)

@@ -123,6 +123,36 @@ async def test_a_key_whose_answer_is_lost_is_resumed_by_one_and_tells_what_was_m
     assert await begin(keys, NOW + 2 * LOCK) == Stored(200, ANSWER)
 
 
+@pytest.mark.parametrize("finished", ["before", "after", "never"])
+async def test_an_answer_that_nobody_was_shown_is_taken_back_whenever_it_comes(
+    database: Database, finished: str
+) -> None:
+    keys = IdempotencyKeys(database)
+    hold = await held(keys)
+    with keys.noting_commit(hold, lambda: "first"):
+        async with database.transaction() as connection:
+            await connection.execute("select 1")
+    if finished == "before":
+        await keys.finish(hold, 200, ANSWER, None)
+    await keys.take_back(hold, "first")
+    if finished == "after":
+        await keys.finish(hold, 200, ANSWER, None)
+    assert await begin(keys, NOW + LOCK - SECOND) == InProgress()
+    assert await begin(keys, NOW + LOCK + SECOND) == Lost("first")
+    mine = await keys.resume(*OWNER, NOW + LOCK + SECOND)
+    assert mine is not None
+    await keys.take_back(hold, "first")  # of a request that no longer has the key
+    await keys.finish(mine, 200, ANSWER, None)
+    assert await begin(keys, NOW + LOCK + SECOND) == Stored(200, ANSWER)
+
+
+async def test_what_is_not_committed_is_not_taken_back(database: Database) -> None:
+    keys = IdempotencyKeys(database)
+    hold = await held(keys)
+    await keys.take_back(hold, "first")
+    await held(keys, NOW + LOCK)
+
+
 async def test_a_key_whose_work_was_rolled_back_or_done_outside_is_freed(database: Database) -> None:
     keys = IdempotencyKeys(database)
     hold = await held(keys)

@@ -57,6 +57,13 @@ class IdempotencyKeys:
         """
         await self._executor.execute(SQL.finish, *_row(held), status, body, subject_id)
 
+    async def take_back(self, held: Held, made: str | None) -> None:
+        """Keep no answer, also of a `finish` on its way: the work is committed, and nobody was shown what it `made`.
+
+        Nothing when the key is no longer held, or nothing is committed under it.
+        """
+        await self._executor.execute(SQL.take_back, *_row(held), None if made is None else made.encode())
+
     async def release(self, held: Held) -> None:
         """Free a key whose request left nothing behind; nothing when it is no longer held."""
         await self._executor.execute(SQL.release, *_row(held))

@@ -80,6 +80,10 @@ class FakeIdempotency:
         gone = subject_id if subject_id in self.erased else None
         self.rows[key] = (self.rows[key][0], Stored(status, body) if gone is None else Erased(status, gone))
 
+    async def take_back(self, held: Held, made: str | None) -> None:
+        key = (held.organization_id, held.env, held.key_hash)
+        self.rows[key] = (self.rows[key][0], None)
+
     async def release(self, held: Held) -> None:
         self.rows.pop((held.organization_id, held.env, held.key_hash), None)
 

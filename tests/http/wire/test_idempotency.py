@@ -252,6 +252,20 @@ async def test_work_that_is_done_is_answered_also_when_its_answer_cannot_be_kept
     assert [entry["event"] for entry in logs] == ["idempotency_answer_not_kept"]
 
 
+async def test_a_rotation_whose_answer_is_neither_kept_nor_taken_back_is_not_answered(serve: Any, thing: Any) -> None:
+    api = await serve(thing("POST", idempotency=Idempotency.ACCEPTED, rotates=True))
+
+    async def away(*_: Any) -> None:
+        raise Unavailable()
+
+    api.idempotency.finish = api.idempotency.take_back = away
+    with capture_logs() as logs:
+        async with api.client.post("/things", headers=KEY) as answer:
+            assert answer.status == 503
+    events = [entry["event"] for entry in logs]
+    assert events[:2] == ["idempotency_answer_not_kept", "idempotency_answer_not_taken_back"]
+
+
 async def test_a_key_that_cannot_be_freed_does_not_hide_the_answer(serve: Any, thing: Any) -> None:
     handler = Counting()
     handler.failure = Problem("INVALID_STATE", "No.")

@@ -39,6 +39,9 @@ class IdempotencyStore(Protocol):
     async def finish(self, held: Held, status: int, answer: bytes, subject_id: str | None) -> None:
         """Keep the answer, as long as the contact that it shows exists."""
 
+    async def take_back(self, held: Held, made: str | None) -> None:
+        """Keep no answer, also of a `finish` on its way: nobody was shown what the committed work `made`."""
+
     async def release(self, held: Held) -> None:
         """Free the key: its request left nothing behind."""
 
@@ -152,7 +155,15 @@ class KeptAnswers:
         if not 200 <= reply.status < 300:
             await self._begin(self._release(held, call))
             return reply
-        await self._begin(self._finish(held, reply, call))
+        try:
+            await self._begin(self._finish(route, held, reply, call))
+        except BaseException as error:
+            # The caller hears a 503. Of a rotation a kept answer would hide from the repeat what nobody was shown.
+            if route.rotates:
+                taken_back = self._begin(self._take_back(held, call))
+                if not isinstance(error, asyncio.CancelledError):  # else its time is over already
+                    await taken_back
+            raise
         return reply
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Future[None]":
@@ -162,13 +173,24 @@ class KeptAnswers:
         task.add_done_callback(self._under_way.discard)
         return asyncio.shield(task)
 
-    async def _finish(self, held: Held, reply: Reply, call: Call) -> None:
-        """Keep the answer. Without that the work is committed all the same, and the caller learns so."""
+    async def _finish(self, route: Route, held: Held, reply: Reply, call: Call) -> None:
+        """Keep the answer. Without that the work is committed all the same, and the caller learns so.
+
+        Raises `Problem` of a rotation: shown now, its token or secret would be ended by a repeat (C6.2).
+        """
         try:
             await self._store.finish(held, reply.status, _kept(reply).answer, reply.subject_id)
         except Problem as problem:
-            # A repeat meets the lock, then the row itself.
             _log.error("idempotency_answer_not_kept", request_id=call.request_id, code=problem.code)
+            if route.rotates:
+                raise
+
+    async def _take_back(self, held: Held, call: Call) -> None:
+        """Leave the key as one whose answer is lost: its repeat then makes and shows another token or secret."""
+        try:
+            await self._store.take_back(held, call.made)
+        except Problem as problem:
+            _log.error("idempotency_answer_not_taken_back", request_id=call.request_id, code=problem.code)
 
     async def _release(self, held: Held, call: Call, *, unless_committed: bool = False) -> None:
         """Free the key; a store that is away frees it by itself after a minute."""

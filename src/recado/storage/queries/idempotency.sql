@@ -48,6 +48,13 @@ where
     i.organization_id = $1 and i.env = $2 and i.key_hash = $3 and i.created_at = $4
     and i.status is null and i.message_id is null
 
+-- name: take_back
+-- The moment of the hold moves on: a `finish` whose end is not known, and which may come after this, keeps nothing.
+update idempotency set created_at = created_at + interval '1 microsecond', status = null, subject_id = null, body = $5
+where
+    organization_id = $1 and env = $2 and key_hash = $3 and created_at = $4
+    and message_id is null and locked_until is null
+
 -- name: release
 delete from idempotency
 where
