@@ -131,8 +131,17 @@ class Connection(RequestHandler):
 
     @property
     def idle(self) -> bool:
-        """No request is under way, nor waits for its turn."""
-        return not self.busy and not self._messages
+        """No request is under way, nor waits for its turn, and no answer is still being sent."""
+        return not self._messages and not self._answering and not self._unsent
+
+    @property
+    def unread(self) -> bool:
+        """Nothing is left but an answer that the client has not taken."""
+        return not self._messages and not self.busy
+
+    @property
+    def _unsent(self) -> bool:
+        return self._open_transport is not None and self._open_transport.get_write_buffer_size() > 0
 
     @property
     def _answering(self) -> bool:

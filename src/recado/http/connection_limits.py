@@ -4,6 +4,7 @@ address (C31). Near a limit those are closed first that have been idle longest.
 
 from collections.abc import Reversible
 from itertools import islice
+from operator import attrgetter
 from typing import Final, Protocol
 
 from recado.http.middleware.client_ip import ClientAddresses, network_of
@@ -20,7 +21,11 @@ class Idle(Protocol):
 
     @property
     def idle(self) -> bool:
-        """Whether no request is under way, nor waits for its turn."""
+        """Whether no request is under way, nor waits for its turn, and no answer is still being sent."""
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing is left but an answer that its client has not taken."""
 
     @property
     def rested_since(self) -> tuple[bool, float]:
@@ -81,11 +86,13 @@ class ConnectionLimits:
     def _make_room(self, among: Reversible[Idle], limit: int) -> bool:
         """Close some of the idle connections; whether any were found among the oldest, else among the newest.
 
-        Those of the one who has most go first, then those that never asked, then those that rest longest.
+        Where none is idle, those go whose answers are not taken: who never reads would keep everybody out. Those of the
+        one who has most go first, then those that never asked, then those that rest longest.
         """
         idle: list[Idle] = []
-        for order in (among, reversed(among)):
-            idle = idle or [connection for connection in islice(order, _LOOKED_AT) if connection.idle]
+        for state in (attrgetter("idle"), attrgetter("unread")):
+            for order in (among, reversed(among)):
+                idle = idle or [connection for connection in islice(order, _LOOKED_AT) if state(connection)]
         idle.sort(key=lambda connection: (-self._neighbours(connection), connection.rested_since))
         for connection in idle[: max(1, limit // _AT_ONCE)]:
             self.leave(connection)

@@ -19,8 +19,9 @@ GET = b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n"
 class Fake:
     """A connection that does nothing. `asked`: whether a request ever came; `at`: when it was answered."""
 
-    def __init__(self, *, busy: bool = False, asked: bool = False, at: float = 0.0) -> None:
-        self.idle = not busy
+    def __init__(self, *, busy: bool = False, unread: bool = False, asked: bool = False, at: float = 0.0) -> None:
+        self.idle = not busy and not unread
+        self.unread = not busy
         self.rested_since = (asked, at)
         self.closed = False
 
@@ -72,6 +73,17 @@ def test_who_makes_way_counts_until_it_is_gone_and_keeps_nobody_out(limits: Conn
     assert (idle[0].closed, limits.open) == (True, 9)
     limits.leave(idle[0])
     assert limits.open == 8
+
+
+def test_who_still_takes_an_answer_makes_way_only_where_none_is_idle(limits: ConnectionLimits) -> None:
+    unread = [Fake(unread=True) for _ in range(7)]
+    idle = Fake(asked=True, at=99.0)
+    for connection in (*unread, idle):
+        assert limits.enter(connection, "192.0.2.1")
+    assert limits.enter(Fake(busy=True), "192.0.2.1")
+    assert (idle.closed, any(c.closed for c in unread)) == (True, False)
+    assert limits.enter(Fake(busy=True), "192.0.2.1")
+    assert [c.closed for c in unread] == [True] + [False] * 6
 
 
 def test_trusted_proxies_and_local_sockets_count_in_all_only(limits: ConnectionLimits) -> None:

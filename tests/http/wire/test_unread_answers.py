@@ -92,6 +92,25 @@ async def test_who_makes_way_with_an_answer_unread_is_gone_at_once(serve: Any, t
     assert api.server.limits.refused == 0
 
 
+async def test_a_half_sent_answer_goes_on_while_an_idle_connection_can_make_way(
+    serve: Any, thing: Any, wait_until: Any
+) -> None:
+    api = await serve(thing(handler=answering(4_000_000)), connections=4)
+    reader, slow = await api.connect()
+    slow.transport.pause_reading()
+    slow.write(GET)
+    await wait_until(lambda: any(c.writing_paused for c in api.server._web.connections))
+    (connection,) = api.server._web.connections
+    assert (connection.busy, connection.idle) == (False, False)
+    for _ in range(3):  # of the two that one address may have
+        before = api.server._web.connections
+        await api.connect()
+        await wait_until(lambda before=before: set(api.server._web.connections) - set(before))
+    slow.transport.resume_reading()
+    await reader.readuntil(b"\r\n\r\n")
+    assert len(await reader.readexactly(4_000_000)) == 4_000_000
+
+
 async def test_who_leaves_large_answers_unread_gets_no_further_one_until_they_are_gone(
     serve: Any, thing: Any, wait_until: Any
 ) -> None:
