@@ -13,8 +13,8 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.abc import AbstractStreamWriter
-from aiohttp.http_exceptions import BadHttpMessage, LineTooLong
-from aiohttp.http_parser import RawRequestMessage
+from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
+from aiohttp.http_parser import HttpRequestParser, RawRequestMessage
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import _PAYLOAD_ACCESS_ERROR as _TOO_LATE
@@ -42,8 +42,7 @@ _REST = 64 * 1024  # bytes of a body that nobody wanted, which are read on for a
 _REST_WAIT = 1.0  # seconds that such bodies of one network may be ahead of their pace, all together
 _END = b"\r\n\r\n"  # of a head, and of a chunked body
 _TOO_SMALL_CHUNKS = "The chunks of the body are too small: send it in larger ones, or with a Content-Length."
-
-_parse = RequestHandler.data_received  # looked up once
+_TOO_LONG_HEAD = f"The head of a request has at most {HEAD_BYTES // 1024} KiB."
 
 ErrorAnswer = Callable[[int, str | None], WireResponse]  # of a status, with its own words or those of the status
 Pace = Callable[[str, int], float]
@@ -51,13 +50,17 @@ Pace = Callable[[str, int], float]
 ErrorReport = Callable[[str, BaseException | None], None]
 
 
+class _BeyondLimit(BadHttpMessage):
+    """A request passes a limit of our own; the message names it."""
+
+
 class Connection(RequestHandler):
     """A connection. `begun` is set while bytes have come that no request was made of yet."""
 
     __slots__ = (
-        "_chunked", "_framing", "_head_size", "_incoming", "_network", "_open_transport", "_received", "answer_error",
-        "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since", "limits", "report_error",
-        "rest", "rest_pace", "sleep", "stuck_since", "turns",
+        "_chunked", "_framing", "_head_size", "_held", "_incoming", "_network", "_open_transport", "_received",
+        "answer_error", "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since", "limits",
+        "report_error", "rest", "rest_pace", "sleep", "stuck_since", "turns",
     )  # fmt: skip
 
     def __init__(
@@ -81,11 +84,18 @@ class Connection(RequestHandler):
             access_log=None,  # type: ignore[arg-type]
             keepalive_timeout=KEEP_ALIVE_SECONDS,
             lingering_time=LINGERING_SECONDS,
+            **options,
+        )
+        self._parser = HttpRequestParser(
+            self,
+            self._loop,
+            self._read_bufsize,
             max_line_size=LONGEST_LINE,
             max_field_size=LONGEST_LINE,
             max_headers=MOST_HEADERS,
+            payload_exception=RequestPayloadError,
             auto_decompress=False,
-            **options,
+            max_msg_queue_size=1,  # it stops at the end of each message: see `_parse`
         )
         self.answer_error = answer_error
         self.report_error = report_error
@@ -110,6 +120,7 @@ class Connection(RequestHandler):
         # Until the connection is lost: `transport` is None already while the last answer is on its way.
         self._open_transport: asyncio.Transport | None = None
         self._head_size = 0  # bytes of a head that is not whole
+        self._held = b""  # what came behind as many requests as may wait
         self._msg_queue_resume_size = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -169,7 +180,9 @@ class Connection(RequestHandler):
         try:
             while not self._force_close:
                 if not self._messages:
-                    await self._next_message()
+                    self._waiter = self._loop.create_future()
+                    await self._waiter
+                    self._waiter = None
                 turn = self.turns.wait(self._network)
                 if turn is not None:
                     await turn
@@ -178,6 +191,7 @@ class Connection(RequestHandler):
                 if self._messages:
                     await self.sleep(0.0)  # requests sent ahead take turns with everybody else's
         except asyncio.CancelledError:
+            self._waiter = None
             self.force_close()
             raise
         except Exception as error:  # noqa: BLE001 - one connection's failure is no other's
@@ -188,20 +202,12 @@ class Connection(RequestHandler):
             if self.transport is not None:
                 self.transport.close()
 
-    async def _next_message(self) -> None:
-        self._waiter = self._loop.create_future()
-        try:
-            await self._waiter
-        finally:
-            self._waiter = None
-
     async def _answer_next(self) -> bool:
         """Answer one request; whether the connection takes another."""
         manager = self._manager
         if self._parser is None or manager is None or self._force_close:
             return False  # the client has left meanwhile, or had to
         message, payload = self._messages.popleft()
-        self._parser.message_consumed()
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
         manager.requests_count += 1
@@ -225,7 +231,7 @@ class Connection(RequestHandler):
             finally:
                 self._current_request = None
                 self.busy = False
-            if type(response) is not WireResponse or response.large is not None or self._upgraded:
+            if type(response) is not WireResponse or response.large is not None:
                 response, left = await self.finish_response(request, response, None)
             elif (transport := self.transport) is None or transport.is_closing():
                 left = True
@@ -318,38 +324,48 @@ class Connection(RequestHandler):
 
         Other bodies stay in large pieces: the system takes the memory of those back at once.
         """
-        if len(data) <= _SLICE:
+        if len(data) <= _SLICE and not self._held and len(self._messages) < self._max_msg_queue_size:
             self._take(data)
             return
+        if self._held:
+            if not self._full:
+                self._take(b"")  # what the parser holds comes before it
+            data, self._held = self._held + data, b""
         start = 0
-        while len(data) - start > _SLICE and (self._chunked or self._between_messages):
+        while len(data) - start > _SLICE and (self._chunked or self._between_messages) and not self._full:
             self._take(data[start : start + _SLICE])
             start += _SLICE
             if self._force_close or self._close:
                 return
-        self._take(data[start:] if start else data)
+        rest = data[start:] if start else data
+        if self._full:
+            self._held = rest
+        else:
+            self._take(rest)
+
+    @property
+    def _full(self) -> bool:
+        """As many requests wait as may: what follows them is not looked at until they are answered."""
+        return len(self._messages) >= self._max_msg_queue_size
 
     @property
     def _between_messages(self) -> bool:
         return self._incoming is None or self._incoming.is_eof()
 
     def _take(self, data: bytes) -> None:
+        if self._force_close or self._close or self._upgraded:
+            return
         self.heard = True
-        messages, known = self._messages, len(self._messages)
-        body = self._incoming
+        known, body = self._request_count, self._incoming
         before = -1 if body is None or body.is_eof() else body.total_bytes  # -1: between messages
-        _parse(self, data)
+        self._parse(data, before >= 0)
         if self.ending and self._between_messages:
             super().close()
-        if self._upgraded:
-            self._message_tail = b""
-        if len(messages) > known:
-            message, self._incoming = messages[-1]
-            self._chunked = getattr(message, "chunked", False)
+        if self._request_count > known:
             self._received = self._framing = 0
             self.begun = not self._ends_with(data, 0)
             self._head_size = 0
-            if self.busy and not self._buffer_paused:
+            if not self._buffer_paused and (self.busy or self._full):
                 self._pause_reading_for_buffer()  # what else is sent ahead waits on the client's side
         elif before < 0:
             self._take_head(data)
@@ -357,6 +373,50 @@ class Connection(RequestHandler):
             self.begun = not self._ends_with(data, before)
             if self._chunked:
                 self._watch_framing(data)
+
+    def _parse(self, data: bytes, within: bool) -> None:
+        """Queue the requests in `data`, and in what the parser held back before. `within`: a body has begun.
+
+        Replaces that of aiohttp. Its parser loses all that it found in the same bytes before a fault; so it is made to
+        stop at the end of each message, holds back what follows, and goes on with `b""`.
+        """
+        parser, body = self._parser, self._incoming
+        assert parser is not None  # noqa: S101 - until the connection is lost, after which nothing comes
+        try:
+            while True:
+                found, self._upgraded, _ = parser.feed_data(data)
+                if found:
+                    message, body = found[0]
+                    self._incoming, self._chunked = body, message.chunked
+                    self._enqueue(found[0])
+                elif not within:
+                    return  # a part of a head at most
+                within = body is not None and not body.is_eof()
+                if within or self._upgraded or len(self._messages) >= self._max_msg_queue_size:
+                    return
+                data = b""
+        except HttpProcessingError as error:
+            self._end_at(error, within)
+
+    def _enqueue(self, message: tuple[Any, StreamReader]) -> None:
+        self._request_count += 1
+        self._messages.append(message)
+        waiter = self._waiter
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def _end_at(self, error: HttpProcessingError, within: bool) -> None:
+        """Nothing from here on is HTTP; `within`: a body of which a part came."""
+        if within and self._incoming is not None:
+            self._incoming.set_exception(RequestPayloadError())  # its own request is told
+            super().close()
+        else:
+            self._refuse_in_turn(error)
+
+    def _refuse_in_turn(self, error: HttpProcessingError) -> None:
+        """Answer what is no request with 400, and end, when all requests before it have their answers."""
+        self._enqueue((_ErrInfo(status=400, exc=error, message=error.message), EMPTY_PAYLOAD))
+        super().close()  # from now on all bytes are dropped
 
     def _watch_framing(self, data: bytes) -> None:
         """Every chunk costs the parser the same, however small: what surrounds them has a pace for each network."""
@@ -371,25 +431,21 @@ class Connection(RequestHandler):
         wait = self.framing_pace(self._network, framing - self._framing)
         self._framing = framing
         if wait and not body.is_eof():
-            if not self._messages and not self.busy:  # it is answered already
-                self.force_close()
-            elif not self._messages or (len(self._messages) == 1 and not self._answering):
+            if self._messages:  # the newest of them is the one that still comes
+                self._messages.pop()
+                self._refuse_in_turn(_BeyondLimit(_TOO_SMALL_CHUNKS))
+            elif self.busy:
                 self.refuse(400, _TOO_SMALL_CHUNKS)
-            else:  # those before it get their answers, which this one would be taken for
-                self.ending = True
-                super().close()
+            else:  # it is answered already
+                self.force_close()
 
     def _take_head(self, data: bytes) -> None:
         """More of a head that is not whole."""
         if data:
             self.begun = True
             self._head_size += len(data)
-            if self._head_size <= HEAD_BYTES or self._force_close:
-                return
-            if self._answering or self._messages:
-                self.close()  # once the requests before it are answered
-            else:
-                self.refuse(400, f"The head of a request has at most {HEAD_BYTES // 1024} KiB.")
+            if self._head_size > HEAD_BYTES:
+                self._refuse_in_turn(_BeyondLimit(_TOO_LONG_HEAD))
 
     def _ends_with(self, data: bytes, before: int) -> bool:
         """Whether `data` ends inside, or with, the newest body; otherwise a further head has begun.
@@ -456,7 +512,9 @@ class Connection(RequestHandler):
 
 
 def _too_long(error: BaseException | None) -> str | None:
-    """The sentence on a head beyond the parser's limits (C31); None for any other error."""
+    """The sentence on a request beyond a limit of its head or framing (C31); None for any other error."""
+    if isinstance(error, _BeyondLimit):
+        return error.message
     if isinstance(error, LineTooLong):
         return f"A line of the request's head has at most {LONGEST_LINE:,} bytes: shorten the address or the header."
     if isinstance(error, BadHttpMessage) and error.message.startswith("Too many headers"):
