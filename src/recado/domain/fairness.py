@@ -1,12 +1,6 @@
-"""Whose turn it is: smooth weighted round robin over the classes that have something to send (C14.5.1).
-
-Also when somebody who asks is alone.
-"""
+"""Whose turn it is: smooth weighted round robin over the classes that have something to send (C14.5.1)."""
 
 from collections.abc import Collection, Sequence
-from typing import Final
-
-ALONE_AFTER: Final = 1.0  # seconds in which nobody else asked: who asks then keeps nobody waiting
 
 
 class SmoothRoundRobin:

@@ -71,7 +71,7 @@ class Address(Child):
         return self.ref.actor_class.__name__
 
     @property
-    def temporary(self) -> bool:
+    def spawned(self) -> bool:
         return True
 
     def nodes(self) -> Iterator[Node]:

@@ -65,8 +65,8 @@ class Child:
         raise NotImplementedError
 
     @property
-    def temporary(self) -> bool:
-        """Whether the child leaves the tree when it ends normally."""
+    def spawned(self) -> bool:
+        """Whether the child comes while its supervisor runs, and leaves the tree when it ends normally."""
         return False
 
     @property

@@ -131,7 +131,7 @@ class Supervisor(Child):
             yield from child.nodes()
 
     def _admit(self, child: Child) -> None:
-        if self.state is State.RUNNING and not child.temporary:
+        if self.state is State.RUNNING and not child.spawned:
             raise RuntimeError(f"add {child.key} before {self.path} starts")
         if child.key in self._children:
             raise ValueError(f"{self.path} has a child {child.key} already")
@@ -172,9 +172,9 @@ class Supervisor(Child):
     async def _cease(self, end: Callable[[Child], Callable[[], Awaitable[None]]]) -> None:
         await self._recovery.cancel()
         children = self.children()
-        await asyncio.gather(*(self.end_child(child, end(child)) for child in children if child.temporary))
+        await asyncio.gather(*(self.end_child(child, end(child)) for child in children if child.spawned))
         for child in reversed(children):
-            if not child.temporary:
+            if not child.spawned:
                 await self.end_child(child, end(child))
 
     async def end_child(self, child: Child, end: Callable[[], Awaitable[None]]) -> None:
@@ -198,7 +198,7 @@ class Supervisor(Child):
 
     def child_ended(self, child: Child) -> None:
         """A child ended normally: what was spawned leaves the tree."""
-        if child.temporary and self._children.get(child.key) is child:
+        if child.spawned and self._children.get(child.key) is child:
             del self._children[child.key]
 
     def readmit(self, cell: Cell) -> Mailbox | None:

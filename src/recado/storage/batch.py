@@ -16,7 +16,7 @@ import structlog
 
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
-from recado.domain.fairness import ALONE_AFTER
+from recado.domain.solitude import ALONE_AFTER
 from recado.storage.failures import blames_the_statement, worth_repeating
 from recado.storage.shielded import to_its_end
 

@@ -1,7 +1,7 @@
 -- How long the queue of a number had stood still at a moment, by pauses of the number and suspensions of the organization
 -- together, in milliseconds: what a message was held before it was due lengthens no time to live (C14.5). The records know the sum
 -- of all holds, and since when one lasts. What may have ended after the moment is left out: a life is rather too long than too
--- short. Null where the number is not there.
+-- short. Without its number, by those of the organization alone.
 
 create function held_ms_at(of_organization text, of_number text, as_of timestamptz) returns bigint
 language plpgsql stable strict parallel safe cost 1 as $$
