@@ -152,6 +152,7 @@ class Connection(RequestHandler):
 
     @property
     def _unsent(self) -> bool:
+        """A part of an answer is still here, though nobody waits for it to go."""
         return self._open_transport is not None and self._open_transport.get_write_buffer_size() > 0
 
     @property
@@ -312,6 +313,7 @@ class Connection(RequestHandler):
         self.limits.leave(self)
         super().connection_lost(exc)
         self._messages.clear()  # each of them holds its reader, and that this connection
+        self._held = b""
         self._incoming = None
         self._leave_rest()
 
@@ -338,8 +340,8 @@ class Connection(RequestHandler):
             if self._force_close or self._close:
                 return
         rest = data[start:] if start else data
-        if self._full:
-            self._held = rest
+        if self._full and not self._close:
+            self._held = rest  # at most what one read brings: reading is paused
         else:
             self._take(rest)
 
