@@ -167,7 +167,15 @@ async def test_a_cnpj_belongs_to_one_company_of_an_environment(api: Any) -> None
         await api.post("/v2/companies", {"nome": "Terceira", "cnpj": "11.222.333/0001-81"}),
         await api.patch(f"/v2/companies/{other['id']}", {"cnpj": CNPJ}),
     ):
-        assert (answer.status, answer.code) == (409, "CNPJ_JA_CADASTRADO")
+        assert (answer.status, answer.code, answer.body["meta"]) == (
+            409, "CNPJ_JA_CADASTRADO", {"companyId": first["id"]},
+        )  # fmt: skip
+    writer = await api.key("crm:write")
+    for answer in (
+        await api.post("/v2/companies", {"nome": "Terceira", "cnpj": CNPJ}, token=writer),
+        await api.patch(f"/v2/companies/{other['id']}", {"cnpj": CNPJ}, token=writer),
+    ):
+        assert (answer.code, first["id"] in str(answer.body)) == ("CNPJ_JA_CADASTRADO", False)
     for how in ({"env": "live"}, {"organization": 1}):
         assert (await api.post("/v2/companies", {"nome": "Lá", "cnpj": CNPJ}, **how)).status == 201
     assert (await api.patch(f"/v2/companies/{first['id']}", {"cnpj": CNPJ})).status == 200

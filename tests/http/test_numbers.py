@@ -76,9 +76,12 @@ async def test_a_number_that_is_not_valid_is_not_registered(api: Any, change: An
 
 async def test_a_provider_number_belongs_to_one_organization_of_the_installation(api: Any) -> None:
     number = await register(api)
-    for organization in (0, 1):
+    field = {"field": "phoneNumberId"}
+    for organization, meta in ((0, field | {"numberId": number["id"]}), (1, field)):
         taken = await api.post("/numbers", NEW, env="live", organization=organization)
-        assert (taken.status, taken.code) == (409, "NUMBER_TAKEN")
+        assert (taken.status, taken.code, taken.body["meta"]) == (409, "NUMBER_TAKEN", meta)
+    writer = await api.key("numbers:write", env="live")
+    assert (await api.post("/numbers", NEW, env="live", token=writer)).body["meta"] == field
     assert (await api.post("/numbers", NEW, env="test", organization=1)).status == 201
     assert (await api.delete(f"/numbers/{number['id']}", env="live")).status == 204
     assert (await api.post("/numbers", NEW, env="live", organization=1)).status == 201

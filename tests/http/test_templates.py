@@ -71,7 +71,9 @@ async def test_the_number_must_be_of_this_organization_and_environment(api: Any,
 async def test_name_and_language_are_unique_in_a_number(api: Any) -> None:
     first = await create(api)
     taken = await api.post("/v2/templates", new(api, category="marketing"))
-    assert (taken.status, taken.code) == (409, "TEMPLATE_NAME_TAKEN")
+    assert (taken.status, taken.code, taken.body["meta"]) == (409, "TEMPLATE_NAME_TAKEN", {"templateId": first["id"]})
+    writer = await api.key("templates:write")
+    assert first["id"] not in str((await api.post("/v2/templates", new(api), token=writer)).body)
     await create(api, language="en-US")
     await api.delete(f"/v2/templates/{first['id']}")
     await create(api)

@@ -7,7 +7,16 @@ from typing import Final
 from recado.domain.errors import Problem
 from recado.http.call import Call
 
-READ: Final = "contacts:read"  # of contacts, lists and segments
+# By the code of the refusal: the holder's name in `meta`, and the scope that reads it.
+_HOLDERS: Final = {
+    "PHONE_TAKEN": ("contactId", "contacts:read"),
+    "EXTERNAL_ID_TAKEN": ("contactId", "contacts:read"),
+    "LIST_NAME_TAKEN": ("listId", "contacts:read"),
+    "SEGMENT_NAME_TAKEN": ("segmentId", "contacts:read"),
+    "TEMPLATE_NAME_TAKEN": ("templateId", "templates:read"),
+    "CNPJ_JA_CADASTRADO": ("companyId", "crm:read"),
+    "NUMBER_TAKEN": ("numberId", "numbers:read"),
+}
 
 
 @contextmanager
@@ -16,6 +25,8 @@ def holder_for_readers(call: Call) -> Iterator[None]:
     try:
         yield
     except Problem as problem:
-        if problem.code.endswith("_TAKEN") and not call.can(READ):
-            problem.meta = {}
+        if problem.code in _HOLDERS:
+            name, scope = _HOLDERS[problem.code]
+            if not call.can(scope):
+                problem.meta = {key: value for key, value in problem.meta.items() if key != name}
         raise

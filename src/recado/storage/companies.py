@@ -96,7 +96,7 @@ async def insert(connection: Executor, company: Company) -> Company:
         company.updated_at,
     )
     if row is None:
-        raise _cnpj_taken()
+        raise _cnpj_taken(await _of_cnpj(connection, company))
     return read(row)
 
 
@@ -159,6 +159,8 @@ async def save(connection: Executor, before: Company, after: Company, now: datet
     """
     if after == before:
         return before
+    if after.cnpj not in (None, before.cnpj) and (holder := await _of_cnpj(connection, after)) is not None:
+        raise _cnpj_taken(holder)
     try:
         row = await connection.fetchrow(
             SQL.save,
@@ -179,7 +181,7 @@ async def save(connection: Executor, before: Company, after: Company, now: datet
             now,
         )
     except asyncpg.UniqueViolationError:
-        raise _cnpj_taken() from None
+        raise _cnpj_taken(None) from None
     if row is None:
         raise Problem(
             "VERSION_MISMATCH",
@@ -244,5 +246,13 @@ async def release_in_blocks(database: Database, company: Company, clock: Clock) 
             released = await release_contacts(connection, company, clock.now())
 
 
-def _cnpj_taken() -> Problem:
-    return Problem("CNPJ_JA_CADASTRADO", "Another company has this CNPJ.")
+async def _of_cnpj(connection: Executor, company: Company) -> str | None:
+    """The id of the company that has its CNPJ."""
+    holder: str | None = await connection.fetchval(SQL.of_cnpj, company.organization_id, company.env, company.cnpj)
+    return holder
+
+
+def _cnpj_taken(holder: str | None) -> Problem:
+    """`holder`: its id; None: it took the CNPJ at the same moment, or is gone meanwhile."""
+    meta = {} if holder is None else {"companyId": holder}
+    return Problem("CNPJ_JA_CADASTRADO", "Another company has this CNPJ.", meta=meta)

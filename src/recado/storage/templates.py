@@ -95,7 +95,11 @@ async def insert(connection: Executor, template: Template) -> Template:
         template.updated_at,
     )
     if row is None:
-        raise Problem("TEMPLATE_NAME_TAKEN", "Another template of this number has this name and language.")
+        holder = await connection.fetchval(
+            SQL.named, template.organization_id, template.env, template.number_id, template.name, template.language
+        )
+        meta = {} if holder is None else {"templateId": holder}
+        raise Problem("TEMPLATE_NAME_TAKEN", "Another template of this number has this name and language.", meta=meta)
     return read(row)
 
 

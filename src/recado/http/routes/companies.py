@@ -14,6 +14,7 @@ from recado.domain.reading import Refusal
 from recado.domain.references import reference_not_found
 from recado.http.audit import actor_of
 from recado.http.call import Call
+from recado.http.holders import holder_for_readers
 from recado.http.operation import missing_scope
 from recado.http.page_items import PageItems
 from recado.http.paging import PageQuery
@@ -125,7 +126,8 @@ class CompanyOperations:
         )
         async with self._database.transaction() as connection:
             await self._check_references(connection, new)
-            company = await companies.insert(connection, new)
+            with holder_for_readers(call):
+                company = await companies.insert(connection, new)
             await companies.adopt(connection, company, call.now)
             return await self._reply(connection, company, 201)  # nothing is waited for once it is committed
 
@@ -136,7 +138,8 @@ class CompanyOperations:
             before = await self._locked(connection, call)
             edited = _edited(before, changes, given)
             await self._check_references(connection, edited, before)
-            after = await companies.save(connection, before, edited, call.now)
+            with holder_for_readers(call):
+                after = await companies.save(connection, before, edited, call.now)
             if after.main_contact_id != before.main_contact_id:
                 await companies.adopt(connection, after, call.now)
             return await self._reply(connection, after)

@@ -16,6 +16,7 @@ from recado.domain.number import NUMBER_MACHINE, NumberEvent, what_to_do
 from recado.domain.scopes import PII
 from recado.http.audit import record
 from recado.http.call import Call
+from recado.http.holders import holder_for_readers
 from recado.http.provider_failures import answered_with_502
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
@@ -98,7 +99,8 @@ class NumberOperations:
             **rate,
         )
         async with self._database.transaction() as connection:
-            number = await numbers.insert(connection, new)
+            with holder_for_readers(call):
+                number = await numbers.insert(connection, new)
         self._tell(number)
         return number_reply(call, number, 201)
 

@@ -15,6 +15,7 @@ from recado.domain.ids import NUMBER, TEMPLATE, IdSource, created_at
 from recado.domain.references import reference_not_found
 from recado.http.audit import record
 from recado.http.call import Call
+from recado.http.holders import holder_for_readers
 from recado.http.page_items import PageItems, each
 from recado.http.provider_failures import answered_with_502
 from recado.http.reply import Reply
@@ -99,21 +100,22 @@ class TemplateOperations:
                     "NUMBER_NOT_OWNED", "`numberId` is not a number of this organization in this environment."
                 )
             template_id = self._ids.new(TEMPLATE)
-            template = await templates.insert(
-                connection,
-                Template(
-                    organization_id=principal.organization_id,
-                    id=template_id,
-                    env=principal.env,
-                    number_id=number.id,
-                    name=body.name,
-                    language=body.language,
-                    category=body.category,
-                    components=stored_components(body.components),
-                    header_example_url=body.header_example_url,
-                    updated_at=created_at(template_id),
-                ),
-            )
+            with holder_for_readers(call):
+                template = await templates.insert(
+                    connection,
+                    Template(
+                        organization_id=principal.organization_id,
+                        id=template_id,
+                        env=principal.env,
+                        number_id=number.id,
+                        name=body.name,
+                        language=body.language,
+                        category=body.category,
+                        components=stored_components(body.components),
+                        header_example_url=body.header_example_url,
+                        updated_at=created_at(template_id),
+                    ),
+                )
         return template_reply(template, 201)
 
     async def patch(self, call: Call) -> Reply:

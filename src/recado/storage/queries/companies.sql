@@ -19,6 +19,9 @@ returning *
 -- name: by_id
 select * from companies where organization_id = $1 and env = $2 and id = $3
 
+-- name: of_cnpj
+select id from companies where organization_id = $1 and env = $2 and cnpj = $3
+
 -- name: by_id_locked
 select * from companies where organization_id = $1 and env = $2 and id = $3 for update
 

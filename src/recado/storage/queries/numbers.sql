@@ -3,6 +3,10 @@ insert into number_owners (env, phone_number_id, organization_id, number_id) val
 on conflict (env, phone_number_id) do nothing
 returning number_id
 
+-- name: own_holder
+-- What is another organization's is not named.
+select number_id from number_owners where env = $1 and phone_number_id = $2 and organization_id = $3
+
 -- name: release_ownership
 delete from number_owners where env = $1 and phone_number_id = $2 and organization_id = $3 and number_id = $4
 

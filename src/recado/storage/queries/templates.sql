@@ -18,6 +18,10 @@ select * from templates where organization_id = $1 and env = $2 and id = $3 and 
 -- name: by_id_locked
 select * from templates where organization_id = $1 and env = $2 and id = $3 and deleted_at is null for update
 
+-- name: named
+select id from templates
+where organization_id = $1 and env = $2 and number_id = $3 and name = $4 and language = $5 and deleted_at is null
+
 -- name: by_name_locked
 select * from templates
 where organization_id = $1 and env = $2 and number_id = $3 and name = $4 and language = $5 and deleted_at is null
