@@ -12,7 +12,6 @@ from recado.storage import departures
 from recado.storage.departures import Following
 from recado.storage.holds import HoldsRefused
 from recado.storage.messages import NewMessage
-from recado.storage.moves import AFTER_CANCEL
 from recado.storage.postgres import Database
 
 CLOCK = SystemClock()
@@ -29,7 +28,7 @@ insert into totals (organization_id, env, kind, key, accepted, queued, held_coin
 values ($1, $2, 'batch', $3, 3, 3, 1800), ($1, $2, 'campaign', $4, 3, 3, 1800)
 """
 OF_A_BATCH = """
-with queued as (update dispatch set owner = $1, campaign_id = $2 where organization_id = $3)
+with queued as (update dispatch set owner = $1, batch_id = $1::text, campaign_id = $2 where organization_id = $3)
 update messages set batch_id = $1, campaign_id = $2 where organization_id = $3
 """
 
@@ -58,7 +57,7 @@ async def of_a_batch(purse: Purse, count: int) -> list[NewMessage]:
     await purse.database.execute(A_SUBSCRIPTION, purse.organization_id, SUBSCRIPTION, ENV)
     await purse.database.execute(COUNTED, purse.organization_id, ENV, BATCH, CAMPAIGN)
     await purse.database.execute(OF_A_BATCH, BATCH, CAMPAIGN, purse.organization_id)
-    await purse.database.execute("update dispatch set owner = $1 where id = $2", BATCH + AFTER_CANCEL, messages[-1].id)
+    await purse.database.execute("update dispatch set owner = 'single' where id = $1", messages[-1].id)
     return messages
 
 

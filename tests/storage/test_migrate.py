@@ -250,3 +250,24 @@ async def test_what_was_stored_under_other_spellings_is_found_by_the_canonical_o
     }
     windows = await database.fetch("select recipient_hash from chat_windows")
     assert recipient_hash("org_1", "+5491123456789") in {row["recipient_hash"] for row in windows}
+
+
+async def test_a_queued_row_is_counted_in_its_batch_and_owned_by_it_unless_it_was_canceled_before(
+    database: Database,
+) -> None:
+    await migrated_until(database, "batches_of_queued_rows")
+    await database.execute(
+        """
+        insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+            held_base_ms, force)
+        select 'org_1', id, 'test', 'chatapp', 'num_1', 1, owner, now(), 1, now(), 0, false
+        from (values ('msg_1', 'single'), ('msg_2', 'btc_1'), ('msg_3', 'btc_1+')) as given (id, owner)
+        """
+    )
+    await migrate(database)
+    rows = await database.fetch("select id, owner, batch_id from dispatch order by id")
+    assert [*map(tuple, rows)] == [
+        ("msg_1", "single", None),
+        ("msg_2", "btc_1", "btc_1"),
+        ("msg_3", "single", "btc_1"),
+    ]

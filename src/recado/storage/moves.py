@@ -6,9 +6,8 @@ which nothing follows.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
-from recado.domain.ids import BATCH
 from recado.domain.message import MessageStatus
 from recado.storage.rows import Executor
 
@@ -52,14 +51,11 @@ class Effects(Protocol):
         ...
 
 
-AFTER_CANCEL: Final = "+"
-"""At the end of the owner of a row that was made for a batch after its cancel: it neither holds nor withdraws it."""
-
 _WAITING = (MessageStatus.QUEUED.value, MessageStatus.SENDING.value)
 
 
 def left(row: Any, env: str, channel: str, from_status: str, to_status: str) -> Moved:
-    """The move of a row of the queue that is gone: `organization_id`, `id`, `coins`, `price_kind`, `owner`, …"""
+    """The move of a row of the queue that is gone: `organization_id`, `id`, `coins`, `price_kind`, `batch_id`, …"""
     return Moved(
         row["organization_id"],
         env,
@@ -69,11 +65,6 @@ def left(row: Any, env: str, channel: str, from_status: str, to_status: str) -> 
         to_status,
         row["coins"],
         row["price_kind"],
-        batch_of(row["owner"]),
+        row["batch_id"],
         row["campaign_id"],
     )
-
-
-def batch_of(owner: str) -> str | None:
-    """The batch, when one owns the row (C14.5.2)."""
-    return owner.removesuffix(AFTER_CANCEL) if owner.startswith(BATCH) else None

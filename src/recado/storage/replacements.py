@@ -10,7 +10,6 @@ from datetime import datetime
 from recado.domain.batch import BatchStatus
 from recado.domain.message import MessageStatus
 from recado.storage.audit import AuditEntry, append
-from recado.storage.moves import AFTER_CANCEL
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load
 
@@ -63,7 +62,7 @@ async def inherit(executor: Executor, done: Replacement) -> str | None:
     """
     if done.batch_id is None and done.contact_id is None:
         return None
-    batch = (done.batch_id, AFTER_CANCEL, BatchStatus.CANCELED)
+    batch = (done.batch_id, BatchStatus.CANCELED)
     owner: str | None = await executor.fetchval(
         SQL.inherit, done.organization_id, done.env, done.channel, done.new_id, done.contact_id, *batch
     )

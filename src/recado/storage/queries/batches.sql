@@ -127,13 +127,13 @@ stored as (
 ),
 queued as (
     insert into dispatch (
-        organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash
+        organization_id, id, env, channel, number_id, class, owner, batch_id, due_at, not_before, reason, ttl_ms,
+        expires_at, held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash
     )
     select
         h.organization_id, r.id, h.env, h.channel, coalesce(r.number_id, h.number_id),
         case when coalesce(r.type, h.type) = 'template' then h.class else least(h.class, 1) end, -- as in messages.sql
-        h.id, h.due_at,
+        h.id, h.id, h.due_at,
         case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
         l.ttl_ms, h.due_at + l.ttl_ms * interval '1 millisecond',
         coalesce(r.held_base_ms, h.held_base_ms), false, coalesce(r.template_id, h.template_id), coalesce(r.coins, 0),
@@ -367,7 +367,7 @@ with withdrawn as (
             limit $3
             for update skip locked
         ))
-    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.owner, d.campaign_id
+    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id
 ),
 moved as (
     update messages m
@@ -377,4 +377,4 @@ moved as (
         m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
         and m.status = any($6::text[])
 )
-select organization_id, env, channel, id, coins, price_kind, owner, campaign_id from withdrawn;
+select organization_id, env, channel, id, coins, price_kind, batch_id, campaign_id from withdrawn;

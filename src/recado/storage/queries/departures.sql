@@ -2,7 +2,7 @@
 
 -- name: moved
 -- The rows that left the queue: what follows of them is the caller's.
-select organization_id, id, coins, price_kind, owner, campaign_id from released
+select organization_id, id, coins, price_kind, batch_id, campaign_id from released
 
 -- name: following
 -- Their events with the deliveries ($19 to $31), their prices captured ($18 and $32 to $35), and their batches and campaigns counted.
@@ -64,7 +64,7 @@ charged as (
     select
         r.organization_id, r.env, r.entry_id, l.ledger_position + row_number() over running, 'charge', -r.coins,
         l.balance_coins - sum(r.coins) over running, r.channel, r.id,
-        case when starts_with(r.owner, 'btc_') then rtrim(r.owner, '+') end -- moves.py: batch_of
+        r.batch_id
     from locked l
     join released r on r.organization_id = l.organization_id and r.env = l.env
     where r.coins > 0
@@ -90,9 +90,9 @@ units as (
 changes as (
     select organization_id, env, kind, key, count(*) as messages, sum(coins) as coins
     from (
-        select organization_id, env, 'batch' as kind, rtrim(owner, '+') as key, coins
+        select organization_id, env, 'batch' as kind, batch_id as key, coins
         from released
-        where starts_with(owner, 'btc_')
+        where batch_id is not null
         union all
         select organization_id, env, 'campaign', campaign_id, coins from released where campaign_id is not null
     ) each

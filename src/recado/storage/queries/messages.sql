@@ -166,7 +166,7 @@ returning m.channel;
 with withdrawn as (
     delete from dispatch
     where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null and repeat_of is null
-    returning organization_id, env, channel, id, coins, price_kind, owner, campaign_id
+    returning organization_id, env, channel, id, coins, price_kind, batch_id, campaign_id
 )
 update messages m
 set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
@@ -174,7 +174,7 @@ from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($6::text[])
-returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.owner, w.campaign_id;
+returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.batch_id, w.campaign_id;
 
 -- name: open_inbound
 update messages

@@ -40,15 +40,16 @@ where
 
 -- name: inherit
 -- A new message belongs to the contact ($5) and the batch ($6) of the one that it replaces. One that is sent again after its batch
--- was canceled ($8) is counted there, and its row is not withdrawn with the others: its owner has another name ($7).
+-- was canceled ($7) is counted there, but the batch does not own its row, which is therefore not withdrawn with the others.
 with owned as (
     update dispatch
     set
-        owner = $6::text || case
+        batch_id = $6::text,
+        owner = case
             when exists (
-                select from batches where organization_id = $1 and env = $2 and id = $6::text and status = $8
-            ) then $7::text
-            else ''
+                select from batches where organization_id = $1 and env = $2 and id = $6::text and status = $7
+            ) then owner
+            else $6::text
         end
     where organization_id = $1 and id = $4 and $6::text is not null
     returning owner

@@ -21,7 +21,7 @@ delete from opt_out_replies;
 -- under way, or that waited for its repeat, the moment is kept.
 with gone as (
     delete from dispatch
-    returning organization_id, env, channel, id, coins, owner, campaign_id, coalesce(claimed_at, repeat_of) as called_at
+    returning organization_id, env, channel, id, coins, batch_id, campaign_id, coalesce(claimed_at, repeat_of) as called_at
 ),
 released as (
     update wallets w
@@ -35,7 +35,7 @@ counted as (
     from (
         select organization_id, env, kind, key, count(*) as messages, sum(coins)::bigint as coins
         from gone
-        cross join lateral (values ('batch', rtrim(owner, '+')), ('campaign', campaign_id)) as of (kind, key)
+        cross join lateral (values ('batch', batch_id), ('campaign', campaign_id)) as of (kind, key)
         group by 1, 2, 3, 4
     ) g
     where t.organization_id = g.organization_id and t.env = g.env and t.kind = g.kind and t.key = g.key
