@@ -4,7 +4,7 @@ import asyncio
 import errno
 import os
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import structlog
@@ -12,7 +12,7 @@ import structlog
 from recado.actors.clock_watch import ClockWatch
 from recado.actors.system import ActorSystem
 from recado.assembly import Assembly
-from recado.channels.provider import ChatAppProvider
+from recado.channels.adapters import Adapters
 from recado.config.errors import SettingsError
 from recado.config.forms import Listen
 from recado.config.settings import Settings
@@ -28,7 +28,7 @@ from recado.http.route import MIB, Route
 from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
 from recado.installation import Installation
-from recado.providers import chatapp_providers
+from recado.providers import adapters_of
 from recado.route_table import route_table
 from recado.storage import server_clock
 from recado.storage.chat_windows import ChatWindows
@@ -86,11 +86,11 @@ class Application:
             self.made = self._installation.made
             self.owner_password = self._installation.owner_password
             self.left_untold = self._installation.left_untold
-            providers = chatapp_providers(self._settings, self._clock, descriptors.outbound)
-            for provider in providers.values():
-                self._stops.add("provider", provider.stop, flushes=False)
-                await provider.start()
-            await self._assemble(providers, descriptors)
+            adapters = adapters_of(self._settings, self._clock, descriptors.outbound)
+            for sender in adapters.senders():
+                self._stops.add("provider", sender.stop, flushes=False)
+                await sender.start()
+            await self._assemble(adapters, descriptors)
         except BaseException:
             await self.stop()
             raise
@@ -131,9 +131,9 @@ class Application:
             self._server.hurry()
         raise RuntimeError(why)
 
-    async def _assemble(self, providers: Mapping[str, ChatAppProvider], descriptors: Descriptors) -> None:
+    async def _assemble(self, adapters: Adapters, descriptors: Descriptors) -> None:
         settings, clock, installation = self._settings, self._clock, self._installation
-        made = Assembly(settings, installation, providers, clock, descriptors)
+        made = Assembly(settings, installation, adapters, clock, descriptors)
         self._system = made.system
         self.routes = route_table(made)
         server = self._server = HttpServer(

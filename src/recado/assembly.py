@@ -2,9 +2,10 @@
 
 import os
 import random
-from collections.abc import Mapping
+from functools import partial
 
 from recado.actors.acceptance import Acceptance
+from recado.actors.acceptance_rules import CHATAPP
 from recado.actors.batch_acceptance import BatchAcceptance
 from recado.actors.contact_system import ContactSystem
 from recado.actors.number_refresh import NumberRefresh
@@ -17,9 +18,9 @@ from recado.actors.system import ActorSystem, Follow
 from recado.actors.template_review import TemplateReview
 from recado.actors.template_sync import TemplateSync
 from recado.actors.webhooks import Webhooks
+from recado.channels.adapters import Adapters
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
-from recado.channels.provider import ChatAppProvider
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
@@ -28,7 +29,7 @@ from recado.domain.clock import Clock
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.installation import Installation
-from recado.providers import CHATAPP, payments_bridge
+from recado.providers import payments_bridge
 from recado.storage.begun_calls import BegunCalls, boot_id
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
@@ -49,14 +50,14 @@ class Assembly:
         self,
         settings: Settings,
         installation: Installation,
-        providers: Mapping[str, ChatAppProvider],
+        adapters: Adapters,
         clock: Clock,
         descriptors: Descriptors,
     ) -> None:
-        """`providers`: the chat-app adapter of each environment that has one."""
         self.settings = settings
         self.installation = installation
-        self.providers = providers
+        # Numbers and templates are chat-app's.
+        self.admin_for, self.reviewer_for = partial(adapters.admin, CHATAPP), partial(adapters.reviewer, CHATAPP)
         self.clock = clock
         self.ceilings = ceilings(settings.request_limits, settings.request_ceilings)
         db, ids, keys = installation.database, installation.ids, installation.key_ring
@@ -64,16 +65,18 @@ class Assembly:
         replies: OptOutReplies
 
         self.refresh = NumberRefresh(
-            db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=self.changed
+            db, clock=clock, ids=ids, keys=keys, provider_for=self.admin_for, changed=self.changed
         )
-        review = TemplateReview(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=self.changed)
-        self.sync = TemplateSync(db, clock=clock, ids=ids, keys=keys, provider_for=providers.get, changed=self.changed)
+        review = TemplateReview(
+            db, clock=clock, ids=ids, keys=keys, provider_for=self.reviewer_for, changed=self.changed
+        )
+        self.sync = TemplateSync(
+            db, clock=clock, ids=ids, keys=keys, provider_for=self.reviewer_for, changed=self.changed
+        )
         records = Records(
-            db, directories.numbers, directories.organizations, directories.templates, keys, providers.get, clock
+            db, directories.numbers, directories.organizations, directories.templates, keys, adapters.sender, clock
         )
-        self.callback_providers = {
-            (CHATAPP, provider.name): provider for provider in providers.values() if provider.name != "sandbox"
-        }
+        self.callback_providers = adapters.callback_sources()
         self.bank = payments_bridge(settings)
         payments = Payments(db, clock=clock, ids=ids, changed=self.changed) if self.bank else None
         runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
@@ -97,10 +100,7 @@ class Assembly:
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
             payments=payments,
             prices=prices,
-            # The sandbox needs no connections: it has as many calls as usual.
-            connections={
-                env: descriptors.outbound for env, provider in providers.items() if provider.name != "sandbox"
-            },
+            connections=adapters.connections(CHATAPP),
         )
         windows = ChatWindows(db, clock=clock)
         recipients = Recipients(db, clock=clock)
@@ -114,7 +114,7 @@ class Assembly:
             sending=system.sending,
             ids=ids,
             clock=clock,
-            sends_in=providers,
+            sends_in=adapters.sends_in(CHATAPP),
             prices=prices,
         )
         replies = OptOutReplies(db, self.acceptance, organizations=directories.organizations, clock=clock)
@@ -127,7 +127,7 @@ class Assembly:
             audiences=system.audiences,
             ids=ids,
             clock=clock,
-            sends_in=providers,
+            sends_in=adapters.sends_in(CHATAPP),
             unfinished=system.batches.hint,
         )
         self.resends = Resends(

@@ -1,47 +1,70 @@
 """From the settings to those whom the service speaks to: providers of messages in live and in test, and of payments."""
 
+from collections.abc import Callable, Mapping
+
+from recado.actors.acceptance_rules import CHATAPP
+from recado.channels.adapters import Adapter, Adapters
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.outbound_guard import Turn
 from recado.channels.payments import PaymentsBridge
-from recado.channels.provider import ChatAppProvider
 from recado.config.settings import Settings
 from recado.domain.clock import Clock
 from recado.storage.fair_places import FairPlaces
 
-CHATAPP = "chatapp"
 PART_OF_AN_ACCOUNT = 4  # a quarter of the connections for all but sends (C31)
 MOST_CALLS_WAITING = 100  # of an account
 
 
-def chatapp_providers(settings: Settings, clock: Clock, connections: int) -> dict[str, ChatAppProvider]:
-    """The chat-app adapter of each environment; live may have none (C33). `connections`: of one adapter."""
-    providers: dict[str, ChatAppProvider] = {"test": Sandbox(clock, settings.sandbox_time_scale)}
-    if settings.adapter_chatapp == "sandbox":
-        providers["live"] = Sandbox(clock, settings.sandbox_time_scale)
-    elif settings.adapter_chatapp == "bridge":
-        token, secret = settings.bridge_chatapp_token, settings.bridge_chatapp_secret
-        providers["live"] = Bridge(
-            url=settings.bridge_chatapp_url or "",
-            token=token.get_secret_value() if token else "",
-            secret=secret.get_secret_value() if secret else "",
-            callback_url=f"{settings.address()}/v2/callbacks/{CHATAPP}/bridge",
-            clock=clock,
-            idempotent=settings.bridge_chatapp_idempotent,
-            connections=connections,
-            shares=by_account,
-        )
-    elif settings.adapter_chatapp == "cloud":
-        app_secret = settings.cloud_app_secret
-        providers["live"] = Cloud(
-            url=settings.cloud_url or "",
-            app_secret=app_secret.get_secret_value() if app_secret else "",
-            clock=clock,
-            connections=connections,
-            shares=by_account,
-        )
-    return providers
+def adapters_of(settings: Settings, clock: Clock, connections: int) -> Adapters:
+    """The adapters of each channel and environment; live may have none (C33). `connections`: of one that has any."""
+    found: dict[tuple[str, str, str | None], Adapter] = {(CHATAPP, "test", None): sandbox(settings, clock)}
+    live = LIVE_CHATAPP.get(settings.adapter_chatapp)
+    if live is not None:
+        found[CHATAPP, "live", None] = live(settings, clock, connections)
+    return Adapters(found)
+
+
+def sandbox(settings: Settings, clock: Clock, connections: int | None = None) -> Adapter:
+    """It calls nobody, and needs no connections: it has as many calls as usual."""
+    made = Sandbox(clock, settings.sandbox_time_scale)
+    return Adapter(sender=made, admin=made, templates=made)
+
+
+def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
+    token, secret = settings.bridge_chatapp_token, settings.bridge_chatapp_secret
+    made = Bridge(
+        url=settings.bridge_chatapp_url or "",
+        token=token.get_secret_value() if token else "",
+        secret=secret.get_secret_value() if secret else "",
+        callback_url=f"{settings.address()}/v2/callbacks/{CHATAPP}/bridge",
+        clock=clock,
+        idempotent=settings.bridge_chatapp_idempotent,
+        connections=connections,
+        shares=by_account,
+    )
+    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)
+
+
+def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
+    app_secret = settings.cloud_app_secret
+    made = Cloud(
+        url=settings.cloud_url or "",
+        app_secret=app_secret.get_secret_value() if app_secret else "",
+        clock=clock,
+        connections=connections,
+        shares=by_account,
+    )
+    return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)
+
+
+LIVE_CHATAPP: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {
+    "sandbox": sandbox,
+    "bridge": bridge,
+    "cloud": cloud,
+}
+"""By the setting; another value is none."""
 
 
 def by_account(connections: int) -> Turn:

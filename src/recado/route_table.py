@@ -65,11 +65,11 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *contact_import_routes(database=db, ids=ids, imports=made.people.imports),
         *company_routes(database=db, ids=ids, clock=made.clock, find_account=accounts.get),
         *reprocess_routes(database=db, acceptance=made.acceptance),
-        *number_routes(database=db, ids=ids, keys=keys, provider_for=made.providers.get, changed=made.changed),
+        *number_routes(database=db, ids=ids, keys=keys, provider_for=made.admin_for, changed=made.changed),
         *number_health_routes(health=HealthReader(db, clock=made.clock, refresh=made.refresh)),
         *number_usage_routes(database=db, organizations=directories.organizations),
         *template_routes(
-            database=db, ids=ids, keys=keys, provider_for=made.providers.get, sync=made.sync, changed=made.changed
+            database=db, ids=ids, keys=keys, provider_for=made.reviewer_for, sync=made.sync, changed=made.changed
         ),
         *static_list_routes(database=db, ids=ids),
         *segment_routes(database=db, ids=ids, evaluation=system.evaluation, cursors=cursors),

@@ -83,7 +83,7 @@ def rescued(database: Database, monkeypatch: pytest.MonkeyPatch) -> Rescued:
         records: Any = SimpleNamespace(
             db=database,
             clock=CLOCK,
-            provider_for=lambda env: SimpleNamespace(name="scripted", idempotent=env == idempotent_in),
+            sender_for=lambda channel, env: SimpleNamespace(name="scripted", idempotent=env == idempotent_in),
         )
 
         async def settle(failure: Failed) -> None:
@@ -378,7 +378,7 @@ class Owning:
 async def owning(database: Database, folder: Path, lost: list[BaseException]) -> Owning:
     before = await dispatch.opened(database)
     epoch = await dispatch.take_epoch(database, NOW)
-    records: Any = SimpleNamespace(db=database, clock=CLOCK, provider_for=lambda env: None)
+    records: Any = SimpleNamespace(db=database, clock=CLOCK, sender_for=lambda channel, env: None)
     sending: Any = SimpleNamespace(epoch=epoch, taken_at=NOW, opened_before=before, unanswered={}, owned_at=None)
     begun = BegunCalls(folder, boot="this boot")
     rescuer = Rescuer(records, sending=sending, begun=begun, lost=lost.append)

@@ -12,6 +12,7 @@ from tests.actors.acme import add_template
 from recado.actors.number_view import Records
 from recado.actors.owners import Owners
 from recado.actors.waiting import WaitExplainer
+from recado.channels.adapters import Adapters
 from recado.domain.gates import Hold
 from recado.domain.ids import MESSAGE, IdSource
 from recado.domain.message import WaitReason
@@ -61,7 +62,14 @@ class Waiting:
         known = Directories(self.database, clock=self.clock)  # nothing is remembered from the question before
         keys = KeyRing.parse(KEYS)
         records = Records(
-            self.database, known.numbers, known.organizations, known.templates, keys, {}.get, self.clock, self.owners
+            self.database,
+            known.numbers,
+            known.organizations,
+            known.templates,
+            keys,
+            Adapters({}).sender,
+            self.clock,
+            self.owners,
         )
         return await WaitExplainer(records, self._ask).explain(number.organization_id, "test", message)  # type: ignore[arg-type]
 

@@ -1,9 +1,13 @@
 """A stored number as its provider knows it, with its secret in the clear for the length of a call."""
 
-from recado.channels.provider import Account, ChatAppProvider
+from typing import TypeVar
+
+from recado.channels.provider import Account
 from recado.domain.errors import Problem
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import Number
+
+Provider = TypeVar("Provider")
 
 ACCESS_TOKEN = "access_token"  # noqa: S105 - the name of the field, which its encryption is bound to (C30.1)
 
@@ -28,7 +32,7 @@ def account_of(number: Number, keys: KeyRing) -> Account:
     )
 
 
-def required(provider: ChatAppProvider | None) -> ChatAppProvider:
+def required(provider: Provider | None) -> Provider:
     """Raises `Problem` DEPENDENCY_FAILED (502) when the environment has no provider (C33)."""
     if provider is None:
         raise Problem(

@@ -12,9 +12,10 @@ from recado.actors.payments import Payments
 from recado.actors.postponed_callbacks import PostponedCallbacks
 from recado.actors.receipts import Receipts
 from recado.actors.template_review import TemplateReview
+from recado.channels.adapters import CallbackSource
 from recado.channels.events import Event, Inbound, NumberStatus, Preference, Status, TemplateStatus
 from recado.channels.payments import PAYMENTS
-from recado.channels.provider import ChatAppProvider, MalformedCallback
+from recado.channels.provider import MalformedCallback
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
 from recado.engine.periodic import Periodic
@@ -41,7 +42,7 @@ class Callbacks:
         db: Database,
         *,
         clock: Clock,
-        providers: Mapping[tuple[str, str], ChatAppProvider],
+        providers: Mapping[tuple[str, str], CallbackSource],
         receipts_of: Receipts,
         numbers: NumberRefresh,
         templates: TemplateReview,
@@ -163,7 +164,7 @@ class Callbacks:
         if provider is None:
             return [], "no such adapter"
         try:
-            return provider.parse_callback({}, row["body"]), None
+            return list(provider.parse_callback({}, row["body"])), None
         except MalformedCallback as error:
             log.warning("callback_malformed", callback=row["id"])
             return list(error.events), f"malformed: {error}"  # what could be read counts all the same

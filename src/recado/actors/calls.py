@@ -15,12 +15,12 @@ import structlog
 from recado.actors.call_room import CallRoom
 from recado.actors.row import Row
 from recado.actors.sending import Sending
+from recado.channels.adapters import MessageSender
 from recado.channels.outbound_http import CONNECTIONS
 from recado.channels.provider import (
     ACCOUNT_BLOCKED,
     Accepted,
     Account,
-    ChatAppProvider,
     Down,
     Followup,
     OutboundMessage,
@@ -54,7 +54,7 @@ class Departure:
 
     row: Row
     sent_at: datetime
-    provider: ChatAppProvider
+    provider: MessageSender
     account: Account
     template: Template | None
     pauses: int

@@ -12,7 +12,8 @@ import structlog
 
 from recado.actors.accounts import account_of
 from recado.actors.record_events import announce, number_moved
-from recado.channels.provider import ChatAppProvider, NumberHealth, ProviderError
+from recado.channels.adapters import AdminFor
+from recado.channels.provider import NumberHealth, ProviderError
 from recado.channels.provider import NumberStatus as NumberReport
 from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.clock import Clock
@@ -32,8 +33,6 @@ from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import REFRESH_EVERY, Number
 from recado.storage.postgres import Database
-
-ProviderFor = Callable[[str], ChatAppProvider | None]
 
 ASK_AGAIN = timedelta(seconds=60)  # a number that is not verified yet, or a provider that did not answer
 CLOCKS_APART = timedelta(seconds=60)  # the provider's from ours, and its whole seconds
@@ -66,7 +65,7 @@ class NumberRefresh:
         clock: Clock,
         ids: IdSource,
         keys: KeyRing,
-        provider_for: ProviderFor,
+        provider_for: AdminFor,
         changed: OnChange,
     ) -> None:
         self._database = database

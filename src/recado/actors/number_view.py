@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from recado.actors.acceptance_rules import CHATAPP
 from recado.actors.accounts import account_of
 from recado.actors.owners import Owners
 from recado.actors.withdrawing import Withdrawing
-from recado.channels.provider import Account, ChatAppProvider
+from recado.channels.adapters import MessageSender, SenderFor
+from recado.channels.provider import Account
 from recado.domain.clock import Clock
 from recado.domain.gates import Standing
 from recado.domain.number import TIER_LIMITS, MessagingTier, effective_per_second
@@ -22,9 +24,6 @@ from recado.storage.organizations import Organization, OrganizationDirectory
 from recado.storage.postgres import Database
 from recado.storage.templates import TemplateDirectory
 
-ProviderFor = Callable[[str], ChatAppProvider | None]
-"""The chat-app adapter of an environment; None when live has none."""
-
 
 @dataclass(frozen=True, slots=True)
 class Records:
@@ -35,7 +34,7 @@ class Records:
     organizations: OrganizationDirectory
     templates: TemplateDirectory
     keys: KeyRing
-    provider_for: ProviderFor
+    sender_for: SenderFor
     clock: Clock
     owners: Owners = field(default_factory=Owners)
     withdrawing: Withdrawing = field(default_factory=Withdrawing)
@@ -54,7 +53,7 @@ class NumberView:
     messaging_tier: MessagingTier
     tier: TierUsage | None
     pairs: PairPacing | None
-    provider: ChatAppProvider | None
+    provider: MessageSender | None
     account: Account
 
     def take_back(self, recipient: int) -> None:
@@ -98,7 +97,7 @@ async def view_of(
     elif limit is not None:
         now = records.clock.now()
         tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization.id, number.id, now))
-    provider = records.provider_for(number.env)
+    provider = records.sender_for(CHATAPP, number.env)
     pairs = pairs_of(number.id) if provider is not None and provider.paces_pairs else None
     return NumberView(
         _shared(standing_of(number, organization)),

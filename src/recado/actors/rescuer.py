@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from recado.actors.acceptance_rules import CHATAPP
 from recado.actors.number_view import Records, standing_of
 from recado.actors.overtaken import OvertakenHolds
 from recado.actors.sending import Sending
@@ -128,7 +129,7 @@ class Rescuer:
             await self._sort_out(self._former, now)
         await self._put_back_unanswered()
         for env in ENVIRONMENTS:
-            provider = self._records.provider_for(env)
+            provider = self._records.sender_for(CHATAPP, env)
             if provider is not None and provider.idempotent:
                 repeated = await rescue.send_again(db, env, epoch, now - ABANDONED_AFTER, now)
                 if repeated:

@@ -42,7 +42,7 @@ from recado.actors.wallet import Wallet
 from recado.actors.webhooks import Webhooks
 from recado.actors.withdrawals import Withdrawals
 from recado.actors.witness import Witness
-from recado.channels.provider import ChatAppProvider
+from recado.channels.adapters import CallbackSource
 from recado.domain.changes import (
     Change,
     ConsentRefused,
@@ -97,7 +97,7 @@ class ActorSystem:
         runtime: Runtime,
         ids: IdSource,
         follow: Follow,
-        callback_providers: Mapping[tuple[str, str], ChatAppProvider],
+        callback_providers: Mapping[tuple[str, str], CallbackSource],
         webhooks: Webhooks,
         subscriptions: SubscriptionDirectory,
         changed: OnChange,

@@ -14,8 +14,8 @@ import structlog
 from recado.actors.accounts import account_of
 from recado.actors.record_events import announce, template_moved
 from recado.actors.template_there import there_already
+from recado.channels.adapters import ReviewerFor
 from recado.channels.provider import (
-    ChatAppProvider,
     ProviderError,
     Submission,
     TemplateSubmission,
@@ -38,8 +38,6 @@ from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing
 from recado.storage.postgres import Database
 from recado.storage.templates import Template
-
-ProviderFor = Callable[[str], ChatAppProvider | None]
 
 # Waits before the submission is tried again while the provider is away; after the last one it is given up.
 SUBMIT_AGAIN = (
@@ -68,7 +66,7 @@ class TemplateReview:
         clock: Clock,
         ids: IdSource,
         keys: KeyRing,
-        provider_for: ProviderFor,
+        provider_for: ReviewerFor,
         changed: OnChange,
     ) -> None:
         self._database = database

@@ -1,7 +1,7 @@
 """Bringing over the templates that a provider holds: new ones are imported, known ones refreshed (C11.1)."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import Context
 from dataclasses import replace
 
@@ -10,7 +10,8 @@ import structlog
 from recado.actors.accounts import account_of, required
 from recado.actors.record_events import announce, template_moved
 from recado.actors.template_review import change_of, without_step
-from recado.channels.provider import ChatAppProvider, ProviderError, ProviderTemplate
+from recado.channels.adapters import ReviewerFor
+from recado.channels.provider import ProviderError, ProviderTemplate
 from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem, Unavailable
@@ -47,7 +48,7 @@ class TemplateSync:
         clock: Clock,
         ids: IdSource,
         keys: KeyRing,
-        provider_for: Callable[[str], ChatAppProvider | None],
+        provider_for: ReviewerFor,
         changed: OnChange,
     ) -> None:
         self._database = database

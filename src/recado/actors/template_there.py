@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
+from recado.channels.adapters import TemplateReviewer
 from recado.channels.events import VERDICTS, Category
 from recado.channels.provider import (
     Account,
-    ChatAppProvider,
     Followup,
     ProviderError,
     ProviderTemplate,
@@ -20,7 +20,7 @@ _WORDED_THERE: Final = "authentication"
 
 
 async def there_already(
-    provider: ChatAppProvider, account: Account, wanted: TemplateSubmission, now: datetime
+    provider: TemplateReviewer, account: Account, wanted: TemplateSubmission, now: datetime
 ) -> Submission | None:
     """The submission as it would have been answered; None where the provider holds no such template, or cannot say.
 

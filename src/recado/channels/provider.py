@@ -1,12 +1,11 @@
-"""What the service and a chat-app provider say to each other: messages and accounts out, outcome values back (C29.2).
+"""What the service and a provider say to each other: messages and accounts out, outcome values back (C29.2).
 
 Every outcome of a send is a value, matched in one place by the caller; a send never raises.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from recado.channels.errors import MalformedCallback, ProviderError
 from recado.channels.events import (
@@ -25,7 +24,6 @@ __all__ = [
     "ACCOUNT_BLOCKED",
     "Accepted",
     "Account",
-    "ChatAppProvider",
     "Down",
     "Event",
     "Followup",
@@ -206,54 +204,3 @@ class ProviderTemplate:
     status: str
     components: Sequence[Mapping[str, Any]]
     rejection_reason: str | None = None
-
-
-class ChatAppProvider(Protocol):
-    """A chat-app adapter. Operations other than `send` raise `ProviderError`."""
-
-    @property
-    def name(self) -> str:
-        """As in the callback's path and the metrics: `sandbox`, `bridge`, `cloud`."""
-
-    @property
-    def idempotent(self) -> bool:
-        """True: a send of unknown outcome may be repeated under the same message id (C29.2)."""
-
-    @property
-    def always_references(self) -> bool:
-        """True: every report carries our message id, so no look-up row is needed."""
-
-    @property
-    def paces_pairs(self) -> bool:
-        """True: the provider bounds the messages from one number to one recipient (C14.5, pair)."""
-
-    @property
-    def verification_delay(self) -> float:
-        """Seconds after which it is worth asking whether a new number is verified (C14.2)."""
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
-        """Hand one message over. `attempt` counts from 1. Never raises, cancellation aside."""
-
-    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
-        """Whether this provider sent the callback (C29.5). Header names in any case."""
-
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
-        """The events of a verified callback, in their order; raises `MalformedCallback`."""
-
-    async def number_health(self, account: Account) -> NumberHealth: ...
-
-    async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None: ...
-
-    async def connect(self, account: Account) -> None: ...
-
-    async def disconnect(self, account: Account) -> None: ...
-
-    async def submit_template(self, account: Account, template: TemplateSubmission) -> Submission: ...
-
-    async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None: ...
-
-    async def list_templates(self, account: Account) -> list[ProviderTemplate]: ...

@@ -27,6 +27,7 @@ from recado.actors.recording import Recording
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
+from recado.channels.adapters import Adapters
 from recado.domain.batch import BatchStatus
 from recado.domain.ids import IdSource
 from recado.domain.message import Priority
@@ -188,7 +189,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         directories.organizations,
         directories.templates,
         None,  # type: ignore[arg-type]  # nobody sends
-        lambda env: None,
+        Adapters({}).sender,
         clock,
     )
     found: list[Workshop] = []

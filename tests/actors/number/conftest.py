@@ -241,7 +241,7 @@ async def line(database: Database) -> AsyncIterator[Line]:
         directories.organizations,
         directories.templates,
         keys,
-        lambda env: adapter,
+        lambda channel, env, route=None: adapter,
         clock,
     )
     made = await acme(database, clock, ids)

@@ -13,7 +13,6 @@ from recado.channels.provider import (
     Accepted,
     Account,
     Inbound,
-    MalformedCallback,
     OutboundMessage,
     Outcome,
     Refused,
@@ -190,11 +189,3 @@ async def test_a_number_is_verified_within_two_seconds_and_otherwise_as_stored(
     assert sandbox.verification_delay < 2
     assert health.verified
     assert (health.status, health.quality_rating, health.messaging_tier, health.profile) == (None, None, None, None)
-
-
-async def test_nobody_calls_back_for_the_sandbox(clock: VirtualClock) -> None:
-    sandbox = Sandbox(clock)
-
-    assert not sandbox.verify_callback({}, b"", clock.now())
-    with pytest.raises(MalformedCallback):
-        sandbox.parse_callback({}, b'{"events": []}')

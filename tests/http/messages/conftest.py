@@ -193,7 +193,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         directories.organizations,
         directories.templates,
         api.key_ring,
-        api.providers.get,
+        lambda channel, env, route=None: api.providers.get(env),
         clock,
     )
     audiences = Audiences(database, Evaluation(database), clock=clock)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
-from recado.channels.errors import MalformedCallback
-from recado.channels.events import Event, Followup, Inbound, Status, TemplateStatus
+from recado.channels.events import Followup, Inbound, Status, TemplateStatus
 from recado.channels.provider import (
     Accepted,
     Account,
@@ -72,13 +71,6 @@ class Sandbox:
         behaviour = _BEHAVIOURS.get(suffix)
         script = _Script(message, account, self._clock.now(), self._scale)
         return script.default() if behaviour is None else behaviour(script, attempt)
-
-    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
-        """Always false: the sandbox calls nobody, so anyone who calls in its name is not it."""
-        return False
-
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
-        raise MalformedCallback("the sandbox sends no callbacks")
 
     async def number_health(self, account: Account) -> NumberHealth:
         """Every number is verified; all else stands as stored, where the simulation operations set it."""

@@ -8,7 +8,8 @@ from typing import Any
 
 from recado.actors.accounts import ACCESS_TOKEN, account_of, required
 from recado.actors.number_refresh import ASK_AGAIN
-from recado.channels.provider import ChatAppProvider, ProviderError
+from recado.channels.adapters import AdminFor
+from recado.channels.provider import ProviderError
 from recado.domain.changes import NumberChanged, OnChange
 from recado.domain.errors import Problem, conflict, not_found
 from recado.domain.ids import NUMBER, IdSource, created_at
@@ -38,14 +39,12 @@ from recado.storage.crypto import KeyRing
 from recado.storage.numbers import Number
 from recado.storage.postgres import Database
 
-ProviderFor = Callable[[str], ChatAppProvider | None]
-
 
 class NumberOperations:
     """The handlers. A provider is called outside of transactions; the row is looked at again inside."""
 
     def __init__(
-        self, database: Database, ids: IdSource, keys: KeyRing, provider_for: ProviderFor, changed: OnChange
+        self, database: Database, ids: IdSource, keys: KeyRing, provider_for: AdminFor, changed: OnChange
     ) -> None:
         self._database = database
         self._ids = ids
@@ -206,7 +205,7 @@ def _connected(number: Number) -> Number:
 
 
 def number_routes(
-    *, database: Database, ids: IdSource, keys: KeyRing, provider_for: ProviderFor, changed: OnChange
+    *, database: Database, ids: IdSource, keys: KeyRing, provider_for: AdminFor, changed: OnChange
 ) -> tuple[Route, ...]:
     """`provider_for`: the chat-app provider of an environment, None where none is configured."""
     operations = NumberOperations(database, ids, keys, provider_for, changed)

@@ -1,6 +1,6 @@
 """Chat-app templates: create, read, edit, delete, hand in for review, fetch from the provider (C11.1)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 from recado.actors.accounts import account_of, required
 from recado.actors.template_review import change_of, without_step
 from recado.actors.template_sync import TemplateSync
-from recado.channels.provider import ChatAppProvider, ProviderError
+from recado.channels.adapters import ReviewerFor
+from recado.channels.provider import ProviderError
 from recado.domain.changes import OnChange
 from recado.domain.errors import Problem, not_found
 from recado.domain.ids import NUMBER, TEMPLATE, IdSource, created_at
@@ -40,8 +41,6 @@ from recado.storage.postgres import Connection, Database
 from recado.storage.rows import Page
 from recado.storage.templates import Template
 
-ProviderFor = Callable[[str], ChatAppProvider | None]
-
 
 class TemplateOperations:
     """The handlers."""
@@ -51,7 +50,7 @@ class TemplateOperations:
         database: Database,
         ids: IdSource,
         keys: KeyRing,
-        provider_for: ProviderFor,
+        provider_for: ReviewerFor,
         sync: TemplateSync,
         changed: OnChange,
     ) -> None:
@@ -187,7 +186,7 @@ def template_routes(
     database: Database,
     ids: IdSource,
     keys: KeyRing,
-    provider_for: ProviderFor,
+    provider_for: ReviewerFor,
     sync: TemplateSync,
     changed: OnChange,
 ) -> tuple[Route, ...]:
