@@ -48,10 +48,11 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
 
 
 def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
-    app_secret = settings.cloud_app_secret
+    app_secret, verify_token = settings.cloud_app_secret, settings.cloud_verify_token
     made = Cloud(
         url=settings.cloud_url or "",
         app_secret=app_secret.get_secret_value() if app_secret else "",
+        verify_token=verify_token.get_secret_value() if verify_token else None,
         clock=clock,
         connections=connections,
         shares=by_account,
@@ -78,10 +79,3 @@ def payments_bridge(settings: Settings) -> PaymentsBridge | None:
         return None
     secret = settings.bridge_payments_secret
     return PaymentsBridge(secret.get_secret_value() if secret else "")
-
-
-def verify_token(settings: Settings) -> str | None:
-    """What the hosted API must know before it may subscribe; None where it is not the adapter."""
-    if settings.adapter_chatapp != "cloud" or settings.cloud_verify_token is None:
-        return None
-    return settings.cloud_verify_token.get_secret_value()

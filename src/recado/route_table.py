@@ -37,7 +37,6 @@ from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
-from recado.providers import verify_token
 from recado.storage import accounts
 from recado.storage.migrate import pending
 
@@ -106,7 +105,6 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *callback_routes(
             providers=made.callback_providers | ({(PAYMENTS, made.bank.name): made.bank} if made.bank else {}),
             take=system.callbacks.take,
-            verify_token=verify_token(settings),
         ),
     )
 

@@ -178,7 +178,7 @@ def routes() -> tuple[Route, ...]:
         *document_reveal_routes(database=nothing, ids=nothing, documents=nothing),
         *audit_routes(database=nothing, cursors=nothing),
         *billing_routes(database=nothing, ids=nothing, cursors=nothing, prices=nothing, changed=nothing),
-        *callback_routes(providers={}, take=nothing, verify_token="t"),
+        *callback_routes(providers={("chatapp", "cloud"): nothing}, take=nothing),
     )
     return (*resources, *service_routes(resources, ready=nothing, base_url="http://here", version="0"))
 

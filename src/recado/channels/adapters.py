@@ -60,6 +60,13 @@ class CallbackSource(Protocol):
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[Event]:
         """The events of a verified callback, in their order; raises `MalformedCallback`."""
 
+    @property
+    def challenged(self) -> bool:
+        """True: the provider asks whether the address is ours before it sends anything there."""
+
+    def answer_challenge(self, query: Mapping[str, str]) -> str | None:
+        """The text that it waits for; None for whoever does not know what it knows. `query`: of the address asked."""
+
 
 class SenderAdmin(Protocol):
     """Registers what messages leave from, and says how it is. Raises `ProviderError`."""

@@ -224,7 +224,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         callback_url="http://recado.test" + CALLBACK,
         clock=clock,
     )
-    cloud = Cloud(url="http://127.0.0.1:9", app_secret="app-secret", clock=clock)
+    cloud = Cloud(url="http://127.0.0.1:9", app_secret="app-secret", verify_token=VERIFY_TOKEN, clock=clock)
     people = ContactSystem(
         database, ids=ids, documents=Documents(api.key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=consequences, changed=api.changes.append, clock=clock,
@@ -254,9 +254,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
             numbers=directories.numbers,
             receiver=receipts,
         ),
-        *callback_routes(
-            providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take, verify_token=VERIFY_TOKEN
-        ),
+        *callback_routes(providers={("chatapp", "bridge"): bridge, ("chatapp", "cloud"): cloud}, take=take),
     )
     server = HttpServer(
         routes,

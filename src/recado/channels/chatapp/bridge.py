@@ -49,6 +49,7 @@ class Bridge:
     always_references = False
     paces_pairs = False
     verification_delay = 1.0
+    challenged = False
 
     def __init__(
         self,
@@ -122,6 +123,9 @@ class Bridge:
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
         return bridge_callbacks.events(body)
+
+    def answer_challenge(self, query: Mapping[str, str]) -> str | None:
+        return None
 
     async def number_health(self, account: Account) -> NumberHealth:
         return bridge_answers.number_health(await self._call("number_health", account))

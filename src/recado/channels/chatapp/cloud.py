@@ -63,6 +63,8 @@ _MAX_ADDRESS = 4_096
 class Cloud:
     """`url`: the base of the API with its version; `app_secret`: what signs its callbacks.
 
+    `verify_token`: what it must know before it may subscribe; None: nobody may.
+
     `connections`: calls in flight, `shares`: of an account in those besides sends (C31); `timeout`, `connect_timeout`:
     seconds.
     """
@@ -72,12 +74,14 @@ class Cloud:
     always_references = False
     paces_pairs = True
     verification_delay = 1.0
+    challenged = True
 
     def __init__(
         self,
         *,
         url: str,
         app_secret: str,
+        verify_token: str | None = None,
         clock: Clock,
         connections: int = CONNECTIONS,
         shares: Shares | None = None,
@@ -89,6 +93,7 @@ class Cloud:
             raise ValueError("the provider's address is http(s)://host[:port][/path], without user, query or fragment")
         self._base = base
         self._secret = signing_key(app_secret)
+        self._verify_token = verify_token
         self._clock = clock
         # Sends have connections of their own, as many as calls may be in flight: no send waits for one (C31).
         self._sends = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
@@ -136,6 +141,9 @@ class Cloud:
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Event]:
         return cloud_callbacks.events(body)
+
+    def answer_challenge(self, query: Mapping[str, str]) -> str | None:
+        return cloud_callbacks.challenge(query, self._verify_token)
 
     # Numbers ----------------------------------------------------------------------------------------------------------
 

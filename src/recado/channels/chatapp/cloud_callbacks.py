@@ -71,6 +71,12 @@ def is_signed(given: str | None, secret: bytes, body: bytes) -> bool:
     return hmac.compare_digest(given.encode(errors="replace"), signature(secret, body).encode())
 
 
+def challenge(query: Mapping[str, str], verify_token: str | None) -> str | None:
+    """What the API wants to hear when somebody enters our address there; None for whoever does not know the token."""
+    known = hmac.compare_digest(query["hub.verify_token"].encode(), (verify_token or "").encode())
+    return query["hub.challenge"] if known and verify_token and query["hub.mode"] == "subscribe" else None
+
+
 def signature(secret: bytes, body: bytes) -> str:
     """The header's value."""
     return "sha256=" + hmac.new(secret, body, hashlib.sha256).hexdigest()

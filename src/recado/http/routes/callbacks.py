@@ -1,12 +1,11 @@
 """What providers report: the signature is checked and the body stored before the answer; the rest is later (C29.5)."""
 
-import hmac
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import datetime
-from typing import Annotated, Protocol
+from typing import Annotated
 
 from pydantic import Field
 
+from recado.channels.adapters import CallbackSource
 from recado.domain.errors import Problem, not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryModel
@@ -14,18 +13,9 @@ from recado.http.reply import Reply
 from recado.http.route import MIB, Access, Route
 
 LARGEST = 3 * MIB
-CLOUD = ("chatapp", "cloud")
 
 Take = Callable[[str, str, bytes], Awaitable[None]]
 """(channel, adapter, body): stores the body once, and has it processed."""
-
-
-class Verifier(Protocol):
-    """Knows whether a callback comes from its provider."""
-
-    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
-        """Header names in any case."""
-        ...
 
 
 class CallbackTaken(ApiModel):
@@ -43,10 +33,9 @@ class SubscriptionQuery(QueryModel):
 class CallbackOperations:
     """The handlers. `providers`: by channel and adapter, those that send callbacks."""
 
-    def __init__(self, providers: Mapping[tuple[str, str], Verifier], take: Take, verify_token: str | None) -> None:
+    def __init__(self, providers: Mapping[tuple[str, str], CallbackSource], take: Take) -> None:
         self._providers = dict(providers)
         self._take = take
-        self._verify_token = (verify_token or "").encode()
 
     def require_provider(self, call: Call) -> None:
         """404 unless somebody sends callbacks there."""
@@ -64,23 +53,21 @@ class CallbackOperations:
     async def subscribe(self, call: Call) -> Reply:
         """The provider asks whether the address is ours before it sends anything there."""
         query: SubscriptionQuery = call.query
-        if (call.path["channel"], call.path["adapter"]) != CLOUD:
+        provider = self._providers.get((call.path["channel"], call.path["adapter"]))
+        if provider is None or not provider.challenged:
             raise not_found()
-        known = hmac.compare_digest(query.verify_token.encode(), self._verify_token)
-        if query.mode != "subscribe" or not known:
+        answer = provider.answer_challenge(query.model_dump(by_alias=True))
+        if answer is None:
             raise Problem("INVALID_SIGNATURE", "The verify token is not the one of this installation.")
         # As text that no browser takes for a page: anyone who holds the token chooses what it says.
         headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
-        return Reply(200, query.challenge.encode(), headers=headers)
+        return Reply(200, answer.encode(), headers=headers)
 
 
-def callback_routes(
-    *, providers: Mapping[tuple[str, str], Verifier], take: Take, verify_token: str | None = None
-) -> tuple[Route, ...]:
-    """The addresses that providers call. `verify_token`: of the hosted API; only where that is the adapter is there an
-    address that answers its challenge.
-    """
-    operations = CallbackOperations(providers, take, verify_token)
+def callback_routes(*, providers: Mapping[tuple[str, str], CallbackSource], take: Take) -> tuple[Route, ...]:
+    """The addresses that providers call. Only where one of them asks first is there an address that answers it."""
+    operations = CallbackOperations(providers, take)
+    challenged = any(provider.challenged for provider in providers.values())
     subscription = (
         Route(
             method="GET",
@@ -113,5 +100,5 @@ def callback_routes(
             responses={200: CallbackTaken},
             errors=("INVALID_SIGNATURE",),
         ),
-        *(subscription if verify_token is not None else ()),
+        *(subscription if challenged else ()),
     )
