@@ -47,6 +47,17 @@ async def test_a_block_leaves_out_those_that_are_postponed(database: Database) -
     assert await receipts.open_callback(database, first) is None
 
 
+async def test_a_callback_keeps_what_its_body_is_read_with(database: Database) -> None:
+    headers = {"Content-Type": "text/xml", "X-Kind": "é"}
+    await receipts.store_callbacks(database, [callback("a", 1), replace(callback("b", 1), headers=headers)])
+
+    rows = await receipts.open_callbacks(database, 50, 1_000)
+    assert [row["headers"] for row in rows] == [{}, headers]
+    alone = await receipts.open_callback(database, rows[1]["id"])
+    assert alone is not None
+    assert alone["headers"] == headers
+
+
 async def test_open_callbacks_are_found_without_the_done_ones(database: Database) -> None:
     lines = await database.hot.fetch("explain " + receipts.SQL.open_callbacks.rstrip().rstrip(";"), 50, 1_000, [1, 2])
     plan = "\n".join(line[0] for line in lines)

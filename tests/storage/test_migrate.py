@@ -13,6 +13,7 @@ from structlog.testing import capture_logs
 from recado.domain.contact_search import search_mark, search_words
 from recado.domain.phones import canonical_phone, phone_hash, recipient_hash
 from recado.storage import migrate as migrate_module
+from recado.storage import receipts
 from recado.storage.migrate import Migration, MigrationError, migrate, pending, read_migrations
 from recado.storage.postgres import Database
 
@@ -271,3 +272,13 @@ async def test_a_queued_row_is_counted_in_its_batch_and_owned_by_it_unless_it_wa
         ("msg_2", "btc_1", "btc_1"),
         ("msg_3", "single", "btc_1"),
     ]
+
+
+async def test_a_callback_that_was_stored_without_headers_is_read_without(database: Database) -> None:
+    await migrated_until(database, "headers_of_callbacks")
+    await database.execute(
+        "insert into callbacks (channel, adapter, sha256, body, received_at) values ('chatapp', 'cloud', 'a', 'b', now())"
+    )
+    await migrate(database)
+    (row,) = await receipts.open_callbacks(database, 10, 1_000)
+    assert (row["body"], row["headers"]) == (b"b", {})

@@ -74,9 +74,9 @@ class Callbacks:
         await self.postponed.stop()
         await self._store.stop()
 
-    async def take(self, channel: str, adapter: str, body: bytes) -> None:
-        """Store a verified callback once; it is processed right after."""
-        row = CallbackRow(channel, adapter, hashlib.sha256(body).digest(), body, self._clock.now())
+    async def take(self, channel: str, adapter: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Store a verified callback once, with the headers that its body is read with; it is processed right after."""
+        row = CallbackRow(channel, adapter, hashlib.sha256(body).digest(), body, self._clock.now(), headers)
         await self._store.put(row)
         self._worker.hint()
 
@@ -164,7 +164,7 @@ class Callbacks:
         if provider is None:
             return [], "no such adapter"
         try:
-            return list(provider.parse_callback({}, row["body"])), None
+            return list(provider.parse_callback(row["headers"], row["body"])), None
         except MalformedCallback as error:
             log.warning("callback_malformed", callback=row["id"])
             return list(error.events), f"malformed: {error}"  # what could be read counts all the same

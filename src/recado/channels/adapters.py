@@ -3,7 +3,7 @@
 Whoever speaks to one asks for the protocol that it needs, and for no other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -58,7 +58,14 @@ class CallbackSource(Protocol):
         """Whether this provider sent the callback. Header names in any case."""
 
     def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[Event]:
-        """The events of a verified callback, in their order; raises `MalformedCallback`."""
+        """The events of a verified callback, in their order; raises `MalformedCallback`.
+
+        `headers`: its content type, and those named by `read_with`; neither for one that an older version stored.
+        """
+
+    @property
+    def read_with(self) -> Collection[str]:
+        """The headers, besides the content type, without which a body cannot be read: they are kept with it."""
 
     @property
     def challenged(self) -> bool:

@@ -78,6 +78,7 @@ class PaymentsBridge:
 
     name = "bridge"
     challenged = False
+    read_with = ()
 
     def __init__(self, secret: str) -> None:
         self._keys = (signing_key(secret),)

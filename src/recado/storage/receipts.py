@@ -5,7 +5,7 @@ transaction that applies it.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -77,13 +77,14 @@ class ParkedRow:
 
 @dataclass(frozen=True, slots=True)
 class CallbackRow:
-    """A callback as it came."""
+    """A callback as it came. `headers`: those that its body is read with."""
 
     channel: str
     adapter: str
     sha256: bytes
     body: bytes
     received_at: datetime
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> dict[str, list[Moved]]:
@@ -248,7 +249,9 @@ async def next_sandbox(executor: Executor) -> datetime | None:
 
 async def store_callbacks(executor: Executor, rows: Sequence[CallbackRow]) -> None:
     """Store callbacks; a repeat of the same bytes is left out (C29.5)."""
-    arguments = columns([(row.channel, row.adapter, row.sha256, row.body, row.received_at) for row in rows], 5)
+    arguments = columns(
+        [(row.channel, row.adapter, row.sha256, row.body, row.received_at, row.headers) for row in rows], 6
+    )
     await executor.execute(SQL.store_callbacks, *arguments)
 
 

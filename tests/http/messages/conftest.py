@@ -1,6 +1,6 @@
 """A server with the operations on messages, the sandbox's people and callbacks, over the resources of `api`."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -70,6 +70,7 @@ class Mail:
     template: Template
     forced: list[Any]
     callbacks: list[tuple[str, str, bytes]]
+    kept: list[Mapping[str, str]]
     waiting: dict[str, Any]
     sending: Sending
     completion: CampaignCompletion
@@ -138,14 +139,16 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     database, clock, ids, directories = api.database, api.clock, api.ids, api.directories
     forced: list[Any] = []
     callbacks: list[tuple[str, str, bytes]] = []
+    kept: list[Mapping[str, str]] = []
     waiting: dict[str, Any] = {"reason": "rate"}
 
     class Explainer:
         async def explain(self, organization_id: str, env: str, message: Any) -> dict[str, Any]:
             return waiting
 
-    async def take(channel: str, adapter: str, body: bytes) -> None:
+    async def take(channel: str, adapter: str, body: bytes, headers: Mapping[str, str]) -> None:
         callbacks.append((channel, adapter, body))
+        kept.append(headers)
 
     totals = Totals(database, clock=clock, emptied=lambda keys: None)
     outbox = Outbox(directories.subscriptions, ids=ids, queued=lambda keys: None)
@@ -288,7 +291,9 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     try:
         there = replace(api, base=f"http://127.0.0.1:{server.port}", routes=routes, contract=Contract(routes))
         completion = CampaignCompletion(database, clock=clock, ids=ids, changed=api.changes.append)
-        yield Mail(there, template, forced, callbacks, waiting, sending, completion, maker, people, replies, audiences)
+        yield Mail(
+            there, template, forced, callbacks, kept, waiting, sending, completion, maker, people, replies, audiences
+        )
     finally:
         for service in (server, people, replies, batch_acceptance, recipients, windows, sending):
             await service.stop()

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from recado.channels.chatapp import cloud_callbacks
+from recado.channels.chatapp.bridge import Bridge
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
 from recado.http.routes.callbacks import LARGEST
 
@@ -23,6 +24,18 @@ async def test_a_signed_callback_is_stored_and_answered(mail: Any) -> None:
     answer = await mail.api.post(CALLBACK, raw=body, headers=signed(mail, body), token="")
     assert (answer.status, answer.body) == (200, {})
     assert mail.callbacks == [("chatapp", "bridge", body)]
+
+
+async def test_a_callback_is_kept_with_its_content_type_and_what_its_adapter_names(
+    mail: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = b'{"events": []}'
+    headers = {**signed(mail, body), "Content-Type": "application/json", "X-Kind": "k", "X-Other": "o"}
+    await mail.api.post(CALLBACK, raw=body, headers=headers, token="")
+    assert mail.kept == [{"Content-Type": "application/json"}]
+    monkeypatch.setattr(Bridge, "read_with", ("X-Kind", "X-Absent"))
+    await mail.api.post(CALLBACK, raw=body, headers=headers, token="")
+    assert mail.kept[1] == {"Content-Type": "application/json", "X-Kind": "k"}
 
 
 async def test_a_callback_of_another_hand_is_not_stored(mail: Any) -> None:

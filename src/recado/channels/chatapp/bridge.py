@@ -50,6 +50,7 @@ class Bridge:
     paces_pairs = False
     verification_delay = 1.0
     challenged = False
+    read_with = ()
 
     def __init__(
         self,

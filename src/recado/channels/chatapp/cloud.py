@@ -75,6 +75,7 @@ class Cloud:
     paces_pairs = True
     verification_delay = 1.0
     challenged = True
+    read_with = ()
 
     def __init__(
         self,

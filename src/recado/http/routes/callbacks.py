@@ -14,8 +14,8 @@ from recado.http.route import MIB, Access, Route
 
 LARGEST = 3 * MIB
 
-Take = Callable[[str, str, bytes], Awaitable[None]]
-"""(channel, adapter, body): stores the body once, and has it processed."""
+Take = Callable[[str, str, bytes, Mapping[str, str]], Awaitable[None]]
+"""(channel, adapter, body, headers that it is read with): stores the body once, and has it processed."""
 
 
 class CallbackTaken(ApiModel):
@@ -47,7 +47,7 @@ class CallbackOperations:
         provider = self._providers[channel, adapter]
         if not provider.verify_callback(call.headers, call.raw_body, call.now):
             raise Problem("INVALID_SIGNATURE", "The signature of the callback is not valid.")
-        await self._take(channel, adapter, call.raw_body)
+        await self._take(channel, adapter, call.raw_body, _kept(call.headers, provider))
         return Reply(200, {})
 
     async def subscribe(self, call: Call) -> Reply:
@@ -62,6 +62,12 @@ class CallbackOperations:
         # As text that no browser takes for a page: anyone who holds the token chooses what it says.
         headers = {"Content-Type": "text/plain; charset=utf-8", "X-Content-Type-Options": "nosniff"}
         return Reply(200, answer.encode(), headers=headers)
+
+
+def _kept(headers: Mapping[str, str], provider: CallbackSource) -> dict[str, str]:
+    """What the body will be read with. A byte that is no text is not kept: the row could not hold it."""
+    found = ((name, headers.get(name)) for name in ("Content-Type", *provider.read_with))
+    return {name: value.encode(errors="replace").decode() for name, value in found if value is not None}
 
 
 def callback_routes(*, providers: Mapping[tuple[str, str], CallbackSource], take: Take) -> tuple[Route, ...]:

@@ -242,19 +242,19 @@ returning s.organization_id, s.message_id, s.step, s.due_at, s.number_id, s.even
 select min(due_at) from sandbox_reports;
 
 -- name: store_callbacks
-insert into callbacks (channel, adapter, sha256, body, received_at)
-select channel, adapter, sha256, body, received_at
-from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[])
-    as g (channel, adapter, sha256, body, received_at)
+insert into callbacks (channel, adapter, sha256, body, received_at, headers)
+select channel, adapter, sha256, body, received_at, headers
+from unnest($1::text[], $2::text[], $3::bytea[], $4::bytea[], $5::timestamptz[], $6::jsonb[])
+    as g (channel, adapter, sha256, body, received_at, headers)
 on conflict (sha256) do nothing;
 
 -- name: open_callbacks
 -- The oldest callbacks that are not processed yet, but those of $3: at most $1, of about $2 bytes together, one at least.
-select id, channel, adapter, body
+select id, channel, adapter, headers, body
 from (
-    select id, channel, adapter, body, sum(octet_length(body)) over (order by id) - octet_length(body) as before
+    select id, channel, adapter, headers, body, sum(octet_length(body)) over (order by id) - octet_length(body) as before
     from (
-        select id, channel, adapter, body from callbacks
+        select id, channel, adapter, headers, body from callbacks
         where processed_at is null and id <> all($3::bigint[])
         order by id
         limit $1
@@ -264,7 +264,7 @@ where before < $2
 order by id;
 
 -- name: open_callback
-select id, channel, adapter, body from callbacks where id = $1 and processed_at is null;
+select id, channel, adapter, headers, body from callbacks where id = $1 and processed_at is null;
 
 -- name: callbacks_processed
 update callbacks c
