@@ -21,6 +21,7 @@ from recado.actors.webhooks import Webhooks
 from recado.channels.adapters import Adapters
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
+from recado.channels.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
@@ -29,7 +30,6 @@ from recado.domain.clock import Clock
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.installation import Installation
-from recado.providers import payments_bridge
 from recado.storage.begun_calls import BegunCalls, boot_id
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.directories import Directories
@@ -77,8 +77,8 @@ class Assembly:
             db, directories.numbers, directories.organizations, directories.templates, keys, adapters.sender, clock
         )
         self.callback_providers = adapters.callback_sources()
-        self.bank = payments_bridge(settings)
-        payments = Payments(db, clock=clock, ids=ids, changed=self.changed) if self.bank else None
+        paying = adapters.find(PAYMENTS, "live").callbacks is not None
+        payments = Payments(db, clock=clock, ids=ids, changed=self.changed) if paying else None
         runtime = Runtime(clock, random.Random(os.urandom(32)))  # noqa: S311 - spreads restarts; guards nothing
         lookups = FairPlaces(LOOKUPS_AT_ONCE, each=LOOKUPS_EACH, most_waiting=MOST_LOOKUPS_WAITING)
         self.guard = OutboundGuard(clock=clock, allowed=settings.ssrf_allow_cidrs, turn=lookups.place)

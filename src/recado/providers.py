@@ -8,7 +8,7 @@ from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.outbound_guard import Turn
-from recado.channels.payments import PaymentsBridge
+from recado.channels.payments import PAYMENTS, PaymentsBridge
 from recado.config.settings import Settings
 from recado.domain.clock import Clock
 from recado.storage.fair_places import FairPlaces
@@ -18,11 +18,17 @@ MOST_CALLS_WAITING = 100  # of an account
 
 
 def adapters_of(settings: Settings, clock: Clock, connections: int) -> Adapters:
-    """The adapters of each channel and environment; live may have none (C33). `connections`: of one that has any."""
+    """The adapters of each channel and environment; live may have none (C33). `connections`: of one that has any.
+
+    `payments` sends nothing: it says what was paid.
+    """
     found: dict[tuple[str, str, str | None], Adapter] = {(CHATAPP, "test", None): sandbox(settings, clock)}
     live = LIVE_CHATAPP.get(settings.adapter_chatapp)
     if live is not None:
         found[CHATAPP, "live", None] = live(settings, clock, connections)
+    if settings.adapter_payments == "bridge" and settings.billing_enabled:
+        secret = settings.bridge_payments_secret
+        found[PAYMENTS, "live", None] = Adapter(callbacks=PaymentsBridge(secret.get_secret_value() if secret else ""))
     return Adapters(found)
 
 
@@ -71,11 +77,3 @@ LIVE_CHATAPP: Mapping[str, Callable[[Settings, Clock, int], Adapter]] = {
 def by_account(connections: int) -> Turn:
     """Connections in which an account that hangs leaves room for all others (C31)."""
     return FairPlaces(connections, each=connections // PART_OF_AN_ACCOUNT, most_waiting=MOST_CALLS_WAITING).place
-
-
-def payments_bridge(settings: Settings) -> PaymentsBridge | None:
-    """Who confirms payments, where anybody does."""
-    if settings.adapter_payments != "bridge" or not settings.billing_enabled:
-        return None
-    secret = settings.bridge_payments_secret
-    return PaymentsBridge(secret.get_secret_value() if secret else "")

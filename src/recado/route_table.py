@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from recado.assembly import Assembly
-from recado.channels.payments import PAYMENTS
 from recado.domain.errors import Unavailable
 from recado.domain.page import CursorSigner
 from recado.http.paging import Cursors
@@ -102,10 +101,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
             if settings.billing_enabled
             else ()
         ),
-        *callback_routes(
-            providers=made.callback_providers | ({(PAYMENTS, made.bank.name): made.bank} if made.bank else {}),
-            take=system.callbacks.take,
-        ),
+        *callback_routes(providers=made.callback_providers, take=system.callbacks.take),
     )
 
     async def ready() -> Mapping[str, bool]:

@@ -66,6 +66,9 @@ class Line:
 
     async def arrive(self, *events: dict[str, Any]) -> None:
         await self.callbacks.take("chatapp", "bridge", orjson.dumps({"events": events}), {})
+        await self.worked_off()
+
+    async def worked_off(self) -> None:
         await until(self._processed, 10, "the callbacks are worked off", every=0.005)
 
     async def _processed(self) -> bool:

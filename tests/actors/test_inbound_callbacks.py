@@ -1,10 +1,16 @@
 """Inbound messages as a bridge reports them, from its callback to contact and event (C28.1, C29.5)."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
+from typing import get_args
 
 import pytest
 from tests.actors.line import Line, live_number
 
+from recado.actors.receipts import KINDS
+from recado.channels.adapters import CallbackEvent
+from recado.channels.chatapp.bridge import Bridge
+from recado.channels.events import Event
+from recado.channels.payments import Payment
 from recado.domain.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.storage.postgres import Database
@@ -25,6 +31,25 @@ async def line(database: Database) -> AsyncIterator[Line]:
     await made_line.callbacks.start()
     yield made_line
     await made_line.callbacks.stop()
+
+
+async def test_a_body_is_read_with_what_was_kept_with_it(line: Line, monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[tuple[dict[str, str], bytes]] = []
+
+    def parse_callback(self: Bridge, headers: Mapping[str, str], body: bytes) -> list[Event]:
+        read.append((dict(headers), body))
+        return []
+
+    monkeypatch.setattr(Bridge, "parse_callback", parse_callback)
+    await line.callbacks.take("chatapp", "bridge", b"<xml>", {"Content-Type": "text/xml"})
+    await line.worked_off()
+    assert read == [({"Content-Type": "text/xml"}, b"<xml>")]
+
+
+async def test_every_kind_of_event_has_one_handler(line: Line) -> None:
+    handlers = line.callbacks._handlers
+    assert {*handlers, Payment} == set(get_args(CallbackEvent))
+    assert {kind for kind, handler in handlers.items() if handler is None} == set(KINDS)
 
 
 async def test_a_message_makes_a_contact_and_both_are_told(line: Line) -> None:

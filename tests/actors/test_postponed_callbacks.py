@@ -15,7 +15,7 @@ from tests.waiting import until
 
 from recado.actors.callbacks import MOST_BROKEN
 from recado.actors.postponed_callbacks import MOST, PostponedCallbacks
-from recado.channels.events import Event
+from recado.channels.adapters import CallbackEvent
 from recado.domain.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import outage, receipts
@@ -219,9 +219,9 @@ class Apart:
         self.applied: list[int] = []
         self.errors: dict[int, Exception] = {}
         self.away = False
-        self.desk = PostponedCallbacks(db, clock=clock, open_=self.open, apply=self.apply, answers=self.answers)
+        self.desk = PostponedCallbacks(db, clock=clock, read=self.read, apply=self.apply, answers=self.answers)
 
-    async def open(self, row: Any) -> tuple[list[Event], str | None]:
+    def read(self, row: Any) -> tuple[list[CallbackEvent], str | None]:
         assert row["id"] == self.id
         return list(range(20)), None  # type: ignore[arg-type]  # what an event is does not matter here
 

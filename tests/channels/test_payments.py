@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.payments import MalformedPayments, Payment, PaymentsBridge, payments_of
+from recado.channels.errors import MalformedCallback
+from recado.channels.payments import Payment, PaymentsBridge, payments_of
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
 
 AT = datetime(2026, 11, 20, 9, 0, 0, 250_000, tzinfo=UTC)
@@ -48,17 +49,17 @@ def test_payments_are_read_in_their_order() -> None:
     ],
 )
 def test_a_payment_of_another_shape_is_named_by_its_place_and_the_others_are_kept(change: Any, where: str) -> None:
-    with pytest.raises(MalformedPayments) as refusal:
+    with pytest.raises(MalformedCallback) as refusal:
         payments_of(body(CANCELED, PAID | change, PAID))
     assert refusal.value.where == f"events[1].{where}"
-    assert [payment.reference for payment in refusal.value.payments] == ["r2", "r1"]
+    assert [payment.reference for payment in refusal.value.events] == ["r2", "r1"]
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"7", b"{}", b'{"events": 1}', b'{"events": {}}', b"\xff"])
 def test_a_body_of_another_shape_is_refused_whole(text: bytes) -> None:
-    with pytest.raises(MalformedPayments) as refusal:
+    with pytest.raises(MalformedCallback) as refusal:
         payments_of(text)
-    assert refusal.value.payments == []
+    assert refusal.value.events == ()
 
 
 JSON = st.recursive(
@@ -79,8 +80,8 @@ NEAR = st.builds(
 def test_whatever_a_callback_holds_it_is_read_or_refused_as_malformed(text: bytes) -> None:
     try:
         payments = payments_of(text)
-    except MalformedPayments as error:
-        payments = error.payments
+    except MalformedCallback as error:
+        payments = list(error.events)
     for payment in payments:
         assert payment.status == "canceled" or payment.amount_cents is not None
 

@@ -277,7 +277,10 @@ async def test_a_queued_row_is_counted_in_its_batch_and_owned_by_it_unless_it_wa
 async def test_a_callback_that_was_stored_without_headers_is_read_without(database: Database) -> None:
     await migrated_until(database, "headers_of_callbacks")
     await database.execute(
-        "insert into callbacks (channel, adapter, sha256, body, received_at) values ('chatapp', 'cloud', 'a', 'b', now())"
+        """
+        insert into callbacks (channel, adapter, sha256, body, received_at)
+        values ('chatapp', 'cloud', 'a', 'b', now())
+        """
     )
     await migrate(database)
     (row,) = await receipts.open_callbacks(database, 10, 1_000)

@@ -1,8 +1,9 @@
 """Providers' callbacks: stored as they came and answered at once, then processed in their order (C29.5)."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -10,11 +11,11 @@ import structlog
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.payments import Payments
 from recado.actors.postponed_callbacks import PostponedCallbacks
-from recado.actors.receipts import Receipts
+from recado.actors.receipts import KINDS, Receipts
 from recado.actors.template_review import TemplateReview
-from recado.channels.adapters import CallbackSource
-from recado.channels.events import Event, Inbound, NumberStatus, Preference, Status, TemplateStatus
-from recado.channels.payments import PAYMENTS
+from recado.channels.adapters import CallbackEvent, CallbackSource
+from recado.channels.events import NumberStatus, TemplateStatus
+from recado.channels.payments import Payment
 from recado.channels.provider import MalformedCallback
 from recado.domain.clock import Clock
 from recado.domain.errors import Unavailable
@@ -52,16 +53,19 @@ class Callbacks:
         self._clock = clock
         self._providers = dict(providers)
         self._receipts = receipts_of
-        self._numbers = numbers
-        self._templates = templates
-        self._payments = payments
+        self._handlers: Mapping[type[CallbackEvent], Callable[[Any], Awaitable[None]] | None] = {
+            **dict.fromkeys(KINDS),  # those of a block are taken in together, in one transaction
+            NumberStatus: partial(numbers.report, ENV),
+            TemplateStatus: partial(templates.report, ENV),
+            **({} if payments is None else {Payment: payments.report}),
+        }
         self._store: Batcher[CallbackRow, None] = Batcher(
             "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
         )
         self._worker = Periodic("callbacks", 1.0, self.work, clock)
         self._broken = (0, 0)  # the callback that waits for a connection that holds, and how many have not
         self.postponed = PostponedCallbacks(
-            db, clock=clock, open_=self._open, apply=self._apply, answers=self._database_answers
+            db, clock=clock, read=self._read, apply=self._apply, answers=self._database_answers
         )
 
     async def start(self) -> None:
@@ -96,10 +100,10 @@ class Callbacks:
 
     async def _process(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """One transaction for a block: its events and the mark that it is done."""
-        events: list[Event] = []
+        events: list[CallbackEvent] = []
         results: list[tuple[int, str | None]] = []
         for row in rows:
-            read, failure = await self._open(row)
+            read, failure = self._read(row)
             events += read
             results.append((row["id"], failure))
             await self._clock.sleep(0)  # a body may hold thousands of reports: others have their turn between two
@@ -129,24 +133,18 @@ class Callbacks:
         self._broken = (callback_id, broken)
         return broken < MOST_BROKEN
 
-    async def _open(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
-        """The events of a callback, and what was wrong with the rest; one of payments is applied here."""
-        if row["channel"] == PAYMENTS and self._payments is not None:
-            return [], await self._payments.take(row["body"])
-        return self._read(row)
-
-    async def _apply(self, events: Sequence[Event], results: Sequence[tuple[int, str | None]] = ()) -> None:
+    async def _apply(self, events: Sequence[CallbackEvent], results: Sequence[tuple[int, str | None]] = ()) -> None:
         """Apply events, and mark the callbacks done whose last they are."""
-        # Payments and news of numbers and templates can be applied twice, and so come first: a crash repeats them, and
-        # loses none.
+        # What has a handler of its own can be applied twice, and so comes first: a crash repeats it, and loses none.
+        together: list[Any] = []
         for event in events:
-            if isinstance(event, NumberStatus):
-                await self._numbers.report(ENV, event)
-            elif isinstance(event, TemplateStatus):
-                await self._templates.report(ENV, event)
+            handle = self._handlers[type(event)]
+            if handle is None:
+                together.append(event)
+            else:
+                await handle(event)
         async with self._receipts.transaction() as connection:
-            mine = [event for event in events if isinstance(event, Status | Inbound | Preference)]
-            await self._receipts.take_in(connection, ENV, mine)
+            await self._receipts.take_in(connection, ENV, together)
             if results:
                 await receipts.callbacks_processed(connection, results, self._clock.now())
 
@@ -159,7 +157,8 @@ class Callbacks:
         if self._db.refuses_writes:
             raise Unavailable("The database does not write.")
 
-    def _read(self, row: Mapping[str, Any]) -> tuple[list[Event], str | None]:
+    def _read(self, row: Mapping[str, Any]) -> tuple[list[CallbackEvent], str | None]:
+        """The events of a callback, and what was wrong with the rest of it."""
         provider = self._providers.get((row["channel"], row["adapter"]))
         if provider is None:
             return [], "no such adapter"

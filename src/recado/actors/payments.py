@@ -2,7 +2,7 @@
 
 import structlog
 
-from recado.channels.payments import MalformedPayments, Payment, payments_of
+from recado.channels.payments import Payment
 from recado.domain.changes import DeliveriesQueued, OnChange
 from recado.domain.clock import Clock
 from recado.domain.errors import Problem
@@ -20,7 +20,7 @@ PROVIDER = Actor("system", "payments")
 
 
 class Payments:
-    """Applies callbacks of payments; one that is applied again changes nothing.
+    """Applies news of payments; what is applied again changes nothing.
 
     What cannot be credited (another amount, a top-up that has ended, a reference that nobody has) is logged as an
     error: money may have come in, and the administrator decides.
@@ -32,17 +32,8 @@ class Payments:
         self._ids = ids
         self._changed = changed
 
-    async def take(self, body: bytes) -> str | None:
-        """Apply what a callback tells; answers why some of it could not be read."""
-        try:
-            payments, failure = payments_of(body), None
-        except MalformedPayments as error:
-            payments, failure = error.payments, f"malformed: {error}"
-        for payment in payments:
-            await self._apply(payment)
-        return failure
-
-    async def _apply(self, payment: Payment) -> None:
+    async def report(self, payment: Payment) -> None:
+        """Apply what the provider tells of one payment."""
         queued: tuple[SubscriptionKey, ...] = ()
         try:
             async with self._db.transaction() as connection:

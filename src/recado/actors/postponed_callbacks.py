@@ -7,11 +7,11 @@ rest of its own body. What is postponed is still open in the table: a restart fo
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import structlog
 
-from recado.channels.events import Event
+from recado.channels.adapters import CallbackEvent
 from recado.domain.clock import Clock
 from recado.domain.retry import backoff
 from recado.engine.periodic import Periodic
@@ -28,10 +28,8 @@ MOST: Final = 100
 """Callbacks that may be postponed at once: when more fail it is not they that are at fault."""
 
 
-class Open(Protocol):
-    """Reads a callback: its events, and what was wrong with the rest of it. Payments are applied here."""
-
-    def __call__(self, row: Mapping[str, Any], /) -> Awaitable[tuple[list[Event], str | None]]: ...
+Read = Callable[[Mapping[str, Any]], tuple[list[CallbackEvent], str | None]]
+"""The events of a callback, and what was wrong with the rest of it."""
 
 
 @dataclass(slots=True)
@@ -57,8 +55,8 @@ class PostponedCallbacks:
         db: Database,
         *,
         clock: Clock,
-        open_: Open,
-        apply: Callable[[Sequence[Event]], Awaitable[None]],
+        read: Read,
+        apply: Callable[[Sequence[CallbackEvent]], Awaitable[None]],
         answers: Callable[[], Awaitable[None]],
     ) -> None:
         """`apply`: some events of one callback, in a transaction.
@@ -67,7 +65,7 @@ class PostponedCallbacks:
         """
         self._db = db
         self._clock = clock
-        self._open = open_
+        self._read = read
         self._apply = apply
         self._answers = answers
         self._postponed: dict[int, _Postponed] = {}
@@ -108,12 +106,8 @@ class PostponedCallbacks:
     async def _through(self, row: Mapping[str, Any], held: _Postponed) -> bool:
         """Apply what is left of a callback; False when it has to wait once more."""
         try:
-            events, unread = await self._open(row)
+            events, unread = self._read(row)
         except Exception as error:  # noqa: BLE001 - it is this callback's alone
-            if worth_repeating(error):
-                await self._answers()
-                self._pause(row["id"], held, error)
-                return False
             events, unread = [], None
             held.give_up(error)
         if held.parts is None:

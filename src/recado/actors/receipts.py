@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Final
 
 import orjson
 import structlog
@@ -35,6 +36,7 @@ PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
 PUT_OFF_FOR = timedelta(minutes=1)
 BLOCK = 1_000
+KINDS: Final = (Inbound, Preference, Status)  # what is taken in together
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +106,17 @@ class Receipts:
     ) -> None:
         """Apply what a provider reported, in its order for each message, on a connection in a transaction.
 
-        `reports`: besides the events, those whose owner is known.
+        `events`: of `KINDS`; `reports`: besides them, those whose owner is known.
         """
+        of: dict[type, list[Any]] = {kind: [] for kind in KINDS}
+        for event in events:
+            of[type(event)].append(event)
         # Anyone who changes a contact locks it before messages, and messages before wallets and totals: so do we.
-        came = await self._received(executor, env, [event for event in events if isinstance(event, Inbound)])
+        came = await self._received(executor, env, of[Inbound])
         received = await self._take_inbound(executor, came)
-        received += await self._refuse(executor, env, [event for event in events if isinstance(event, Preference)])
+        received += await self._refuse(executor, env, of[Preference])
         give_up_at = self._clock.now() + PARKED_FOR
-        statuses = [(event, give_up_at) for event in events if isinstance(event, Status)]
+        statuses = [(event, give_up_at) for event in of[Status]]
         found = await self._find(executor, env, statuses)
         await self._follow(executor, await self._apply(executor, env, [*reports, *found]) + received)
 

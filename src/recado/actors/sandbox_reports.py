@@ -55,17 +55,16 @@ class SandboxReports:
                 rows = sorted(
                     await receipts.take_sandbox(connection, now, BLOCK), key=lambda row: (row["due_at"], row["step"])
                 )
-                events = [(row, event_from_json(row["event"])) for row in rows]
-                await self._receipts.take_in(
-                    connection,
-                    ENV,
-                    [event for _, event in events if isinstance(event, Inbound)],
-                    [
-                        Report(row["organization_id"], row["number_id"], row["message_id"], event, now + PARKED_FOR)
-                        for row, event in events
-                        if isinstance(event, Status)
-                    ],
-                )
+                replies: list[Inbound] = []
+                reports: list[Report] = []
+                for row in rows:
+                    match event_from_json(row["event"]):
+                        case Inbound() as reply:
+                            replies.append(reply)
+                        case Status() as status:
+                            message = (row["organization_id"], row["number_id"], row["message_id"])
+                            reports.append(Report(*message, status, now + PARKED_FOR))
+                await self._receipts.take_in(connection, ENV, replies, reports)
             if len(rows) < BLOCK:
                 break
         due_at = await receipts.next_sandbox(self._db)

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Protocol
 
 from recado.channels.events import Event
+from recado.channels.payments import Payment
 from recado.channels.provider import (
     Account,
     NumberHealth,
@@ -18,6 +19,9 @@ from recado.channels.provider import (
     Submission,
     TemplateSubmission,
 )
+
+CallbackEvent = Event | Payment
+"""What a callback tells: a union whose kinds each have one handler (`actors/callbacks.py`)."""
 
 
 class MessageSender(Protocol):
@@ -57,7 +61,7 @@ class CallbackSource(Protocol):
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
         """Whether this provider sent the callback. Header names in any case."""
 
-    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[Event]:
+    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
         """The events of a verified callback, in their order; raises `MalformedCallback`.
 
         `headers`: its content type, and those named by `read_with`; neither for one that an older version stored.

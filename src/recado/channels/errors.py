@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from recado.channels.events import Event
+    from recado.channels.adapters import CallbackEvent
 
 ProviderErrorKind = Literal["refused", "unreachable"]
 
@@ -32,7 +32,7 @@ class MalformedCallback(Exception):
     `events` are those of the same body that could be read: one bad report must not lose the others.
     """
 
-    def __init__(self, where: str, events: "Sequence[Event]" = ()) -> None:
+    def __init__(self, where: str, events: "Sequence[CallbackEvent]" = ()) -> None:
         super().__init__(where)
         self.where = where
         self.events = tuple(events)

@@ -5,6 +5,7 @@ The same form serves as the row of an event that waits. Reading is strict: what 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from dataclasses import fields as fields_of
 from datetime import datetime
 from typing import Any, Literal, get_args
 
@@ -114,72 +115,22 @@ class Followup:
 
 def event_to_json(event: Event) -> dict[str, Any]:
     """The JSON form, `kind` first; fields without value are left out. Times have milliseconds."""
-    if isinstance(event, Status):
-        return _present(
-            kind="status",
-            status=event.status,
-            at=format_timestamp(event.at),
-            providerMessageId=event.provider_message_id,
-            reference=event.reference,
-            code=event.code,
-            account=event.account,
-        )
-    if isinstance(event, Inbound):
-        return {
-            **_present(
-                kind="inbound",
-                account=event.account,
-                at=format_timestamp(event.at),
-                type=event.type,
-                providerMessageId=event.provider_message_id,
-                quoted=event.quoted,
-                mediaRef=event.media_ref,
-                profileName=event.profile_name,
-            ),
-            "from": event.sender,
-            "payload": event.payload,
-        }
-    if isinstance(event, TemplateStatus):
-        return _present(
-            kind="template",
-            status=event.status,
-            at=format_timestamp(event.at),
-            providerTemplateId=event.provider_template_id,
-            account=event.account,
-            category=event.category,
-            reason=event.reason,
-            businessAccount=event.business_account,
-            name=event.name,
-            language=event.language,
-        )
-    if isinstance(event, NumberStatus):
-        return _present(
-            kind="number",
-            account=event.account,
-            at=format_timestamp(event.at),
-            status=event.status,
-            quality=event.quality,
-            tier=event.tier,
-            nameStatus=event.name_status,
-            partnerRemoved=event.partner_removed,
-            businessAccount=event.business_account,
-            phone=event.phone,
-        )
-    return _present(
-        kind="preference",
-        account=event.account,
-        phone=event.phone,
-        stopped=event.stopped,
-        at=format_timestamp(event.at),
-    )
+    kind, names = _FORMS[type(event)]
+    form: dict[str, Any] = {"kind": kind}
+    for name, called in names:
+        value = getattr(event, name)
+        if value is not None:
+            form[called] = format_timestamp(value) if name == "at" else value
+    return form
 
 
 def event_from_json(item: object, where: str = "event") -> Event:
     """Read one event; raises `MalformedCallback` naming the field, as in `events[3].at`."""
     fields = Fields(item, where)
-    read = _READERS.get(fields.text("kind", 16))
-    if read is None:
+    kind = _KINDS.get(fields.text("kind", 16))
+    if kind is None:
         raise MalformedCallback(f"{where}.kind")
+    _, read = kind
     return read(fields)
 
 
@@ -252,12 +203,24 @@ def _preference(fields: Fields) -> Preference:
     )
 
 
-_READERS: Mapping[str, Callable[[Fields], Event]] = {
-    "status": _status,
-    "inbound": _inbound,
-    "template": _template,
-    "number": _number,
-    "preference": _preference,
+_KINDS: Mapping[str, tuple[type[Event], Callable[[Fields], Event]]] = {
+    "status": (Status, _status),
+    "inbound": (Inbound, _inbound),
+    "template": (TemplateStatus, _template),
+    "number": (NumberStatus, _number),
+    "preference": (Preference, _preference),
+}
+
+
+def _called(name: str) -> str:
+    """A field's name in the JSON form."""
+    first, *others = name.split("_")
+    return "from" if name == "sender" else first + "".join(map(str.capitalize, others))
+
+
+_FORMS: Mapping[type[Event], tuple[str, tuple[tuple[str, str], ...]]] = {
+    event: (kind, tuple((each.name, _called(each.name)) for each in fields_of(event)))
+    for kind, (event, _) in _KINDS.items()
 }
 _REPORTS: frozenset[ReportStatus] = frozenset(get_args(ReportStatus))
 _MESSAGE_TYPES = frozenset({"text", "media", "interactive"})
@@ -271,7 +234,3 @@ LONGEST_REASON = 512
 LONGEST_TEMPLATE_NAME = 512
 TIERS = frozenset({"tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"})
 NAME_STATES = frozenset({"approved", "pending", "rejected", "expired", "none"})
-
-
-def _present(**fields: Any) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value is not None}

@@ -3,17 +3,15 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-import orjson
-
+from recado.channels.bridge_body import events_of
 from recado.channels.errors import MalformedCallback
 from recado.channels.fields import Fields
 from recado.channels.signing import PROVIDER_SIGNATURE, header, is_signed, signing_key
 
 PAYMENTS = "payments"
 MOST_CENTS = 10**15
-_MOST_EVENTS = 50_000
 
 PaymentStatus = Literal["paid", "canceled"]
 _STATUSES: frozenset[PaymentStatus] = frozenset(get_args(PaymentStatus))
@@ -41,36 +39,9 @@ def payment_from_json(item: object, where: str = "event") -> Payment:
     return Payment(fields.text("reference", 64), status, fields.time("at"), amount)
 
 
-class MalformedPayments(MalformedCallback):
-    """A body of which only `payments` could be read."""
-
-    def __init__(self, where: str, payments: list[Payment]) -> None:
-        super().__init__(where)
-        self.payments = payments
-
-
 def payments_of(body: bytes) -> list[Payment]:
-    """All payments of a callback, in their order; raises `MalformedPayments` with those that could be read."""
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        raise MalformedPayments("body", []) from None
-    found: list[Payment] = []
-    problem: str | None = None
-    try:
-        items: list[Any] = Fields(document, "body").items("events", _MOST_EVENTS)
-        if "events" not in document:
-            raise MalformedCallback("body.events")
-    except MalformedCallback as error:
-        raise MalformedPayments(error.where, []) from None
-    for index, item in enumerate(items):
-        try:
-            found.append(payment_from_json(item, f"events[{index}]"))
-        except MalformedCallback as error:
-            problem = problem or error.where
-    if problem is not None:
-        raise MalformedPayments(problem, found)
-    return found
+    """All payments of a callback, in their order; raises `MalformedCallback` with those that could be read."""
+    return events_of(body, payment_from_json)
 
 
 class PaymentsBridge:
@@ -86,6 +57,9 @@ class PaymentsBridge:
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
         """Whether the bridge sent the callback, at most 300 s ago."""
         return is_signed(header(headers, PROVIDER_SIGNATURE), self._keys, body, now)
+
+    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> list[Payment]:
+        return payments_of(body)
 
     def answer_challenge(self, query: Mapping[str, str]) -> str | None:
         return None
