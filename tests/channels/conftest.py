@@ -1,9 +1,11 @@
 """Values that every adapter test starts from."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.channels.peer import Connection, FakeBridge
 
 from recado.channels.provider import Account, OutboundMessage
 from recado.engine.clock import VirtualClock
@@ -36,6 +38,17 @@ def message() -> OutboundMessage:
 @pytest.fixture
 def message_to() -> Any:
     return lambda to: a_message(to=to)
+
+
+@pytest.fixture
+async def fake_bridge() -> AsyncIterator[FakeBridge]:
+    async def unset(connection: Connection) -> None:
+        raise AssertionError("a test sets `behaviour` before it calls")
+
+    server = FakeBridge(unset)
+    await server.start()
+    yield server
+    await server.stop()
 
 
 def a_message(**changes: Any) -> OutboundMessage:

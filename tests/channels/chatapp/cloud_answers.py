@@ -4,7 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tests.channels.chatapp.behaviours import Behaviour
+from tests.channels.behaviours import Behaviour
 
 from recado.channels.provider import (
     TemplateSubmission,
@@ -60,3 +60,4 @@ LISTED = {
     "rejected_reason": "NONE",
     "components": [{"type": "BODY", "text": "Olá {{1}}", "example": {"body_text": [["Ana"]]}}],
 }
+TAKEN = '{"messaging_product": "x", "contacts": [{"input": "1", "wa_id": "1"}], "messages": [{"id": "p-1"}]}'

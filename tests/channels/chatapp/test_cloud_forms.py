@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.channels.chatapp.behaviours import (
+from tests.channels.behaviours import (
     says,
 )
-from tests.channels.chatapp.test_cloud_sends import TAKEN
+from tests.channels.chatapp.cloud_answers import TAKEN
 
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.provider import (

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.channels.chatapp.behaviours import Behaviour
+from tests.channels.behaviours import Behaviour
 from tests.channels.chatapp.cloud_answers import chunks_of
 
 from recado.channels.chatapp.bridge import Bridge
@@ -16,7 +16,7 @@ from recado.channels.provider import Accepted, Account, OutboundMessage
 from recado.providers import PART_OF_AN_ACCOUNT, by_account
 
 if TYPE_CHECKING:
-    from tests.channels.chatapp.conftest import Connection, FakeBridge
+    from tests.channels.peer import Connection, FakeBridge
 
 ACCOUNT = Account(
     number_id="num_1",
