@@ -1,6 +1,7 @@
 """How fast messages go all the way: accepted, paced over 40 numbers, claimed, handed over, recorded as sent."""
 
 import asyncio
+import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
@@ -18,7 +19,7 @@ CONNECTIONS = 256
 BULK_SECONDS = 10
 BULK_CONNECTIONS, RECIPIENTS = 8, 100
 SENDERS = 40
-LEAST, LEAST_WITH_ALL, LEAST_BULK = 0.6, 0.4, 2.0
+LEAST, LEAST_THROUGH_BRIDGE, LEAST_WITH_ALL, LEAST_BULK = 0.6, 0.6, 0.4, 2.0
 NO_RECEIPTS, TWO_RECEIPTS = "9003", "0001"
 NO_WALLET = {"RECADO_BILLING_ENABLED": "false"}
 
@@ -26,6 +27,7 @@ NO_WALLET = {"RECADO_BILLING_ENABLED": "false"}
 async def run(say: Say) -> list[Figure]:
     """The same load on both, in turns; the figure is what was sent within the window, by the rows."""
     bound, ours, accepted, paid, told, bulk = [], [], [], [], [], []
+    posting, through = [], []
     async with scratch() as folder, running(endpoint(folder), "/") as customer:
         async with sending(folder / "plain", **NO_WALLET) as (service, api, bodies, many):
             async with running(plain(folder, "--send"), "/ready") as beside:
@@ -48,8 +50,15 @@ async def run(say: Say) -> list[Figure]:
             for number in range(ROUNDS):
                 say(f"end to end, with a wallet and a subscription, round {number + 1} of {ROUNDS}")
                 told.append((await sustained(service, api.token, bodies))[1])
+        async with bridged(folder) as (service, api, bodies, beside):
+            for number in range(ROUNDS):
+                say(f"end to end, through a bridge, round {number + 1} of {ROUNDS}: bound")
+                posting.append((await sustained(beside, api.token, bodies))[1])
+                say(f"end to end, through a bridge, round {number + 1} of {ROUNDS}: recado")
+                through.append((await sustained(service, api.token, bodies))[1])
     return [
         against("end to end, one message a request: sent", ours, bound, "/s", LEAST),
+        against("end to end, through a bridge: sent", through, posting, "/s", LEAST_THROUGH_BRIDGE),
         against("– accepted meanwhile", accepted, bound, "/s", None),
         against("– sent, with two receipts each", [with_receipts], bound, "/s", None),
         against("– sent, with a wallet", paid, bound, "/s", None),
@@ -66,6 +75,27 @@ async def sending(folder: Path, **settings: str) -> AsyncIterator[tuple[Process,
         senders = await api.senders(SENDERS)
         single, bulk = write_bodies(folder / "bodies", senders), write_bodies(folder / "bulk", senders, bulk=True)
         yield service, api, single, bulk
+
+
+@asynccontextmanager
+async def bridged(folder: Path) -> AsyncIterator[tuple[Process, Api, Path, Process]]:
+    """A service whose live environment sends through a bridge, and beside it the plain one, which posts there too."""
+    (folder / "bridged").mkdir()
+    bridge = Process(folder, "bridge", "-m", "bench.bridge", "--port", "{port}")
+    adapter = {
+        "RECADO_ADAPTER_CHATAPP": "bridge",
+        "RECADO_BRIDGE_CHATAPP_URL": bridge.url,
+        "RECADO_BRIDGE_CHATAPP_TOKEN": secrets.token_urlsafe(24),
+        "RECADO_BRIDGE_CHATAPP_SECRET": secrets.token_urlsafe(24),
+    }
+    async with (
+        running(bridge, "/"),
+        running(recado(folder / "bridged", **NO_WALLET, **adapter), READY) as service,
+        Api(service, "live") as api,
+        running(plain(folder / "bridged", "--send", "--provider", f"{bridge.url}/send"), "/ready") as beside,
+    ):
+        senders = await asyncio.gather(*(api.live_sender(str(position)) for position in range(SENDERS)))
+        yield service, api, write_bodies(folder / "bridged" / "bodies", senders), beside
 
 
 async def sustained(

@@ -1,7 +1,8 @@
 """The bound: the least that a durable service in Python does on the same server software. Run as a process.
 
 aiohttp, pydantic, batched inserts answered after the commit; with `--send` also an actor's queue, a batched claim, a
-provider that answers at once, and a batched `sent`. No key, no rule, no idempotency, no pacing.
+provider that answers at once, and a batched `sent`; with `--provider` that provider is a POST to this address. No key,
+no rule, no idempotency, no pacing.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from typing import Any
 import asyncpg
 import orjson
 import uvloop
-from aiohttp import web
+from aiohttp import ClientSession, TCPConnector, web
 from pydantic import BaseModel
 
 from recado.engine.clock import SystemClock
@@ -99,8 +100,12 @@ class Batches:
 class Plain:
     """The service."""
 
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", *, send: bool) -> None:
+    def __init__(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", *, send: bool, session: ClientSession, provider: str | None
+    ) -> None:
         self._pool = pool
+        self._session = session
+        self._provider_url = provider
         self._send = send
         self._ids = itertools.count(time.time_ns())
         self._inserts = Batches(lambda rows: pool.fetch(INSERT, *map(list, zip(*rows, strict=True))))
@@ -160,7 +165,12 @@ class Plain:
         await self._sents.put((message_id, provider_message_id, sent_at))
 
     async def _provider(self, message_id: str, message: Message) -> str:
-        return f"provider-{message_id}"
+        if self._provider_url is None:
+            return f"provider-{message_id}"
+        body = orjson.dumps({"id": message_id, "to": message.to, "variables": message.templateVars})
+        async with self._session.post(self._provider_url, data=body) as answer:
+            provider_message_id: str = orjson.loads(await answer.read())["providerMessageId"]
+            return provider_message_id
 
     def _begin(self, work: Any) -> None:
         task = asyncio.get_running_loop().create_task(work)
@@ -172,12 +182,13 @@ async def _ready(request: web.Request) -> web.Response:
     return web.Response(text="ready")
 
 
-async def serve(port: int, data_dir: Path, *, send: bool) -> None:
+async def serve(port: int, data_dir: Path, *, send: bool, provider: str | None) -> None:
     postgres = EmbeddedPostgres(data_dir, clock=SystemClock())
     arguments = await postgres.start()
     pool = await asyncpg.create_pool(**arguments, min_size=6, max_size=6, server_settings=SETTINGS)
     await pool.execute(SCHEMA)
-    plain = Plain(pool, send=send)
+    session = ClientSession(connector=TCPConnector(limit=0))
+    plain = Plain(pool, send=send, session=session, provider=provider)
     app = web.Application()
     app.router.add_post("/messages", plain.create)
     app.router.add_post("/callbacks", plain.report)
@@ -190,6 +201,7 @@ async def serve(port: int, data_dir: Path, *, send: bool) -> None:
     loop.add_signal_handler(15, stop.set)
     await stop.wait()
     await runner.cleanup()
+    await session.close()
     pool.terminate()
     await postgres.stop()
 
@@ -199,5 +211,6 @@ if __name__ == "__main__":
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--data-dir", type=Path, required=True)
     parser.add_argument("--send", action="store_true")
+    parser.add_argument("--provider")
     given = parser.parse_args()
-    uvloop.run(serve(given.port, given.data_dir, send=given.send))
+    uvloop.run(serve(given.port, given.data_dir, send=given.send, provider=given.provider))

@@ -30,15 +30,16 @@ class Sender:
 
 
 class Api:
-    """A caller with an unlimited key; an asynchronous context."""
+    """A caller with an unlimited key of an environment; an asynchronous context."""
 
-    def __init__(self, process: Process) -> None:
+    def __init__(self, process: Process, env: str = "test") -> None:
         self._process = process
+        self._env = env
         self.token = ""
         self.organization_id = ""
 
     async def __aenter__(self) -> "Api":
-        made = await self._process.command("keys", "create", "--env", "test", "--unlimited", "--json")
+        made = await self._process.command("keys", "create", "--env", self._env, "--unlimited", "--json")
         self.token = made["token"]
         self.organization_id = made["organizationId"]
         self._session = aiohttp.ClientSession(headers={"Authorization": f"Bearer {self.token}"})
@@ -75,6 +76,27 @@ class Api:
         template_id = (await self.call("POST", "/v2/templates", template))["id"]
         await self.call("POST", f"/v2/sandbox/templates/{template_id}", {"status": "approved"})
         return Sender(self.organization_id, number_id, template_id)
+
+    async def live_sender(self, name: str, per_second: int = 1_000) -> Sender:
+        """A number of the live environment, and a template that the bridge has approved (`bench/bridge.py`)."""
+        new = {
+            "phoneNumberId": f"bench-{name}",
+            "businessAccountId": "bench",
+            "displayPhone": f"+1555{abs(hash(name)) % 10_000_000:07}",
+            "rateLimit": {"perSecond": per_second, "perDay": PER_DAY},
+        }
+        number = await self.call("POST", "/numbers", new)
+        while number["status"] != "available":
+            await asyncio.sleep(0.1)
+            number = await self.call("GET", f"/numbers/{number['id']}")
+        await self.call("POST", f"/numbers/{number['id']}/connect")
+        await self.call("POST", "/v2/templates/sync", {"numberId": number["id"]})
+        held: list[Any] = []
+        while not held:
+            await asyncio.sleep(0.1)
+            query = f"?numberId={number['id']}&status=approved&category=utility"
+            held = (await self.call("GET", f"/v2/templates{query}"))["items"]
+        return Sender(self.organization_id, number["id"], held[0]["id"])
 
     async def senders(self, count: int, prefix: str = "", **how: Any) -> list[Sender]:
         return list(await asyncio.gather(*(self.sender(f"{prefix}{position}", **how) for position in range(count))))

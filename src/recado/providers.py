@@ -47,7 +47,6 @@ def bridge(settings: Settings, clock: Clock, connections: int) -> Adapter:
         callback_url=f"{settings.address()}/v2/callbacks/{CHATAPP}/bridge",
         clock=clock,
         idempotent=settings.bridge_chatapp_idempotent,
-        connections=connections,
         shares=by_account,
     )
     return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)
@@ -60,7 +59,6 @@ def cloud(settings: Settings, clock: Clock, connections: int) -> Adapter:
         app_secret=app_secret.get_secret_value() if app_secret else "",
         verify_token=verify_token.get_secret_value() if verify_token else None,
         clock=clock,
-        connections=connections,
         shares=by_account,
     )
     return Adapter(sender=made, callbacks=made, admin=made, templates=made, connections=connections)

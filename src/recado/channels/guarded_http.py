@@ -7,15 +7,14 @@ import asyncio
 import ssl
 from dataclasses import dataclass
 
-from recado.channels.guarded_connection import Answer, ConnectionBroke, GuardedConnection, protocol_for
+from recado.channels.connection_pool import ConnectionPool
+from recado.channels.http_connection import Answer, ConnectionBroke, HttpConnection
 from recado.channels.outbound_guard import OutboundGuard, Target, UrlRefused, target_of
 from recado.domain.clock import Clock
 
 CONNECT_LIMIT, CALL_LIMIT = 5.0, 15.0  # seconds
-# Under the 5 s after which common servers close an idle connection.
-_IDLE_LIMIT = 4.0
 _ADDRESSES_TRIED = 2
-KEPT_ERROR = 1024  # characters
+KEPT, KEPT_ERROR = 1024, 1024  # bytes of a body; characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,19 +65,14 @@ class GuardedHttp:
 
 
 class Endpoint:
-    """The connections to one URL; they are closed by `close`, and one by one when idle for long."""
+    """The connections to one URL; they are closed by `close`, and when idle for long."""
 
     def __init__(self, http: GuardedHttp, target: Target, *, live: bool, owner: str) -> None:
         self._http = http
         self._target = target
         self._live = live
         self._owner = owner
-        self._idle: list[GuardedConnection] = []
-        # Idle connections that are used again, and when their call is given up; a time-out each costs 3 µs of some 60.
-        self._under_way: dict[GuardedConnection, float] = {}
-        self._timer: asyncio.TimerHandle | None = None
-        self._ends_at = float("inf")
-        self._closed = False
+        self._pool = ConnectionPool(http.clock, kept=KEPT)
         self._start = f"POST {target.path} HTTP/1.1\r\nHost: {target.authority}\r\nContent-Length: ".encode("ascii")
 
     async def post(self, headers: bytes, body: bytes) -> Response:
@@ -91,12 +85,14 @@ class Endpoint:
             if addresses is None:
                 async with asyncio.timeout(self._http.call_limit):
                     addresses = await self._http.guard.addresses(self._target, live=self._live, owner=self._owner)
-            left = self._http.call_limit - (monotonic() - began)
-            connection = self._take(addresses)
-            answer = None if connection is None else await self._ask_again(connection, request, left)
+            connection = self._pool.take(addresses)
+            answer = None
+            if connection is not None:
+                answer = await self._ask_again(connection, request, self._http.call_limit - (monotonic() - began))
             if answer is None:
                 async with asyncio.timeout(self._http.call_limit - (monotonic() - began)):
-                    answer = await self._ask(await self._connect(addresses), request)
+                    connection = await self._connect(addresses)
+                answer = await self._pool.ask(connection, request, self._http.call_limit - (monotonic() - began))
         except UrlRefused as refusal:
             error = f"the URL may not be called: {refusal}"
         except TimeoutError as timeout:
@@ -115,90 +111,22 @@ class Endpoint:
 
     def close(self) -> None:
         """Close what is idle now, and what is under way when it is done."""
-        self._closed = True
-        while self._idle:
-            self._idle.pop().close()
+        self._pool.close()
 
-    async def _ask_again(self, connection: GuardedConnection, request: bytes, left: float) -> Answer | None:
-        """Ask on a connection that was idle, for at most so many seconds; None where it had been closed over there."""
-        self._under_way[connection] = limit = asyncio.get_running_loop().time() + left
-        if limit < self._ends_at:
-            self._end_at(limit)
+    async def _ask_again(self, connection: HttpConnection, request: bytes, seconds: float) -> Answer | None:
+        """Ask on a connection that was idle; None where it had been closed over there."""
         try:
-            return await self._ask(connection, request)
+            return await self._pool.ask(connection, request, seconds)
         except ConnectionBroke as broke:
             if broke.began:
                 raise
             return None
-        finally:
-            self._under_way.pop(connection, None)
 
-    def _end_at(self, limit: float) -> None:
-        """One timer for all calls: at the first of their limits."""
-        if self._timer is not None:
-            self._timer.cancel()
-        self._ends_at = limit
-        self._timer = asyncio.get_running_loop().call_at(limit, self._end_overdue)
-
-    def _end_overdue(self) -> None:
-        self._timer, self._ends_at = None, float("inf")
-        now = asyncio.get_running_loop().time() + 0.001  # the loop's timers are that exact
-        for connection in [connection for connection, limit in self._under_way.items() if limit <= now]:
-            self._under_way.pop(connection)
-            connection.give_up()
-        if self._under_way:
-            self._end_at(min(self._under_way.values()))
-
-    async def _ask(self, connection: GuardedConnection, request: bytes) -> Answer:
-        try:
-            answer = await connection.exchange(request)
-        except BaseException:
-            connection.close()
-            raise
-        if self._closed:
-            connection.close()
-        elif connection.reusable:
-            connection.idle_since = self._http.clock.monotonic()
-            self._idle.append(connection)
-        return answer
-
-    def _take(self, addresses: tuple[str, ...]) -> GuardedConnection | None:
-        """An idle connection that goes where the name points now; the most recent one, so that the others may age."""
-        oldest = self._http.clock.monotonic() - _IDLE_LIMIT
-        while self._idle:
-            connection = self._idle.pop()
-            if connection.idle_since < oldest:
-                connection.close()
-                while self._idle:  # all below are older
-                    self._idle.pop().close()
-            elif connection.address not in addresses:
-                connection.close()
-            elif connection.reusable:
-                return connection
-        return None
-
-    async def _connect(self, addresses: tuple[str, ...]) -> GuardedConnection:
-        target, loop = self._target, asyncio.get_running_loop()
-        secure = target.scheme == "https"
-        failure: OSError | None = None
+    async def _connect(self, addresses: tuple[str, ...]) -> HttpConnection:
+        target = self._target
+        tls = self._http.tls if target.scheme == "https" else None
         try:
             async with asyncio.timeout(self._http.connect_limit):
-                for address in addresses[:_ADDRESSES_TRIED]:
-                    try:
-                        _, connection = await loop.create_connection(
-                            protocol_for(address),
-                            address,
-                            target.port,
-                            ssl=self._http.tls if secure else None,
-                            server_hostname=target.host if secure else None,
-                        )
-                    except ssl.SSLError:
-                        raise
-                    except OSError as error:
-                        failure = error
-                    else:
-                        made: GuardedConnection = connection
-                        return made
+                return await self._pool.connect(addresses[:_ADDRESSES_TRIED], target.port, tls=tls, host=target.host)
         except TimeoutError:
             raise TimeoutError(f"no connection within {self._http.connect_limit:g} s") from None
-        raise failure or OSError("no address")

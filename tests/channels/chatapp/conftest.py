@@ -20,7 +20,7 @@ async def bridge_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitabl
     """Make a started adapter for a base address."""
     started: list[Bridge] = []
 
-    async def make(url: str, *, timeout: float = 5.0, connections: int = 4_000, shares: Shares | None = None) -> Bridge:
+    async def make(url: str, *, timeout: float = 5.0, shares: Shares | None = None) -> Bridge:
         bridge = Bridge(
             url=url,
             token=TOKEN,
@@ -28,7 +28,6 @@ async def bridge_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitabl
             callback_url="https://recado.test/v2/callbacks/chatapp/bridge",
             clock=clock,
             timeout=timeout,
-            connections=connections,
             shares=shares,
         )
         await bridge.start()
@@ -45,10 +44,8 @@ async def cloud_to(clock: VirtualClock) -> AsyncIterator[Callable[..., Awaitable
     """Make a started adapter of the hosted API for a base address."""
     started: list[Cloud] = []
 
-    async def make(url: str, *, timeout: float = 5.0, connections: int = 4_000, shares: Shares | None = None) -> Cloud:
-        cloud = Cloud(
-            url=url, app_secret=APP_SECRET, clock=clock, timeout=timeout, connections=connections, shares=shares
-        )
+    async def make(url: str, *, timeout: float = 5.0, shares: Shares | None = None) -> Cloud:
+        cloud = Cloud(url=url, app_secret=APP_SECRET, clock=clock, timeout=timeout, shares=shares)
         await cloud.start()
         started.append(cloud)
         return cloud

@@ -33,26 +33,15 @@ MESSAGE = OutboundMessage(
 )  # fmt: skip
 
 
-async def test_an_operation_that_hangs_takes_no_connection_from_sends(
+async def test_operations_that_hang_take_no_connection_from_sends(
     fake_bridge: "FakeBridge", bridge_to: Callable[..., Awaitable[Bridge]]
 ) -> None:
-    hangs = asyncio.Event()
-
-    async def behaviour(connection: "Connection") -> None:
-        request = await connection.read_request()
-        if request.path.endswith("/send"):
-            await connection.answer(200, b'{"providerMessageId": "p-1"}')
-        else:
-            hangs.set()
-            await connection.hang()
-
-    fake_bridge.behaviour = behaviour
-    bridge = await bridge_to(fake_bridge.url, timeout=2.0, connections=1)
-    other = asyncio.create_task(bridge.number_health(ACCOUNT))
-    await hangs.wait()
+    fake_bridge.behaviour, all_hang = hangs_for_one_account(OTHER_CONNECTIONS, only="/number_health")
+    bridge = await bridge_to(fake_bridge.url)
+    hanging = [asyncio.create_task(bridge.number_health(ACCOUNT)) for _ in range(OTHER_CONNECTIONS)]
+    await all_hang.wait()
     outcome = await bridge.send(MESSAGE, ACCOUNT, 1)
-    other.cancel()
-    await asyncio.gather(other, return_exceptions=True)
+    await given_up(hanging)
     assert outcome == Accepted("p-1")
 
 
@@ -93,7 +82,7 @@ def hangs_for_one_account(count: int, only: str = "") -> tuple[Behaviour, asynci
         request = await connection.read_request()
         its_own = ACCOUNT.phone_number_id in request.path or ACCOUNT.phone_number_id.encode() in request.body
         if not its_own or not request.path.endswith(only):
-            await connection.answer(200, b'{"id": "m-1", "success": true}')
+            await connection.answer(200, b'{"id": "m-1", "success": true, "providerMessageId": "p-1"}')
             return
         hanging += 1
         if hanging == count:

@@ -13,8 +13,8 @@ from yarl import URL
 from recado.channels.chatapp import bridge_answers, bridge_callbacks
 from recado.channels.errors import ProviderError
 from recado.channels.events import Event
+from recado.channels.lean_http import LeanHttp
 from recado.channels.outbound_http import (
-    CONNECTIONS,
     MAX_ANSWER,
     OTHER_CONNECTIONS,
     Answer,
@@ -41,8 +41,7 @@ _LONGEST_LIST = 4 * 1024 * 1024  # bytes of an answer that lists templates
 class Bridge:
     """`url`: the base of the operations' paths; `token`: what we show the bridge; `secret`: what it signs with.
 
-    `connections`: calls in flight, `shares`: of an account in those besides sends (C31); `timeout`, `connect_timeout`:
-    seconds.
+    `shares`: of an account in the connections for all but sends (C31); `timeout`, `connect_timeout`: seconds.
     """
 
     name = "bridge"
@@ -61,7 +60,6 @@ class Bridge:
         callback_url: str,
         clock: Clock,
         idempotent: bool = False,
-        connections: int = CONNECTIONS,
         shares: Shares | None = None,
         timeout: float = 15.0,
         connect_timeout: float = 5.0,
@@ -71,7 +69,6 @@ class Bridge:
             raise ValueError("a bridge's address is http(s)://host[:port][/path], without user, query or fragment")
         self.idempotent = idempotent
         self._base = base
-        self._send_url = base / "send"
         self._token = token
         self._keys = (signing_key(secret),)
         self._callback_url = callback_url
@@ -83,8 +80,9 @@ class Bridge:
             "Accept-Encoding": "identity",
             "User-Agent": "Recado",
         }
-        # Sends have connections of their own, as many as calls may be in flight: no send waits for one (C31).
-        self._sends = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
+        # Sends have connections of their own, one for each call in flight: no send waits for one (C31).
+        self._sends = LeanHttp(base, clock=clock, timeout=timeout, connect_timeout=connect_timeout)
+        self._send_head = self._sends.head((base / "send").raw_path, self._headers)
         self._http = OutboundHttp(
             connections=OTHER_CONNECTIONS,
             timeout=timeout,
@@ -116,7 +114,7 @@ class Bridge:
             )
         except TypeError:
             return Refused("provider_error", "the message has no JSON form")
-        answer = await self._sends.post(self._send_url, body, {**self._headers, "Idempotency-Key": message.id})
+        answer = await self._sends.post(b"%sIdempotency-Key: %b\r\n" % (self._send_head, message.id.encode()), body)
         return bridge_answers.outcome(answer, self._clock.now(), personal=(message.to, self._token, *_texts(message)))
 
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:

@@ -9,6 +9,7 @@ import re
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -26,8 +27,8 @@ from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.channels.errors import MalformedCallback, ProviderError
 from recado.channels.events import Event
 from recado.channels.fields import Fields
+from recado.channels.lean_http import LeanHttp
 from recado.channels.outbound_http import (
-    CONNECTIONS,
     MAX_ANSWER,
     MEDIA_CONNECTIONS,
     OTHER_CONNECTIONS,
@@ -58,6 +59,7 @@ _MOST_PAGES = 60  # an account holds at most 6,000 templates
 _LONGEST_PAGE = 8 * 1024 * 1024  # bytes
 _MAX_ID = 256
 _MAX_ADDRESS = 4_096
+_HEADS_REMEMBERED = 1_000  # of numbers: what begins each of their sends
 
 
 class Cloud:
@@ -65,8 +67,7 @@ class Cloud:
 
     `verify_token`: what it must know before it may subscribe; None: nobody may.
 
-    `connections`: calls in flight, `shares`: of an account in those besides sends (C31); `timeout`, `connect_timeout`:
-    seconds.
+    `shares`: of an account in the connections for all but sends (C31); `timeout`, `connect_timeout`: seconds.
     """
 
     name = "cloud"
@@ -84,7 +85,6 @@ class Cloud:
         app_secret: str,
         verify_token: str | None = None,
         clock: Clock,
-        connections: int = CONNECTIONS,
         shares: Shares | None = None,
         timeout: float = 15.0,
         connect_timeout: float = 5.0,
@@ -96,8 +96,9 @@ class Cloud:
         self._secret = signing_key(app_secret)
         self._verify_token = verify_token
         self._clock = clock
-        # Sends have connections of their own, as many as calls may be in flight: no send waits for one (C31).
-        self._sends = OutboundHttp(connections=connections, timeout=timeout, connect_timeout=connect_timeout)
+        # Sends have connections of their own, one for each call in flight: no send waits for one (C31).
+        self._sends = LeanHttp(base, clock=clock, timeout=timeout, connect_timeout=connect_timeout)
+        self._send_head = lru_cache(_HEADS_REMEMBERED)(self._make_send_head)
         self._http = OutboundHttp(
             connections=OTHER_CONNECTIONS,
             timeout=timeout,
@@ -132,10 +133,16 @@ class Cloud:
             return Refused("provider_error", str(error))
         except TypeError:
             return Refused("provider_error", "the message has no JSON form")
-        url = self._base / account.phone_number_id / "messages"  # an id, and no path of its own
-        answer = await self._sends.post(url, body, _headers(account.access_token))
+        try:
+            head = self._send_head(account.phone_number_id, account.access_token)
+        except ValueError:  # no token looks like that
+            return Down("unauthorized")
+        answer = await self._sends.post(head, body)
         personal = (message.to, message.to.lstrip("+"), account.access_token, *_texts(message))
         return cloud_answers.outcome(answer, self._clock.now(), personal=personal)
+
+    def _make_send_head(self, phone_number_id: str, token: str) -> bytes:
+        return self._sends.head((self._base / phone_number_id / "messages").raw_path, _headers(token))
 
     def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
         return cloud_callbacks.is_signed(header(headers, cloud_callbacks.SIGNATURE), self._secret, body)

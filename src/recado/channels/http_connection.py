@@ -1,16 +1,15 @@
-"""One HTTP/1.1 connection to a customer's endpoint: one request at a time, and of an answer only what is needed.
+"""One HTTP/1.1 connection that we opened: one request at a time, and of an answer only what is needed.
 
-Lean on purpose: the status decides; of the body 1 KiB is kept and at most 64 KiB are read. Whatever is doubtful about
-where a body ends costs only the connection, which is then not used again.
+Lean on purpose: the status decides; of the body as much is kept as is asked for, and at most 64 KiB are read. Whatever
+is doubtful about where a body ends costs only the connection, which is then not used again.
 """
 
 import asyncio
 import re
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import cast
 
 LONGEST_READ = 64 * 1024  # bytes, of a head and of a body
-KEPT = 1024  # bytes
 MOST_INTERIM = 16  # answers before the answer; more would only keep us busy
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -25,20 +24,33 @@ class ConnectionBroke(Exception):
         self.began = began
 
 
+class TooLate(TimeoutError):
+    """No complete answer in time. `answer`: as much as came, once its status is there."""
+
+    def __init__(self, answer: "Answer | None") -> None:
+        super().__init__()
+        self.answer = answer
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A status, the headers that matter, and the beginning of the body."""
+    """A status, the one header that matters, and the beginning of the body; `complete`: all of it."""
 
     status: int
     retry_after: str | None
     body: bytes
+    complete: bool
 
 
-class GuardedConnection(asyncio.Protocol):
-    """`address`: where it goes to. `reusable` while it can carry another request; `idle_since`: monotonic seconds."""
+class HttpConnection(asyncio.Protocol):
+    """`address`: where it goes to; `kept`: bytes of an answer's body, at most those that are read.
 
-    def __init__(self, address: str) -> None:
+    `reusable` while it can carry another request; `idle_since`: monotonic seconds.
+    """
+
+    def __init__(self, address: str, kept: int) -> None:
         self.address = address
+        self._kept = kept
         self.reusable = True
         self.used = False
         self.idle_since = 0.0
@@ -61,11 +73,16 @@ class GuardedConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
 
+    @property
+    def usable(self) -> bool:
+        """Whether it can carry a request now, as far as we know."""
+        return self.reusable and self._transport is not None and not self._transport.is_closing()
+
     def exchange(self, request: bytes) -> "asyncio.Future[Answer]":
         """Send a whole request; the future has the answer, or raises ConnectionBroke."""
         assert self._transport is not None and self._waiter is None  # noqa: S101, PT018 - taken from the pool
         self._waiter = waiter = asyncio.get_running_loop().create_future()
-        if not self.reusable or self._transport.is_closing():
+        if not self.usable:
             self._break("the connection was closed")
         else:
             self._transport.write(request)
@@ -80,11 +97,12 @@ class GuardedConnection(asyncio.Protocol):
             self._transport.abort()
 
     def give_up(self) -> None:
-        """End the connection because no answer came in time."""
+        """End the connection because the answer was not complete in time; the future raises `TooLate`."""
         waiter = self._waiter
+        came = self._answer(self._beginning(), complete=False) if self._status else None
         self.close()
         if waiter is not None and not waiter.done():
-            waiter.set_exception(TimeoutError())
+            waiter.set_exception(TooLate(came))
 
     # The peer ---------------------------------------------------------------------------------------------------------
 
@@ -104,7 +122,8 @@ class GuardedConnection(asyncio.Protocol):
         self.reusable = False
         if self._waiter is not None:
             if self._status:  # a status that came stands, even when the connection broke inside its body
-                self._finish(self._kept(), keep=False)
+                endless = self._length is None and not self._chunked and not self._doubtful
+                self._finish(self._beginning(), complete=endless and exc is None, keep=False)
             else:
                 self._break("the connection was closed without an answer" if exc is None else "the connection broke")
 
@@ -163,13 +182,13 @@ class GuardedConnection(asyncio.Protocol):
 
     def _read_body(self) -> None:
         if self._doubtful:  # the status is clear; its end may never come
-            self._finish(self._kept(), keep=False)
+            self._finish(self._beginning(), complete=False, keep=False)
         elif self._chunked:
             self._read_chunks()
         elif self._length is not None and len(self._buffer) >= self._length:
-            self._finish(self._kept(), keep=len(self._buffer) == self._length)
+            self._finish(self._beginning(), complete=True, keep=len(self._buffer) == self._length)
         elif len(self._buffer) > LONGEST_READ:
-            self._finish(self._kept(), keep=False)
+            self._finish(self._beginning(), complete=False, keep=False)
 
     def _read_chunks(self) -> None:
         buffer = self._buffer
@@ -179,16 +198,17 @@ class GuardedConnection(asyncio.Protocol):
                 break
             match = _CHUNK.fullmatch(buffer, self._at, end)
             if match is None:
-                self._finish(bytes(self._body), keep=False)
+                self._finish(bytes(self._body), complete=False, keep=False)
                 return
             size = int(match[1], 16)
             if size == 0:
                 # With trailers, or something behind it, the connection is not worth the reading.
                 if len(buffer) >= end + 4:
-                    self._finish(bytes(self._body), keep=buffer[end + 2 :] == b"\r\n")
+                    self._finish(bytes(self._body), complete=True, keep=buffer[end + 2 :] == b"\r\n")
                     return
                 break
-            content = buffer[end + 2 : end + 2 + min(size, KEPT)] if len(self._body) < KEPT else b""
+            # A byte more than is kept: it shows that there was more.
+            content = buffer[end + 2 : end + 2 + min(size, self._kept + 1)] if len(self._body) <= self._kept else b""
             if end + 2 + size + 2 > len(buffer):
                 self._unfinished = bytes(content)
                 break
@@ -196,19 +216,22 @@ class GuardedConnection(asyncio.Protocol):
             self._unfinished = b""
             self._at = end + 2 + size + 2
         if len(buffer) > LONGEST_READ:
-            self._finish(self._kept(), keep=False)
+            self._finish(self._beginning(), complete=False, keep=False)
 
-    def _kept(self) -> bytes:
-        return bytes(self._body) + self._unfinished if self._chunked else bytes(self._buffer[:KEPT])
+    def _beginning(self) -> bytes:
+        return bytes(self._body) + self._unfinished if self._chunked else bytes(self._buffer[: self._length])
 
-    def _finish(self, body: bytes, *, keep: bool) -> None:
+    def _finish(self, body: bytes, *, complete: bool, keep: bool) -> None:
         waiter, self._waiter = self._waiter, None
-        answer = Answer(self._status, self._retry_after, body[:KEPT])
+        answer = self._answer(body, complete=complete)
         self._reset()
         if not keep or not self.reusable:
             self.close()
         if waiter is not None and not waiter.done():
             waiter.set_result(answer)
+
+    def _answer(self, body: bytes, *, complete: bool) -> Answer:
+        return Answer(self._status, self._retry_after, body[: self._kept], complete and len(body) <= self._kept)
 
     def _break(self, reason: str) -> None:
         waiter, self._waiter = self._waiter, None
@@ -216,8 +239,3 @@ class GuardedConnection(asyncio.Protocol):
         self.close()
         if waiter is not None and not waiter.done():
             waiter.set_exception(ConnectionBroke(reason, began=began))
-
-
-def protocol_for(address: str) -> Any:
-    """A factory of connections to that address, for the loop."""
-    return lambda: GuardedConnection(address)

@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.guarded_connection import KEPT, LONGEST_READ, Answer, ConnectionBroke, GuardedConnection
+from recado.channels.guarded_http import KEPT
+from recado.channels.http_connection import LONGEST_READ, Answer, ConnectionBroke, HttpConnection
 
 
 class Wire(asyncio.Transport):
@@ -27,11 +28,11 @@ class Wire(asyncio.Transport):
         self.ended = True
 
 
-def outcome(pieces: list[bytes], *, ends: bool) -> tuple[Answer | str | None, GuardedConnection, int]:
+def outcome(pieces: list[bytes], *, ends: bool) -> tuple[Answer | str | None, HttpConnection, int]:
     """What one request comes to: its answer, why it broke, or None while it waits; and the most that was buffered."""
 
-    async def talk() -> tuple[Answer | str | None, GuardedConnection, int]:
-        connection, wire, most = GuardedConnection("192.0.2.1"), Wire(), 0
+    async def talk() -> tuple[Answer | str | None, HttpConnection, int]:
+        connection, wire, most = HttpConnection("192.0.2.1", KEPT), Wire(), 0
         connection.connection_made(wire)
         asked = connection.exchange(b"POST / HTTP/1.1\r\n\r\n")
         for piece in pieces:
@@ -86,7 +87,7 @@ def test_an_answer_is_read_whole_however_it_is_cut(
         b"HTTP/1.1 100 Continue\r\nX: y\r\n\r\n" * interim + b"HTTP/1.1 %d Some Reason\r\nRetry-After: 7\r\n" % status
     )
     found, connection, _ = outcome(cut(head + framed(body, framing, sizes), at), ends=framing == "close")
-    assert found == Answer(status, "7", body[:KEPT])
+    assert found == Answer(status, "7", body[:KEPT], len(body) <= KEPT)
     assert connection.reusable == (framing != "close")
 
 
