@@ -9,9 +9,9 @@ from recado.actors.acceptance_rules import CHATAPP
 from recado.actors.batch_acceptance import BatchAcceptance
 from recado.actors.contact_system import ContactSystem
 from recado.actors.number_refresh import NumberRefresh
-from recado.actors.number_view import Records
 from recado.actors.opt_out_replies import OptOutReplies
 from recado.actors.payments import Payments
+from recado.actors.records import Records
 from recado.actors.resend import Resends
 from recado.actors.segment_sizes import SegmentSizes
 from recado.actors.system import ActorSystem, Follow

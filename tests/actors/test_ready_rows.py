@@ -3,9 +3,8 @@
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from recado.actors.lane import WINDOW
 from recado.actors.ready_rows import ReadyRows
-from recado.actors.row import Row
+from recado.actors.row import WINDOW, Row
 from recado.domain.gates import Hold, Standing
 from recado.domain.message import BULK, CRITICAL, NORMAL
 from recado.domain.number import NumberStatus, QualityRating

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from tests.actors.acme import add_template
 
-from recado.actors.number_view import Records
 from recado.actors.owners import Owners
+from recado.actors.records import Records
 from recado.actors.waiting import WaitExplainer
 from recado.channels.adapters import Adapters
 from recado.domain.gates import Hold

@@ -2,8 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from recado.actors.lane import WINDOW
-from recado.actors.row import Row
+from recado.actors.row import WINDOW, Row
 from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block
 

@@ -9,7 +9,8 @@ from datetime import datetime
 from recado.actors.batch_arrivals import arrivals
 from recado.actors.batch_audience import Audiences, BatchMoved
 from recado.actors.consequences import Consequences
-from recado.actors.sending import Arrived, Tell
+from recado.actors.hints import Arrived
+from recado.actors.sending import Tell
 from recado.actors.tariff import NotCovered, Tariff
 from recado.actors.totals import Totals
 from recado.domain.batch import BLOCK

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from recado.actors.admission import not_covered
-from recado.actors.number_view import Records
+from recado.actors.records import Records
 from recado.domain.errors import Problem
 from recado.domain.ids import IdSource
 from recado.domain.prices import Price, chatapp_kind, region_of

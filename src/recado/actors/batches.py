@@ -15,7 +15,7 @@ from recado.actors.batch_audience import Audiences
 from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_queue import BatchQueue
 from recado.actors.consequences import Consequences
-from recado.actors.number_messages import OwnerMoved
+from recado.actors.hints import OwnerMoved
 from recado.actors.owners import Owners
 from recado.actors.sending import Tell
 from recado.actors.tariff import NotCovered

@@ -7,8 +7,9 @@ from datetime import timedelta
 
 from recado.actors.calls import Calls
 from recado.actors.consent_watch import ConsentWatch
-from recado.actors.number_view import NumberView, Records, limit_comes, read_rows, view_of
+from recado.actors.number_view import NumberView, limit_comes, read_rows, view_of
 from recado.actors.ready_rows import Wanted
+from recado.actors.records import Records
 from recado.actors.row import Row, row_from
 from recado.actors.sending import Sending
 from recado.domain.day_usage import DayUsage

@@ -6,11 +6,7 @@ rows that the window does not.
 
 from collections import deque
 
-from recado.actors.row import Row
-
-OWNERS = 16
-ROWS_PER_OWNER = 20
-WINDOW = OWNERS * ROWS_PER_OWNER
+from recado.actors.row import OWNERS, ROWS_PER_OWNER, WINDOW, Row
 
 
 class Lane:

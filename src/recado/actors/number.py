@@ -12,6 +12,7 @@ import structlog
 from recado.actors.departures import Departures
 from recado.actors.desk import Desk
 from recado.actors.errands import Errands
+from recado.actors.hints import Arrived, Forced, OwnerMoved
 from recado.actors.holding import CHANGEABLE, Holding
 from recado.actors.number_messages import (
     AskSituation,
@@ -20,7 +21,6 @@ from recado.actors.number_messages import (
     Look,
     NotClaimed,
     NumberSituation,
-    OwnerMoved,
     Refilled,
     TemplateMoved,
     Wake,
@@ -28,7 +28,6 @@ from recado.actors.number_messages import (
 from recado.actors.number_view import NumberView
 from recado.actors.ready_rows import ReadyRows, Wanted
 from recado.actors.row import Row
-from recado.actors.sending import Arrived, Forced
 from recado.actors.verdict import FAILED_BY_THE_CLAIM, verdict_of
 from recado.domain.day_usage import DayUsage
 from recado.domain.errors import Unavailable

@@ -1,4 +1,4 @@
-"""What is told to a number's actor, and what it answers. `Arrived` and `Forced` come from `sending.py`."""
+"""What is told to a number's actor, and what it answers; what others tell it is in `hints.py`."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,13 +24,6 @@ class TemplateMoved:
     """A template of the number was changed: messages that waited for it may leave, or fail."""
 
     template_id: str
-
-
-@dataclass(frozen=True, slots=True)
-class OwnerMoved:
-    """A batch goes on: its messages that were held back may leave."""
-
-    owner: str
 
 
 @dataclass(frozen=True, slots=True)

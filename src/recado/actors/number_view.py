@@ -1,43 +1,23 @@
 """What a number's actor knows of its number, read from the rows at its start and whenever they change."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from recado.actors.acceptance_rules import CHATAPP
 from recado.actors.accounts import account_of
-from recado.actors.owners import Owners
-from recado.actors.withdrawing import Withdrawing
-from recado.channels.adapters import MessageSender, SenderFor
+from recado.actors.records import Records
+from recado.channels.adapters import MessageSender
 from recado.channels.provider import Account
-from recado.domain.clock import Clock
 from recado.domain.gates import Standing
 from recado.domain.number import TIER_LIMITS, MessagingTier, effective_per_second
 from recado.domain.pair_pacing import PairPacing
 from recado.domain.quiet_hours import QuietHours
 from recado.domain.tier_usage import TierUsage
 from recado.storage import dispatch
-from recado.storage.crypto import KeyRing
-from recado.storage.numbers import Number, NumberDirectory, NumberKey
-from recado.storage.organizations import Organization, OrganizationDirectory
-from recado.storage.postgres import Database
-from recado.storage.templates import TemplateDirectory
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Where the rows come from. `owners`: the batches that hold theirs back; `withdrawing`: whose must not leave."""
-
-    db: Database
-    numbers: NumberDirectory
-    organizations: OrganizationDirectory
-    templates: TemplateDirectory
-    keys: KeyRing
-    sender_for: SenderFor
-    clock: Clock
-    owners: Owners = field(default_factory=Owners)
-    withdrawing: Withdrawing = field(default_factory=Withdrawing)
+from recado.storage.numbers import Number, NumberKey
+from recado.storage.organizations import Organization
 
 
 @dataclass(frozen=True, slots=True)

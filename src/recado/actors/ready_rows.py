@@ -8,8 +8,8 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.actors.lane import WINDOW, Lane
-from recado.actors.row import Row
+from recado.actors.lane import Lane
+from recado.actors.row import WINDOW, Row
 from recado.domain.fairness import SmoothRoundRobin
 from recado.domain.gates import FOREVER, Hold, Standing, class_hold
 from recado.domain.message import CLASSES

@@ -14,8 +14,9 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from recado.actors.acceptance_rules import CHATAPP
-from recado.actors.number_view import Records, standing_of
+from recado.actors.number_view import standing_of
 from recado.actors.overtaken import OvertakenHolds
+from recado.actors.records import Records
 from recado.actors.sending import Sending
 from recado.domain.gates import Standing, expires_at
 from recado.domain.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error

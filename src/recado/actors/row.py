@@ -9,6 +9,10 @@ from typing import Any
 from recado.domain.message import NORMAL
 from recado.storage.messages import NewMessage
 
+OWNERS = 16  # of a class of a number, whose rows are in memory (C14.5.2)
+ROWS_PER_OWNER = 20
+WINDOW = OWNERS * ROWS_PER_OWNER
+
 TEMPLATE = "template"
 MILLISECOND = timedelta(milliseconds=1)
 

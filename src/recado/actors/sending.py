@@ -6,7 +6,6 @@ after the commit, always.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import TypeVar
@@ -15,6 +14,7 @@ import structlog
 
 from recado.actors.admission import Admission
 from recado.actors.consequences import Consequences
+from recado.actors.hints import Arrived, Forced
 from recado.actors.recording import Recording
 from recado.actors.row import Row, row_of
 from recado.domain.clock import Clock
@@ -47,13 +47,6 @@ SURE_FOR = 6.0  # seconds after a look at whose the numbers are: one comes every
 MOST_UNANSWERED = 100_000  # claims given up without an answer: some 20 MB
 MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
 _A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """Messages of a number that were just committed, told to its actor."""
-
-    rows: tuple[Row, ...]
 
 
 Tell = Callable[[NumberKey, object], None]
@@ -257,11 +250,6 @@ class Sending:
 
     async def _return(self, rows: Sequence[Returned]) -> None:
         await settlements.returned(self._db, rows, self._epoch)
-
-
-@dataclass(frozen=True, slots=True)
-class Forced:
-    """The number has a forced row."""
 
 
 def nothing_to_answer(

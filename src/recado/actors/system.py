@@ -23,12 +23,12 @@ from recado.actors.ledger_check import LedgerCheck
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
 from recado.actors.number_refresh import NumberRefresh
-from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
 from recado.actors.payments import Payments
 from recado.actors.reachability import Reachability
 from recado.actors.receipts import Receipts
 from recado.actors.recording import Recording
+from recado.actors.records import Records
 from recado.actors.rescuer import Rescuer
 from recado.actors.retention import Retention
 from recado.actors.sandbox_reports import SandboxReports

@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from recado.actors.number_view import NumberView, Records
+from recado.actors.number_view import NumberView
+from recado.actors.records import Records
 from recado.actors.row import Row
 from recado.actors.withdrawing import REFUSED
 from recado.domain.gates import Fail, Hold, TemplateFacts, class_hold, expires_at, message_gate

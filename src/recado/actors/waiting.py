@@ -6,7 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recado.actors.number_messages import NumberSituation
-from recado.actors.number_view import Records, standing_of
+from recado.actors.number_view import standing_of
+from recado.actors.records import Records
 from recado.actors.row import TEMPLATE
 from recado.domain.gates import FOREVER, Fail, Hold, TemplateFacts, class_hold, message_gate, number_hold
 from recado.domain.message import WaitReason

@@ -7,8 +7,8 @@ from recado.actors.acceptance_rules import Again
 from recado.actors.admission import Admission
 from recado.actors.campaigns import Campaigns
 from recado.actors.consequences import Consequences
+from recado.actors.hints import Arrived
 from recado.actors.replacing import draft_again
-from recado.actors.sending import Arrived
 from recado.actors.totals import Totals
 from recado.domain.ids import MESSAGE
 from recado.storage import campaigns

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from recado.actors.acceptance_rules import LONGEST_SCHEDULE, held_ms
-from recado.actors.sending import Arrived
+from recado.actors.hints import Arrived
 from recado.domain.message import Priority
 from recado.domain.template import TemplateCategory
 from recado.storage import audit

@@ -21,9 +21,9 @@ from recado.actors.batch_rules import BatchDraft
 from recado.actors.batches import Batches
 from recado.actors.campaigns import Campaigns
 from recado.actors.consequences import Consequences
-from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
 from recado.actors.recording import Recording
+from recado.actors.records import Records
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet

@@ -10,7 +10,7 @@ from tests.actors.batches.conftest import PRICE, Workshop, people
 
 from recado.actors.batch_acceptance import AcceptedBatch, ReplayedBatch
 from recado.actors.batch_rules import BatchDraft
-from recado.actors.lane import WINDOW
+from recado.actors.row import WINDOW
 from recado.domain.errors import Problem
 from recado.domain.phones import recipient_hash
 from recado.storage import price_overrides

@@ -7,7 +7,7 @@ from tests.actors.batches.conftest import PRICE, Workshop
 from tests.actors.batches.counting import another_process, checked
 
 from recado.actors.batch_acceptance import AcceptedBatch
-from recado.actors.sending import Arrived
+from recado.actors.hints import Arrived
 from recado.domain.ids import BATCH, MESSAGE, created_at
 from recado.http.routes.batch_view import batch_view
 from recado.storage.batch_making import NewBatch

@@ -9,7 +9,7 @@ from tests.actors.batches.conftest import Workshop
 from tests.actors.batches.counting import another_process
 from tests.waiting import until
 
-from recado.actors.number_messages import OwnerMoved
+from recado.actors.hints import OwnerMoved
 from recado.actors.owners import Owners
 from recado.domain.errors import Unavailable
 from recado.storage import batches

@@ -17,12 +17,13 @@ from tests.actors.acme import acme, add_template
 from recado.actors.calls import Calls
 from recado.actors.consequences import Consequences
 from recado.actors.desk import Desk
+from recado.actors.hints import Forced
 from recado.actors.number import NumberActor
 from recado.actors.number_messages import Changed, Look
-from recado.actors.number_view import Records
 from recado.actors.outbox import Outbox
 from recado.actors.recording import Recording
-from recado.actors.sending import Forced, Sending
+from recado.actors.records import Records
+from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.channels.provider import Accepted, Account, OutboundMessage, Outcome
 from recado.domain.ids import MESSAGE, IdSource

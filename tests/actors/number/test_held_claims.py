@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors.departures import LATE
+from recado.actors.hints import OwnerMoved
 from recado.actors.number import NumberActor
-from recado.actors.number_messages import AskSituation, Changed, Look, OwnerMoved, TemplateMoved
+from recado.actors.number_messages import AskSituation, Changed, Look, TemplateMoved
 from recado.actors.sending import SURE_FOR
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.ids import BATCH

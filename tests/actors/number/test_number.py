@@ -10,11 +10,10 @@ import pytest
 
 from recado.actors import departures
 from recado.actors.desk import Desk
-from recado.actors.lane import WINDOW
+from recado.actors.hints import Forced
 from recado.actors.number_messages import AskSituation, Look
 from recado.actors.ready_rows import Wanted
-from recado.actors.row import row_of
-from recado.actors.sending import Forced
+from recado.actors.row import WINDOW, row_of
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.ids import MESSAGE
 from recado.domain.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason

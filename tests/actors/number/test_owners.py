@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from recado.actors.number_messages import Look, OwnerMoved
-from recado.actors.sending import Forced
+from recado.actors.hints import Forced, OwnerMoved
+from recado.actors.number_messages import Look
 from recado.domain.ids import BATCH
 from recado.storage import dispatch
 

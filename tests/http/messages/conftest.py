@@ -18,11 +18,11 @@ from recado.actors.campaigns import CampaignCompletion, Campaigns
 from recado.actors.consequences import Consequences
 from recado.actors.contact_system import ContactSystem
 from recado.actors.inbound import InboundMessages
-from recado.actors.number_view import Records
 from recado.actors.opt_out_replies import OptOutReplies
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.actors.recording import Recording
+from recado.actors.records import Records
 from recado.actors.resend import Resends
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals

@@ -1,0 +1,28 @@
+"""Where those who send, and those who explain why a message waits, read what they need to know."""
+
+from dataclasses import dataclass, field
+
+from recado.actors.owners import Owners
+from recado.actors.withdrawing import Withdrawing
+from recado.channels.adapters import SenderFor
+from recado.domain.clock import Clock
+from recado.storage.crypto import KeyRing
+from recado.storage.numbers import NumberDirectory
+from recado.storage.organizations import OrganizationDirectory
+from recado.storage.postgres import Database
+from recado.storage.templates import TemplateDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where the rows come from. `owners`: the batches that hold theirs back; `withdrawing`: whose must not leave."""
+
+    db: Database
+    numbers: NumberDirectory
+    organizations: OrganizationDirectory
+    templates: TemplateDirectory
+    keys: KeyRing
+    sender_for: SenderFor
+    clock: Clock
+    owners: Owners = field(default_factory=Owners)
+    withdrawing: Withdrawing = field(default_factory=Withdrawing)
