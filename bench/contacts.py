@@ -3,8 +3,8 @@
 from datetime import UTC, datetime
 
 from bench.rows import LIMIT, Connection
-from recado.domain.contact_search import search_mark
-from recado.domain.ids import CONTACT, lowest_id
+from recado.domain.contacts.contact_search import search_mark
+from recado.domain.core.ids import CONTACT, lowest_id
 
 BLOCK = 100_000
 RARE_NAMES = 1_150  # surnames; of a million contacts about 870 share each

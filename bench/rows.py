@@ -6,7 +6,7 @@ from typing import TypeAlias
 import asyncpg
 
 from bench.recado_process import Sender
-from recado.domain.ids import DELIVERY, EVENT, MESSAGE, NUMBER, WEBHOOK, lowest_id
+from recado.domain.core.ids import DELIVERY, EVENT, MESSAGE, NUMBER, WEBHOOK, lowest_id
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 

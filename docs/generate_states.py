@@ -4,17 +4,17 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from recado.domain.account import ACCOUNT_MACHINE
-from recado.domain.batch import BATCH_MACHINE
-from recado.domain.campaign import CAMPAIGN_MACHINE
-from recado.domain.consent import CONSENT_MACHINE
-from recado.domain.machine import Machine, mermaid
-from recado.domain.message import MESSAGE_MACHINE
-from recado.domain.number import NUMBER_MACHINE
-from recado.domain.template import TEMPLATE_MACHINE
-from recado.domain.top_up import TOP_UP_MACHINE
-from recado.domain.wallet import WALLET_MACHINE
-from recado.domain.webhook import SUBSCRIPTION_MACHINE
+from recado.domain.access.account import ACCOUNT_MACHINE
+from recado.domain.batches.batch import BATCH_MACHINE
+from recado.domain.batches.campaign import CAMPAIGN_MACHINE
+from recado.domain.billing.top_up import TOP_UP_MACHINE
+from recado.domain.billing.wallet import WALLET_MACHINE
+from recado.domain.contacts.consent import CONSENT_MACHINE
+from recado.domain.core.machine import Machine, mermaid
+from recado.domain.messages.message import MESSAGE_MACHINE
+from recado.domain.senders.number import NUMBER_MACHINE
+from recado.domain.templates.template import TEMPLATE_MACHINE
+from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE
 
 PAGE = Path(__file__).with_name("states.md")
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from recado.domain.members import Identifiers, reading
+from recado.domain.audience.members import Identifiers, reading
 
 
 def read_identifiers(contact_ids: Sequence[str], phones: Sequence[str], external_ids: Sequence[str]) -> Identifiers:

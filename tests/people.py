@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from recado.domain.contact import tag_key
-from recado.domain.ids import CONTACT, lowest_id
-from recado.domain.phones import phone_hash
+from recado.domain.contacts.contact import tag_key
+from recado.domain.core.ids import CONTACT, lowest_id
+from recado.domain.core.phones import phone_hash
 from recado.storage.rows import Executor
 
 BORN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,9 +11,9 @@ from recado.actors.outbox import Outbox
 from recado.actors.recording import Recording
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
-from recado.domain.clock import Clock
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.message import FailureCode, last_error
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.messages.message import FailureCode, last_error
 from recado.storage import audit, ledger, message_moves, organizations, receipts, settlements
 from recado.storage.directories import Directories
 from recado.storage.ledger import WalletRecord

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from recado.domain.segment import CHANNELS, NEGATIONS, OPT_IN, And, Field, Leaf, Node, Not, Operator, Or
+from recado.domain.audience.segment import CHANNELS, NEGATIONS, OPT_IN, And, Field, Leaf, Node, Not, Operator, Or
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 KEYS = ("city", "plan.name", "n-1", "Since")

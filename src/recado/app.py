@@ -17,8 +17,8 @@ from recado.config.errors import SettingsError
 from recado.config.forms import Listen
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
-from recado.domain.errors import Unavailable
-from recado.domain.ids import created_at
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import created_at
 from recado.engine.clock import SystemClock
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.periodic import Periodic

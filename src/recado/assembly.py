@@ -25,8 +25,8 @@ from recado.channels.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
-from recado.domain.changes import Change
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
+from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.installation import Installation

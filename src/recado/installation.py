@@ -13,8 +13,8 @@ from recado import first_start
 from recado.config.errors import SettingsError
 from recado.config.secrets import Keys, load_keys
 from recado.config.settings import Settings
-from recado.domain.clock import Clock
-from recado.domain.ids import IdSource, base62
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource, base62
 from recado.storage import accounts, audit
 from recado.storage.backup import unfinished
 from recado.storage.crypto import KeyRing

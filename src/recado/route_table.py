@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from recado.assembly import Assembly
-from recado.domain.errors import Unavailable
-from recado.domain.page import CursorSigner
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.page import CursorSigner
 from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.api_keys import api_key_routes

@@ -6,7 +6,7 @@ import pytest
 from tests.abuse.attacker import Attacker, keep_on
 from tests.abuse.neighbour import Neighbour
 
-from recado.domain.tokens import mint_token
+from recado.domain.core.tokens import mint_token
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 

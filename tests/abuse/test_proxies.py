@@ -12,7 +12,7 @@ from tests.abuse.neighbour import Neighbour
 from tests.program import Service
 
 from recado.config.limits import DEFAULT_LIMITS
-from recado.domain.tokens import mint_token
+from recado.domain.core.tokens import mint_token
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 

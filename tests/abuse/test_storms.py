@@ -20,7 +20,7 @@ from tests.acceptance.tenants import SEEN, template, webhook
 from tests.program import Api, Service
 
 from recado.config.limits import DEFAULT_LIMITS, ceilings
-from recado.domain.scopes import KEY_SCOPES
+from recado.domain.access.scopes import KEY_SCOPES
 
 pytestmark = [pytest.mark.alone, pytest.mark.usefixtures("memory_returns")]
 

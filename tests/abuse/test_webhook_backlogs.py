@@ -15,7 +15,7 @@ from tests.abuse.neighbour import WAITED
 from tests.program import Api, Service, free_port
 from tests.waiting import until
 
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 
 pytestmark = [pytest.mark.alone, pytest.mark.long]
 

@@ -14,7 +14,7 @@ import orjson
 from openapi_schema_validator import OAS31Validator
 from tests.refusals import comparable
 
-from recado.domain.errors import CODES
+from recado.domain.core.errors import CODES
 from recado.http.route import Access, Route
 
 REQUEST_ID = re.compile(r"req_[0-9A-Za-z]{21}")

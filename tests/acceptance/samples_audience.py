@@ -7,7 +7,7 @@ from tests.acceptance.samples import new, sample
 from tests.acceptance.tenants import SEEN, Tenant
 from tests.program import Api
 
-from recado.domain.ids import CONTACT, LIST, SEGMENT
+from recado.domain.core.ids import CONTACT, LIST, SEGMENT
 
 _spares: dict[tuple[str, str], str] = {}
 

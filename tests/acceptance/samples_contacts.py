@@ -7,7 +7,7 @@ from tests.acceptance.samples import fresh, new, sample
 from tests.acceptance.tenants import CUSTOMER, Tenant
 from tests.program import Api
 
-from recado.domain.ids import ACCOUNT, COMPANY, CONTACT, CONTACT_IMPORT
+from recado.domain.core.ids import ACCOUNT, COMPANY, CONTACT, CONTACT_IMPORT
 
 # Contacts -----------------------------------------------------------------------------------------------------------
 

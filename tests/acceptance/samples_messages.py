@@ -8,7 +8,7 @@ from tests.acceptance.samples_numbers import number
 from tests.acceptance.tenants import CAMPAIGN, CUSTOMER, Tenant, later, template
 from tests.program import Api
 
-from recado.domain.ids import BATCH, MESSAGE, NUMBER
+from recado.domain.core.ids import BATCH, MESSAGE, NUMBER
 
 # Messages -----------------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from tests.acceptance.samples import fresh, new, sample
 from tests.acceptance.tenants import Tenant, template
 from tests.program import Api
 
-from recado.domain.ids import NUMBER, ORGANIZATION, TEMPLATE
+from recado.domain.core.ids import NUMBER, ORGANIZATION, TEMPLATE
 
 # Numbers ------------------------------------------------------------------------------------------------------------
 

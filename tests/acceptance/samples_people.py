@@ -7,7 +7,7 @@ from tests.acceptance.samples import new, sample
 from tests.acceptance.tenants import PASSWORD, Tenant
 from tests.program import Api
 
-from recado.domain.ids import API_KEY, CONTACT, ORGANIZATION
+from recado.domain.core.ids import API_KEY, CONTACT, ORGANIZATION
 
 # Organization and keys ----------------------------------------------------------------------------------------------
 

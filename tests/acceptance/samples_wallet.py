@@ -5,7 +5,7 @@ from tests.acceptance.samples import fresh, new, sample
 from tests.acceptance.tenants import Tenant
 from tests.program import Api
 
-from recado.domain.ids import ORGANIZATION, TOP_UP
+from recado.domain.core.ids import ORGANIZATION, TOP_UP
 
 
 @sample("updateWallet")

@@ -7,7 +7,7 @@ from tests.acceptance.samples import new, sample
 from tests.acceptance.tenants import Tenant, webhook
 from tests.program import Api
 
-from recado.domain.ids import DELIVERY, WEBHOOK
+from recado.domain.core.ids import DELIVERY, WEBHOOK
 
 _spares: dict[str, list[str]] = {}
 

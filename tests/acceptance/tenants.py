@@ -9,7 +9,7 @@ from urllib.parse import quote
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.ids import (
+from recado.domain.core.ids import (
     ACCOUNT,
     API_KEY,
     BATCH,

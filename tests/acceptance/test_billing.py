@@ -14,7 +14,7 @@ from tests.program import Api, Refused
 from tests.waiting import until
 
 from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
-from recado.domain.ids import NUMBER
+from recado.domain.core.ids import NUMBER
 
 PAYMENTS = "/v2/callbacks/payments/bridge"
 

@@ -14,7 +14,7 @@ from tests.acceptance.served import ADMIN_TOKEN, Served
 from tests.acceptance.tenants import Tenant, settle
 from tests.program import Api
 
-from recado.domain.ids import ORGANIZATION
+from recado.domain.core.ids import ORGANIZATION
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sys.executable).with_name("schemathesis")

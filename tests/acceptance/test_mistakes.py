@@ -15,9 +15,9 @@ from tests.acceptance.served import ADMIN_TOKEN, Served
 from tests.acceptance.tenants import CUSTOMER, Tenant, later, settle, template
 from tests.program import Api
 
-from recado.domain.errors import CODES, problem_slug
-from recado.domain.ids import LIST, NUMBER, TEMPLATE
-from recado.domain.tokens import mint_token
+from recado.domain.core.errors import CODES, problem_slug
+from recado.domain.core.ids import LIST, NUMBER, TEMPLATE
+from recado.domain.core.tokens import mint_token
 
 _USED = "a key that was used"
 

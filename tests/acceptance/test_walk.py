@@ -9,9 +9,9 @@ from tests.acceptance.served import ADMIN_TOKEN
 from tests.acceptance.tenants import PASSWORD
 from tests.acceptance.walk import Walk
 
-from recado.domain.account import ANALYST_SCOPES
-from recado.domain.ids import ACCOUNT
-from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES, implied
+from recado.domain.access.account import ANALYST_SCOPES
+from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES, implied
+from recado.domain.core.ids import ACCOUNT
 from recado.http.route import Access
 
 SCOPES = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import asyncpg
 
-from recado.domain.clock import Clock
-from recado.domain.ids import TEMPLATE, IdSource
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import TEMPLATE, IdSource
+from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage import templates
 from recado.storage.numbers import Number
 from recado.storage.organizations import NewOrganization, create_organization

@@ -13,9 +13,9 @@ from recado.actors.inbound import InboundMessages
 from recado.actors.outbox import Outbox
 from recado.actors.receipts import Receipts
 from recado.channels.chatapp.bridge import Bridge
-from recado.domain.clock import Clock
-from recado.domain.ids import IdSource
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource
+from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.storage.directories import Directories
 from recado.storage.organizations import create_organization

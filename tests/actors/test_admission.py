@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.purse import Purse
 
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import messages
 from recado.storage.holds import HoldsRefused

@@ -10,10 +10,10 @@ import pytest
 from recado.actors.number_refresh import NumberRefresh
 from recado.actors.template_review import TemplateReview
 from recado.channels.provider import NumberStatus, TemplateStatus
-from recado.domain.ids import NUMBER, ORGANIZATION, TEMPLATE, IdSource
-from recado.domain.number import NumberStatus as State
-from recado.domain.template import Language, TemplateCategory
-from recado.domain.template import TemplateStatus as Verdict
+from recado.domain.core.ids import NUMBER, ORGANIZATION, TEMPLATE, IdSource
+from recado.domain.senders.number import NumberStatus as State
+from recado.domain.templates.template import Language, TemplateCategory
+from recado.domain.templates.template import TemplateStatus as Verdict
 from recado.engine.clock import VirtualClock
 from recado.storage import numbers, templates
 from recado.storage.crypto import KeyRing

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from recado.actors.consent_watch import ConsentWatch, subject_to_consent
-from recado.domain.template import TemplateCategory
+from recado.domain.templates.template import TemplateCategory
 
 
 def row(message_id: str, recipient_hash: int = 1, env: str = "test") -> Any:

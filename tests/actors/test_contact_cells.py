@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from recado.actors.contact_cells import PlainCells
 from recado.actors.contact_rows import RowReader
-from recado.domain.contact_import import Country, ImportOptions, MatchBy
-from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
+from recado.domain.contacts.contact_import import Country, ImportOptions, MatchBy
+from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage.contact_imports import ContactImport
 

@@ -12,10 +12,10 @@ from recado.actors.consequences import Consequences
 from recado.actors.contact_creation import NewContact
 from recado.actors.contact_rules import new_contact
 from recado.actors.contact_system import ContactSystem
-from recado.domain.consent import ConsentChange, ConsentStatus, OptOut
-from recado.domain.contact_input import read_new
-from recado.domain.errors import Problem
-from recado.domain.ids import CONTACT, IdSource
+from recado.domain.contacts.consent import ConsentChange, ConsentStatus, OptOut
+from recado.domain.contacts.contact_input import read_new
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import debtor_groups, opt_outs
 from recado.storage.audit import SYSTEM

@@ -20,9 +20,9 @@ from recado.actors.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
 from recado.actors.contact_plain import PIECE
 from recado.actors.contact_rows import Row, RowReader
 from recado.actors.contact_targets import STATEMENT
-from recado.domain.contact_import import ImportFormat, ImportOptions
-from recado.domain.errors import Unavailable
-from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
+from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
 from recado.engine.turns import Turns
 from recado.storage import contact_imports, contact_lines, contacts, lists

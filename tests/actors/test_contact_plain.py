@@ -15,9 +15,9 @@ from recado.actors.consequences import Consequences
 from recado.actors.contact_imports import ContactImports, Draft
 from recado.actors.contact_plain import may_be_plain, parted
 from recado.actors.contact_rows import Row
-from recado.domain.consent import OptOut
-from recado.domain.contact_import import ImportFormat, ImportMode, ImportOptions, MatchBy
-from recado.domain.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
+from recado.domain.contacts.consent import OptOut
+from recado.domain.contacts.contact_import import ImportFormat, ImportMode, ImportOptions, MatchBy
+from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import opt_outs
 from recado.storage.audit import Actor

@@ -9,7 +9,7 @@ import pytest
 
 from recado.actors.due_poller import EVERY_NUMBER_EVERY, STARTING_AT_MOST, DuePoller
 from recado.actors.number_messages import Look
-from recado.domain.ids import MESSAGE, NUMBER, IdSource
+from recado.domain.core.ids import MESSAGE, NUMBER, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages
 from recado.storage.dispatch import BLOCK, OF_EACH

@@ -11,9 +11,9 @@ from recado.actors.consequences import Consequences
 from recado.actors.inbound import InboundMessages
 from recado.actors.receipts import Receipts
 from recado.channels.events import Inbound, Preference
-from recado.domain.contact_search import search_mark, search_query
-from recado.domain.ids import IdSource
-from recado.domain.phones import phone_hash
+from recado.domain.contacts.contact_search import search_mark, search_query
+from recado.domain.core.ids import IdSource
+from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock
 from recado.storage import opt_out_replies
 from recado.storage.directories import Directories

@@ -11,7 +11,7 @@ from recado.channels.adapters import CallbackEvent
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.events import Event
 from recado.channels.payments import Payment
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.storage.postgres import Database
 

@@ -9,7 +9,7 @@ from tests.purse import Purse
 from tests.waiting import until
 
 from recado.actors.ledger_check import LedgerCheck
-from recado.domain.ids import IdSource
+from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage.postgres import Database
 

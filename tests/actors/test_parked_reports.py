@@ -9,8 +9,8 @@ from structlog.testing import capture_logs
 from tests.actors.line import Line, live_number
 
 from recado.channels.events import Status, event_to_json
-from recado.domain.errors import Unavailable
-from recado.domain.ids import MESSAGE
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import MESSAGE
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.postgres import Database
 

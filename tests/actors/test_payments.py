@@ -15,9 +15,9 @@ import structlog
 from recado.actors.callbacks import Callbacks
 from recado.actors.payments import Payments
 from recado.channels.payments import PAYMENTS, PaymentsBridge, payments_of
-from recado.domain.changes import Change, DeliveriesQueued
-from recado.domain.ids import IdSource
-from recado.domain.top_up import TopUpStatus
+from recado.domain.billing.top_up import TopUpStatus
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import Change, DeliveriesQueued
 from recado.engine.clock import SystemClock
 from recado.storage import ledger, receipts, top_ups
 from recado.storage.organizations import create_organization

@@ -16,7 +16,7 @@ from tests.waiting import until
 from recado.actors.callbacks import MOST_BROKEN
 from recado.actors.postponed_callbacks import MOST, PostponedCallbacks
 from recado.channels.adapters import CallbackEvent
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import outage, receipts
 from recado.storage.postgres import Database

@@ -9,7 +9,7 @@ import pytest
 from tests.people import insert_people, phone
 
 from recado.actors.reachability import Reachability
-from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import reachability
 from recado.storage.moves import Moved

@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 from recado.actors.ready_rows import ReadyRows
 from recado.actors.row import WINDOW, Row
-from recado.domain.gates import Hold, Standing
-from recado.domain.message import BULK, CRITICAL, NORMAL
-from recado.domain.number import NumberStatus, QualityRating
-from recado.domain.quiet_hours import QuietHours
+from recado.domain.dispatch.gates import Hold, Standing
+from recado.domain.dispatch.quiet_hours import QuietHours
+from recado.domain.messages.message import BULK, CRITICAL, NORMAL
+from recado.domain.senders.number import NumberStatus, QualityRating
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 FREE = Standing(NumberStatus.CONNECTED, QualityRating.GREEN, None, False, None, 0, None, ZoneInfo("UTC"))

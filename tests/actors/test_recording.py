@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.purse import ENV, Purse
 
-from recado.domain.ids import LEDGER_ENTRY, IdSource
+from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import departures
 from recado.storage.departures import Following

@@ -15,8 +15,8 @@ from tests.waiting import until
 
 from recado.actors import rescuer as rescuer_module
 from recado.actors.rescuer import Rescuer
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.retry import RETRY_DELAYS
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.dispatch.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages, receipts, rescue, settlements
 from recado.storage.begun_calls import BegunCalls

@@ -10,7 +10,7 @@ from tests.waiting import until
 
 from recado.actors.retention import Retention
 from recado.actors.witness import Witness
-from recado.domain.ids import AUDIT, MESSAGE, IdSource, lowest_id
+from recado.domain.core.ids import AUDIT, MESSAGE, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.organizations import create_organization
 from recado.storage.partitions import ensure_partitions

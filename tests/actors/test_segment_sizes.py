@@ -12,8 +12,8 @@ from tests.people import insert_people
 from tests.waiting import until
 
 from recado.actors.segment_sizes import SegmentSizes
-from recado.domain.errors import Unavailable
-from recado.domain.ids import SEGMENT, IdSource
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import SEGMENT, IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage import segments
 from recado.storage.postgres import Database

@@ -18,9 +18,9 @@ from recado.actors.template_review import (
 )
 from recado.channels.events import Verdict
 from recado.channels.provider import Followup, Submission, TemplateStatus
-from recado.domain.machine import IllegalMove
-from recado.domain.template import Language, TemplateCategory
-from recado.domain.template import TemplateStatus as Status
+from recado.domain.core.machine import IllegalMove
+from recado.domain.templates.template import Language, TemplateCategory
+from recado.domain.templates.template import TemplateStatus as Status
 from recado.storage.templates import Template
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

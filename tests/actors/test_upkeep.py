@@ -11,7 +11,7 @@ from recado.actors.callbacks import Callbacks
 from recado.actors.upkeep import Upkeep
 from recado.actors.webhooks import Webhooks
 from recado.actors.witness import Witness
-from recado.domain.ids import CONTACT_IMPORT, DELIVERY, EVENT, IdSource, lowest_id
+from recado.domain.core.ids import CONTACT_IMPORT, DELIVERY, EVENT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.postgres import Database
 

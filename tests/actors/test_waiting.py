@@ -13,10 +13,10 @@ from recado.actors.owners import Owners
 from recado.actors.records import Records
 from recado.actors.waiting import WaitExplainer
 from recado.channels.adapters import Adapters
-from recado.domain.gates import Hold
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.message import WaitReason
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.dispatch.gates import Hold
+from recado.domain.messages.message import WaitReason
 from recado.engine.clock import SystemClock
 from recado.storage.crypto import KeyRing
 from recado.storage.directories import Directories

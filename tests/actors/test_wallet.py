@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.purse import Purse
 
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.message import FailureCode
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.message import FailureCode
 from recado.engine.clock import SystemClock
 from recado.storage.messages import STORED
 from recado.storage.moves import Moved

@@ -7,7 +7,7 @@ import pytest
 from tests.actors.acme import acme
 
 from recado.actors.witness import Witness
-from recado.domain.ids import AUDIT, IdSource, lowest_id
+from recado.domain.core.ids import AUDIT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.numbers import Number
 from recado.storage.postgres import Database

@@ -14,7 +14,7 @@ from yarl import URL
 
 from recado.channels.outbound_guard import Turn
 from recado.channels.outbound_http import MAX_RETRY_AFTER, MIN_RETRY_AFTER, NotSent, OutboundHttp, retry_after
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 

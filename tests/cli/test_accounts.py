@@ -11,7 +11,7 @@ from typing import Any
 import asyncpg
 import pytest
 
-from recado.domain.tokens import token_hash
+from recado.domain.core.tokens import token_hash
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
 

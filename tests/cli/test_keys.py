@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 from tests.program import free_port
 
-from recado.domain.scopes import KEY_SCOPES
-from recado.domain.tokens import token_env
+from recado.domain.access.scopes import KEY_SCOPES
+from recado.domain.core.tokens import token_env
 from recado.engine.clock import SystemClock
 from recado.storage.embedded import EmbeddedPostgres
 

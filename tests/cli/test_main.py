@@ -18,7 +18,7 @@ from recado import __version__
 from recado.cli.common import print_table
 from recado.cli.errors import explain
 from recado.cli.program import app, main
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 
 ROOT = Path(__file__).parents[2]
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]

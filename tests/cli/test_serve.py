@@ -21,7 +21,7 @@ import pytest
 import recado.app
 from recado.cli import serve
 from recado.config.settings import load_settings
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
 from recado.http.server import ANSWER_SECONDS
 from recado.storage.dispatch import current_epoch

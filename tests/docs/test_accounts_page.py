@@ -7,7 +7,7 @@ import orjson
 import typer.main
 
 from recado.cli.program import app
-from recado.domain.account import Role
+from recado.domain.access.account import Role
 from recado.http.routes.account_models import InviteAcceptance, SessionOut, SignIn
 from recado.http.routes.document_reveal import RevealRequest
 

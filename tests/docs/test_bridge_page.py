@@ -15,7 +15,7 @@ from recado.channels.events import Inbound, NumberStatus, Preference, Status, Te
 from recado.channels.provider import Accepted, Account, OutboundMessage
 from recado.channels.refusals import PROVIDER_CODES
 from recado.channels.signing import PROVIDER_SIGNATURE
-from recado.domain.ids import MESSAGE, is_id
+from recado.domain.core.ids import MESSAGE, is_id
 from recado.engine.clock import SystemClock
 
 PAGE = (Path(__file__).parents[2] / "docs" / "bridge.md").read_text("utf-8")

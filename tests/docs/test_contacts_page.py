@@ -6,9 +6,9 @@ from pathlib import Path
 
 import orjson
 
-from recado.domain.contact_input import read_new
-from recado.domain.errors import CODES
-from recado.domain.events import EVENT_NAMES
+from recado.domain.contacts.contact_input import read_new
+from recado.domain.core.errors import CODES
+from recado.domain.core.events import EVENT_NAMES
 from recado.http.routes.contact_models import ContactQuery, OptOut
 
 PAGE = (Path(__file__).parents[2] / "docs" / "contacts.md").read_text("utf-8")

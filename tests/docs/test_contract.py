@@ -18,12 +18,12 @@ from recado.channels.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
 from recado.channels.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
 from recado.cli.program import app
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
-from recado.domain.errors import CODES
-from recado.domain.members import MAX_IDENTIFIERS, MAX_LISTS
-from recado.domain.message import FailureCode, WaitReason
-from recado.domain.scopes import ALL_SCOPES
-from recado.domain.segment import MAX_SEGMENTS
-from recado.domain.webhook import MAX_SUBSCRIPTIONS
+from recado.domain.access.scopes import ALL_SCOPES
+from recado.domain.audience.members import MAX_IDENTIFIERS, MAX_LISTS
+from recado.domain.audience.segment import MAX_SEGMENTS
+from recado.domain.core.errors import CODES
+from recado.domain.messages.message import FailureCode, WaitReason
+from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
 from recado.http import spool
 from recado.http.connection import (
     HEAD_BYTES,

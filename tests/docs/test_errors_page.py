@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from recado.domain.errors import CODES
+from recado.domain.core.errors import CODES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "errors.md").read_text("utf-8")
 

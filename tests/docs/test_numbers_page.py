@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.program import Service, running
 
-from recado.domain.number import NumberStatus
+from recado.domain.senders.number import NumberStatus
 
 PAGE = (Path(__file__).parents[2] / "docs" / "numbers.md").read_text("utf-8")
 COMMANDS = "\n".join(re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL))

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from recado.domain.message import WaitReason
+from recado.domain.messages.message import WaitReason
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "operations.md").read_text("utf-8")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from recado.domain.account import ACCOUNT_MACHINE, AccountEvent, AccountStatus, Role, scopes_of
-from recado.domain.machine import IllegalMove
-from recado.domain.scopes import ALL_SCOPES
+from recado.domain.access.account import ACCOUNT_MACHINE, AccountEvent, AccountStatus, Role, scopes_of
+from recado.domain.access.scopes import ALL_SCOPES
+from recado.domain.core.machine import IllegalMove
 
 
 @pytest.mark.parametrize("role", ["owner", "admin"])

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
-from recado.domain.machine import IllegalMove
+from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent, BatchStatus
+from recado.domain.core.machine import IllegalMove
 
 OVER = (BatchStatus.COMPLETED, BatchStatus.CANCELED, BatchStatus.FAILED)
 

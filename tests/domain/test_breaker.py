@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.breaker import (
+from recado.domain.dispatch.breaker import (
     FIRST_PAUSE,
     IN_A_ROW,
     LAST_CALLS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.consent import (
+from recado.domain.contacts.consent import (
     LATEST_AHEAD,
     Changed,
     Consent,

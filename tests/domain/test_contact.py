@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.contact import email_hash, tag_key, tags_united, tags_without
+from recado.domain.contacts.contact import email_hash, tag_key, tags_united, tags_without
 
 tags = st.lists(st.text("aAbBßẞ ", min_size=1, max_size=3))
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.contact_import import (
+from recado.domain.contacts.contact_import import (
     Country,
     ImportMode,
     ImportOptions,
@@ -12,7 +12,7 @@ from recado.domain.contact_import import (
     column_fault,
     international,
 )
-from recado.domain.phones import canonical_phone
+from recado.domain.core.phones import canonical_phone
 
 OPTIONS = st.builds(
     ImportOptions,

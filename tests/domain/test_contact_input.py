@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.contact_attributes import merged, read_attributes
-from recado.domain.contact_input import read_changes, read_new
-from recado.domain.reading import Refusal
+from recado.domain.contacts.contact_attributes import merged, read_attributes
+from recado.domain.contacts.contact_input import read_changes, read_new
+from recado.domain.core.reading import Refusal
 
 TODAY = date(2026, 3, 1)
 PHONE = "+5511987654321"

@@ -6,7 +6,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.contact_search import (
+from recado.domain.contacts.contact_search import (
     Inside,
     SearchTerm,
     folded,

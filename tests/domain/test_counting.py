@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.domain.counting import counted
+from recado.domain.core.counting import counted
 
 
 @pytest.mark.parametrize(

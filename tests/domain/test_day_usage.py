@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.day_usage import DayUsage
+from recado.domain.dispatch.day_usage import DayUsage
 
 START = datetime(2026, 3, 10, 12, 0, 30, tzinfo=UTC)
 DAY = timedelta(hours=24)

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.documents import (
+from recado.domain.contacts.documents import (
     canonical_birth_date,
     canonical_cnpj,
     canonical_cpf,
     cpf_check_digits,
     searched_document,
 )
-from recado.domain.errors import Problem
-from recado.domain.masking import mask_birth_date, mask_cnpj, mask_cpf
+from recado.domain.core.errors import Problem
+from recado.domain.core.masking import mask_birth_date, mask_cnpj, mask_cpf
 
 TODAY = date(2026, 11, 21)
 bases = st.from_regex(r"[0-9]{9}", fullmatch=True).filter(lambda base: len(set(base)) > 1)

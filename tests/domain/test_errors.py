@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.domain.errors import (
+from recado.domain.core.errors import (
     CODES,
     KINDS,
     FieldError,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.fairness import SmoothRoundRobin
+from recado.domain.core.fairness import SmoothRoundRobin
 
 WEIGHTS = (16, 4, 1)
 some_classes = st.sets(st.integers(0, 2), min_size=1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.gates import (
+from recado.domain.dispatch.gates import (
     FOREVER,
     Fail,
     Hold,
@@ -18,10 +18,10 @@ from recado.domain.gates import (
     message_gate,
     number_hold,
 )
-from recado.domain.message import BULK, CRITICAL, NORMAL, FailureCode, WaitReason
-from recado.domain.number import NumberStatus, QualityRating
-from recado.domain.quiet_hours import QuietHours
-from recado.domain.template import TemplateCategory, TemplateStatus
+from recado.domain.dispatch.quiet_hours import QuietHours
+from recado.domain.messages.message import BULK, CRITICAL, NORMAL, FailureCode, WaitReason
+from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.templates.template import TemplateCategory, TemplateStatus
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 NIGHT = QuietHours(time(22, 0), time(8, 0))

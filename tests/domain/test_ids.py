@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.clock import TimerHandle
-from recado.domain.ids import MESSAGE, IdSource, base62, created_at, is_id, lowest_id
+from recado.domain.core.clock import TimerHandle
+from recado.domain.core.ids import MESSAGE, IdSource, base62, created_at, is_id, lowest_id
 
 NOW = datetime(2026, 11, 20, 12, 34, 56, 789_999, tzinfo=UTC)
 MS = timedelta(milliseconds=1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.keywords import OPT_IN_KEYWORDS, OPT_OUT_KEYWORDS, Keyword, keyword_of, normalized, written
+from recado.domain.contacts.keywords import OPT_IN_KEYWORDS, OPT_OUT_KEYWORDS, Keyword, keyword_of, normalized, written
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from recado.domain.machine import IllegalMove, Machine, mermaid
-from recado.domain.message import MESSAGE_MACHINE, MessageEvent
-from recado.domain.number import NUMBER_MACHINE, NumberEvent
-from recado.domain.template import TEMPLATE_MACHINE, TemplateEvent
+from recado.domain.core.machine import IllegalMove, Machine, mermaid
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent
+from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent
+from recado.domain.templates.template import TEMPLATE_MACHINE, TemplateEvent
 
 MACHINES: list[tuple[Machine[Any, Any], type[StrEnum]]] = [
     (MESSAGE_MACHINE, MessageEvent),

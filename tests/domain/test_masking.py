@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE
 
-from recado.domain.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,8 @@
 import pytest
 from tests.identifiers import read_identifiers
 
-from recado.domain.errors import Problem
-from recado.domain.members import MAX_IDENTIFIERS
+from recado.domain.audience.members import MAX_IDENTIFIERS
+from recado.domain.core.errors import Problem
 
 ID = "cnt_" + "0" * 21
 

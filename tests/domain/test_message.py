@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.message import (
+from recado.domain.messages.message import (
     CLASS_OF,
     CLASSES,
     MESSAGE_MACHINE,
@@ -20,7 +20,7 @@ from recado.domain.message import (
     last_error,
     report_moves,
 )
-from recado.domain.template import TemplateCategory
+from recado.domain.templates.template import TemplateCategory
 
 S, E = MessageStatus, MessageEvent
 PROGRESS = [S.QUEUED, S.SENDING, S.SENT, S.DELIVERED, S.READ]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.metadata import metadata_errors
+from recado.domain.core.metadata import metadata_errors
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.clock import TimerHandle
-from recado.domain.moments import TOLERANCE, Moments
+from recado.domain.core.clock import TimerHandle
+from recado.domain.core.moments import TOLERANCE, Moments
 
 START = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 

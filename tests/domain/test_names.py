@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.names import name_key
+from recado.domain.core.names import name_key
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.domain.number import (
+from recado.domain.senders.number import (
     NUMBER_MACHINE,
     TIER_LIMITS,
     MessagingTier,

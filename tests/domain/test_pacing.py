@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.pacing import Pacer
+from recado.domain.dispatch.pacing import Pacer
 
 gaps = st.one_of(
     st.just(0.0),

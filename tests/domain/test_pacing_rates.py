@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.domain.test_pacing import attempt, gaps, starts
 
-from recado.domain.pacing import Pacer
+from recado.domain.dispatch.pacing import Pacer
 
 
 @given(

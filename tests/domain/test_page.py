@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.errors import Problem
-from recado.domain.page import CursorSigner, cursor_scope
+from recado.domain.core.errors import Problem
+from recado.domain.core.page import CursorSigner, cursor_scope
 
 KEY = b"k" * 32
 SCOPE = cursor_scope("org_1", "live", "listMessages", {"status": "sent"})

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.pair_pacing import BURST, INTERVAL, PairPacing
+from recado.domain.dispatch.pair_pacing import BURST, INTERVAL, PairPacing
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 ANA, BIA = 7, -7

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.errors import Problem
-from recado.domain.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
+from recado.domain.core.errors import Problem
+from recado.domain.core.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
 
 e164 = st.from_regex(r"\+[1-9][0-9]{7,14}", fullmatch=True)
 

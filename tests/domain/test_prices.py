@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.prices import (
+from recado.domain.billing.prices import (
     BR,
     CHATAPP_MARKETING,
     CHATAPP_UTILITY,
@@ -23,7 +23,7 @@ from recado.domain.prices import (
     region_of,
     tier_of,
 )
-from recado.domain.template import TemplateCategory
+from recado.domain.templates.template import TemplateCategory
 
 NOW = datetime(2026, 5, 1, 2, 30, tzinfo=UTC)  # still April in São Paulo
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)

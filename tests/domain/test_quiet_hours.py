@@ -7,7 +7,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recado.domain.quiet_hours import QuietHours, quiet_overlap, quiet_until
+from recado.domain.dispatch.quiet_hours import QuietHours, quiet_overlap, quiet_until
 
 SAO_PAULO = ZoneInfo("America/Sao_Paulo")
 NEW_YORK = ZoneInfo("America/New_York")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from recado.domain import ids
-from recado.domain.references import KINDS, no_such, reference_not_found
+from recado.domain.core import ids
+from recado.domain.core.references import KINDS, no_such, reference_not_found
 
 
 def test_every_kind_of_record_has_a_name() -> None:

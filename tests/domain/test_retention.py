@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.retention import months_before
+from recado.domain.core.retention import months_before
 
 
 @pytest.mark.parametrize(

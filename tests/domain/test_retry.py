@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.domain.retry import MAX_ATTEMPTS, backoff, retry_delay
+from recado.domain.dispatch.retry import MAX_ATTEMPTS, backoff, retry_delay
 
 
 def test_a_message_is_tried_five_times_with_growing_waits() -> None:

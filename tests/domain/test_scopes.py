@@ -1,6 +1,6 @@
 """Who may hold which scope (C3.2, C24.4)."""
 
-from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES, SESSION_ONLY, implied
+from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES, SESSION_ONLY, implied
 
 
 def test_documents_and_accounts_are_never_granted_to_a_key() -> None:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.segments import trees
 
-from recado.domain.errors import Problem
-from recado.domain.segment import MAX_LEAVES, OPERATORS, And, Field, Leaf, Node, Not, Operator, Or, document
-from recado.domain.segment_reading import read_filters, read_tree
+from recado.domain.audience.segment import MAX_LEAVES, OPERATORS, And, Field, Leaf, Node, Not, Operator, Or, document
+from recado.domain.audience.segment_reading import read_filters, read_tree
+from recado.domain.core.errors import Problem
 
 TAG = {"field": "tag", "operator": "is", "value": "VIP"}
 LEAF = {"kind": "leaf", "filter": TAG}

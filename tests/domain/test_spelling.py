@@ -2,9 +2,9 @@
 
 import pytest
 
-from recado.domain.events import EVENT_NAMES
-from recado.domain.scopes import KEY_SCOPES
-from recado.domain.spelling import closest
+from recado.domain.access.scopes import KEY_SCOPES
+from recado.domain.core.events import EVENT_NAMES
+from recado.domain.core.spelling import closest
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.domain.template import TEMPLATE_MACHINE, TemplateEvent, TemplateStatus, reported_events
+from recado.domain.templates.template import TEMPLATE_MACHINE, TemplateEvent, TemplateStatus, reported_events
 
 
 @pytest.mark.parametrize(

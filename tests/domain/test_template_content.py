@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.number import NumberStatus
-from recado.domain.template import TemplateCategory
-from recado.domain.template_content import submission_errors, variable_count
+from recado.domain.senders.number import NumberStatus
+from recado.domain.templates.template import TemplateCategory
+from recado.domain.templates.template_content import submission_errors, variable_count
 
 MARKETING, AUTHENTICATION = TemplateCategory.MARKETING, TemplateCategory.AUTHENTICATION
 

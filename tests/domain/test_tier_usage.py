@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.tier_usage import DAY, TierUsage
+from recado.domain.dispatch.tier_usage import DAY, TierUsage
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 

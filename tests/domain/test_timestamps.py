@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.timestamps import EARLIEST, LATEST, format_timestamp, parse_timestamp
+from recado.domain.core.timestamps import EARLIEST, LATEST, format_timestamp, parse_timestamp
 
 offsets = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 moments = st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=offsets)

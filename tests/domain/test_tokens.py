@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.ids import BASE62
-from recado.domain.tokens import is_session, mint_token, token_env, token_hash, token_prefix
+from recado.domain.core.ids import BASE62
+from recado.domain.core.tokens import is_session, mint_token, token_env, token_hash, token_prefix
 
 randomness = st.binary(min_size=32, max_size=32)
 prefixes = st.sampled_from(["svc_live_", "svc_test_", "svcs_live_", "svcs_test_"])

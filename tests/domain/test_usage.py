@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.usage import LENGTHS, Bucket, Window, bucket_starts, default_bucket, since
+from recado.domain.senders.usage import LENGTHS, Bucket, Window, bucket_starts, default_bucket, since
 
 MOMENTS = st.datetimes(datetime(2015, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
 # Clock changes at midnight (São Paulo until 2019, Havana) and by half an hour (Lord Howe).

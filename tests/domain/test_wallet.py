@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.wallet import DEPLETED, LOW_BALANCE, WalletStatus, crossing, status_of
+from recado.domain.billing.wallet import DEPLETED, LOW_BALANCE, WalletStatus, crossing, status_of
 
 OK, LOW, GONE = WalletStatus.OK, WalletStatus.LOW, WalletStatus.DEPLETED
 STATES = st.sampled_from(list(WalletStatus))

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.machine import IllegalMove
-from recado.domain.webhook import (
+from recado.domain.core.machine import IllegalMove
+from recado.domain.webhooks.webhook import (
     LONGEST_BACKOFF,
     SUBSCRIPTION_MACHINE,
     Health,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from structlog.testing import capture_logs
 
-from recado.domain.clock import TimerHandle
+from recado.domain.core.clock import TimerHandle
 from recado.engine.clock import SystemClock
 from recado.engine.loop_watch import BOUNDS, EVERY, QUIET, LoopWatch
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 
 

@@ -10,7 +10,7 @@ from tests.faults.clock_shim import ClockShim
 from tests.program import Api, Service, running
 from tests.waiting import until
 
-from recado.domain.ids import created_at
+from recado.domain.core.ids import created_at
 
 HOUR = 3_600
 

@@ -24,7 +24,7 @@ from tests.required import only_where
 from tests.storage.conftest import empty_database
 from tests.waiting import until
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
 from recado.storage.postgres import Database
 

@@ -26,9 +26,9 @@ from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
-from recado.domain.changes import Change
-from recado.domain.ids import IdSource
-from recado.domain.page import CursorSigner
+from recado.domain.core.ids import IdSource
+from recado.domain.core.page import CursorSigner
+from recado.domain.messages.changes import Change
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor

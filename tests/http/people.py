@@ -4,7 +4,7 @@ import itertools
 import os
 from typing import Any
 
-from recado.domain.account import Role
+from recado.domain.access.account import Role
 from recado.storage import accounts, sessions
 from recado.storage.accounts import Account
 

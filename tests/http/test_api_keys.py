@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.http.conftest import CEILINGS
 
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 
 NEW = {"name": "Shop", "scopes": ["messages:send", "messages:read"]}
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from recado.domain.ids import AUDIT, lowest_id
-from recado.domain.retention import AUDIT_MONTHS, months_before
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.ids import AUDIT, lowest_id
+from recado.domain.core.retention import AUDIT_MONTHS, months_before
+from recado.domain.core.timestamps import format_timestamp
 
 
 async def write(api: Any, count: int) -> None:

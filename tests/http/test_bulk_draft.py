@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.parsing import parse_json, validate_body
 from recado.http.routes.bulk import draft_of
 from recado.http.routes.bulk_models import CreateBatch

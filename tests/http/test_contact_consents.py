@@ -11,8 +11,8 @@ import pytest
 from tests.http.conftest import ADMIN_TOKEN, Api
 from tests.http.people import session
 
-from recado.domain.changes import ConsentRefused
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.messages.changes import ConsentRefused
 from recado.storage import contacts
 
 PHONE = "+5511987654321"

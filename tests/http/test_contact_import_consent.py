@@ -9,7 +9,7 @@ from tests.http.importing import NDJSON, contact, contacts, counts, hand_in, imp
 from tests.http.people import session
 from tests.waiting import until
 
-from recado.domain.phones import phone_hash
+from recado.domain.core.phones import phone_hash
 
 REFUSED = "2026-06-01T00:00:00Z"
 

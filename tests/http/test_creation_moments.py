@@ -7,7 +7,7 @@ import pytest
 from tests.http.registering import NEW
 from tests.http.template_drafts import new as new_template
 
-from recado.domain.ids import MESSAGE, lowest_id
+from recado.domain.core.ids import MESSAGE, lowest_id
 
 
 @pytest.mark.parametrize(

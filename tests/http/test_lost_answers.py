@@ -15,9 +15,9 @@ from tests.http.webhooks.conftest import emit, listed
 from tests.waiting import until
 
 from recado.channels.provider import ProviderTemplate
-from recado.domain.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
-from recado.domain.errors import Unavailable
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.messages.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
 from recado.http.deadlines import WRITE_SECONDS, Deadlines
 from recado.storage import numbers
 from recado.storage.idempotency import IdempotencyKeys

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recado.channels.provider import NumberHealth, ProviderError
-from recado.domain.changes import NumberChanged
+from recado.domain.messages.changes import NumberChanged
 from recado.http.routes import number_health
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from tests.http.registering import AWAY, REFUSED, available, register
 
 from recado.channels.provider import NumberHealth
-from recado.domain.changes import NumberChanged
+from recado.domain.messages.changes import NumberChanged
 
 
 async def test_a_new_number_is_verified_by_its_provider(api: Any) -> None:

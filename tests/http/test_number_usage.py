@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.timestamps import parse_timestamp
+from recado.domain.core.timestamps import parse_timestamp
 
 
 async def sent(api: Any, at: datetime, count: int, marketing: int = 0, uncategorized: int = 0) -> None:

@@ -9,7 +9,7 @@ from tests.http.conftest import ADMIN_TOKEN
 from tests.http.registering import NEW, REFUSED, connected, register
 
 from recado.actors.accounts import account_of
-from recado.domain.changes import NumberChanged
+from recado.domain.messages.changes import NumberChanged
 from recado.storage import numbers
 from recado.storage.batch_rows import Recipients
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.http.people import session
 
-from recado.domain.changes import OrganizationChanged
+from recado.domain.messages.changes import OrganizationChanged
 
 ADMIN = "the administrator of the tests"
 NEW = {"name": "Third", "ownerEmail": "third@example.com"}

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from tests.people import contact_id, insert_people
 
-from recado.domain.ids import SEGMENT, is_id
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.ids import SEGMENT, is_id
+from recado.domain.core.timestamps import format_timestamp
 
 VIP = {"field": "tag", "operator": "is", "value": "VIP"}
 GRANTED = {"field": "optIn", "operator": "is", "value": "granted"}

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.http.people import person, session
 
-from recado.domain.scopes import ALL_SCOPES
+from recado.domain.access.scopes import ALL_SCOPES
 from recado.storage import passwords
 
 PASSWORD = "correct horse battery"

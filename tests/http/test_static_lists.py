@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.people import contact_id, insert_people, phone
 
-from recado.domain.ids import LIST, is_id
+from recado.domain.core.ids import LIST, is_id
 
 
 async def make(api: Any, name: str = "VIPs", **fields: Any) -> Any:

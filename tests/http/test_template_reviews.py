@@ -11,7 +11,7 @@ from tests.http.template_drafts import BODY, create, live_number, new, set_statu
 from tests.waiting import until
 
 from recado.channels.provider import ProviderError, ProviderTemplate, Submission, TemplateStatus
-from recado.domain.changes import TemplateChanged
+from recado.domain.messages.changes import TemplateChanged
 
 
 async def test_submission_needs_a_session(api: Any) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.domain.changes import DeliveriesQueued
-from recado.domain.timestamps import format_timestamp
-from recado.domain.wallet import MOST_BALANCE
+from recado.domain.billing.wallet import MOST_BALANCE
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.messages.changes import DeliveriesQueued
 from recado.storage import top_ups
 
 SANDBOX = 1_000_000_000

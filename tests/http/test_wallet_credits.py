@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.domain.wallet import MOST_BALANCE
+from recado.domain.billing.wallet import MOST_BALANCE
 
 ADMIN = "the administrator of the tests"
 SANDBOX = 1_000_000_000

@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.people import insert_people, phone
 
-from recado.domain.contact_search import Inside, search_mark, search_words
+from recado.domain.contacts.contact_search import Inside, search_mark, search_words
 from recado.storage import contact_reads
 from recado.storage.contact_reads import ContactFilter, ContactPage
 from recado.storage.contact_search import ContactSearch

@@ -9,7 +9,7 @@ import pytest
 from tests.people import contact_id, insert_people
 from tests.storage.conftest import opened, read_only
 
-from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
+from recado.domain.audience.segment import And, Field, Leaf, Node, Not, Operator, Or
 from recado.storage import audiences, lists, segments
 from recado.storage.contact_reads import ContactFilter, page_query
 from recado.storage.lists import SQL

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from tests.storage.batching import INSERT, START, Recorder, make_table, stored
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import batch
 from recado.storage.batch import ANSWERED_AT_ONCE, LAST_ANSWER, Batcher

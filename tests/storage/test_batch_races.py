@@ -9,8 +9,8 @@ import pytest
 from tests.storage.test_claims import stored
 from tests.waiting import until
 
-from recado.domain.ids import BATCH, NUMBER, ORGANIZATION, IdSource
-from recado.domain.message import WaitReason
+from recado.domain.core.ids import BATCH, NUMBER, ORGANIZATION, IdSource
+from recado.domain.messages.message import WaitReason
 from recado.engine.clock import SystemClock
 from recado.storage import batch_making, batches, dispatch, totals
 from recado.storage.batch_making import NewBatch, PendingBlock

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.storage.batching import INSERT, START, inserter, make_table, stored
 
-from recado.domain.errors import Unavailable
-from recado.domain.ids import BODY_LENGTH, MESSAGE, lowest_id
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import BODY_LENGTH, MESSAGE, lowest_id
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.batch import Batcher
 from recado.storage.embedded import EmbeddedPostgres

@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tests.storage.conftest import opened, read_only
 
-from recado.domain.message import MessageStatus
+from recado.domain.messages.message import MessageStatus
 from recado.storage import campaigns, replacements, resends
 from recado.storage.postgres import Database
 

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 from tests.waiting import until
 
-from recado.domain.campaign import CampaignStatus
-from recado.domain.ids import BATCH, MESSAGE, IdSource
+from recado.domain.batches.campaign import CampaignStatus
+from recado.domain.core.ids import BATCH, MESSAGE, IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage import campaigns, totals
 from recado.storage.migrate import migrate, read_migrations

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recado.domain.ids import CONTACT, MESSAGE, IdSource
-from recado.domain.phones import phone_hash
+from recado.domain.core.ids import CONTACT, MESSAGE, IdSource
+from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages, settlements
 from recado.storage.dispatch import CLAIMED, LOST, OPTED_OUT, OVERTAKEN, WINDOW_CLOSED, Claim

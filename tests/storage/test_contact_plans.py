@@ -8,7 +8,7 @@ import orjson
 import pytest
 from tests.storage.conftest import opened, read_only
 
-from recado.domain.contact_search import search_mark
+from recado.domain.contacts.contact_search import search_mark
 from recado.storage import (
     contact_consents,
     contact_erasures,

@@ -10,7 +10,7 @@ from tests.people import contact_id, phone
 from tests.storage.conftest import opened, read_only
 from tests.storage.searching import ENV, ORG, add, learnt, names, page
 
-from recado.domain.contact_search import folded, search_mark, search_terms
+from recado.domain.contacts.contact_search import folded, search_mark, search_terms
 from recado.storage import contact_reads
 from recado.storage.contact_reads import ContactFilter
 from recado.storage.contact_search import condition

@@ -10,7 +10,7 @@ import pytest
 from tests.storage.conftest import empty_database, opened
 from tests.storage.searching import ENV, ORG, add, learnt, names
 
-from recado.domain.contact_search import Inside
+from recado.domain.contacts.contact_search import Inside
 from recado.storage import contact_reads
 from recado.storage.contact_reads import ContactFilter
 from recado.storage.migrate import migrate, pending

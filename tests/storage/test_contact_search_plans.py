@@ -8,7 +8,7 @@ from bench.contacts import make_contacts
 from tests.plans import grow, indexes, plan_for_any, plan_of, whole_tables
 from tests.storage.conftest import opened, read_only
 
-from recado.domain.contact_search import Inside
+from recado.domain.contacts.contact_search import Inside
 from recado.storage import contact_reads
 from recado.storage.contact_reads import ContactFilter
 from recado.storage.migrate import migrate

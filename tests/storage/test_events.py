@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
-from recado.domain.events import EVENT_NAMES
-from recado.domain.ids import CONTACT, EVENT, MESSAGE, WEBHOOK, IdSource, created_at, lowest_id
+from recado.domain.core.events import EVENT_NAMES
+from recado.domain.core.ids import CONTACT, EVENT, MESSAGE, WEBHOOK, IdSource, created_at, lowest_id
 from recado.engine.clock import SystemClock
 from recado.storage import deliveries, events
 from recado.storage.postgres import Database

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage.fair_places import FairPlaces
 
 

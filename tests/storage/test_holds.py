@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.ids import BATCH, MESSAGE, NUMBER, TEMPLATE, IdSource
+from recado.domain.core.ids import BATCH, MESSAGE, NUMBER, TEMPLATE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import dispatch, messages, overtaken
 from recado.storage.messages import NewMessage

@@ -9,7 +9,7 @@ import pytest
 from tests.people import insert_people
 from tests.waiting import until
 
-from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
+from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
 from recado.storage import contacts
 from recado.storage.callers import before_commit
 from recado.storage.idempotency import LOCK, IdempotencyKeys, erase, purge

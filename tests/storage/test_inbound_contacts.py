@@ -7,7 +7,7 @@ import orjson
 import pytest
 from tests.people import contact_id, insert_people, phone
 
-from recado.domain.contact_search import search_mark, search_query
+from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.storage import inbound_contacts
 from recado.storage.contacts import Contact
 from recado.storage.postgres import Database

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.tokens import mint_token
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
+from recado.domain.core.tokens import mint_token
 from recado.engine.clock import VirtualClock
 from recado.storage import api_keys, organizations
 from recado.storage.api_keys import ApiKey

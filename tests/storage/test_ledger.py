@@ -8,9 +8,9 @@ import orjson
 import pytest
 from tests.storage.test_resource_plans import scans
 
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.wallet import WalletStatus, status_of
+from recado.domain.billing.wallet import WalletStatus, status_of
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import grants, ledger, top_ups
 from recado.storage.audit import SYSTEM

@@ -12,8 +12,8 @@ from tests.identifiers import read_identifiers
 from tests.people import contact_id, insert_people, phone
 from tests.waiting import until
 
-from recado.domain.errors import Problem
-from recado.domain.members import Identifiers
+from recado.domain.audience.members import Identifiers
+from recado.domain.core.errors import Problem
 from recado.storage import lists
 from recado.storage.lists import MemberChange, Membership, StaticList
 from recado.storage.postgres import Database

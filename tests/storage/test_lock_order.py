@@ -10,7 +10,7 @@ from tests.people import contact_id, insert_people
 from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
-from recado.domain.ids import MESSAGE, lowest_id
+from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage import contact_erasures, contacts, departures, dispatch, receipts, settlements, withdrawals
 from recado.storage.contact_erasures import Erasure
 from recado.storage.departures import Following

@@ -10,8 +10,8 @@ import pytest
 from tests.waiting import until
 
 from recado.actors.consequences import Consequences
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.message import MessageStatus
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.messages.message import MessageStatus
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import audit, message_moves, message_reads, messages
 from recado.storage.audit import Actor

@@ -9,8 +9,8 @@ import asyncpg
 import orjson
 import pytest
 
-from recado.domain.errors import Unavailable
-from recado.domain.ids import MESSAGE, lowest_id
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage import message_reads
 from recado.storage.message_reads import Message, MessageFilter, count_query, list_page, page_query
 from recado.storage.partitions import partition

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT
-from recado.domain.ids import CONTACT, MESSAGE, IdSource
-from recado.domain.phones import phone_hash, recipient_hash
+from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT
+from recado.domain.core.ids import CONTACT, MESSAGE, IdSource
+from recado.domain.core.phones import phone_hash, recipient_hash
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import messages
 from recado.storage.messages import STORED, STORED_EARLIER, Bound, ConsentCheck, NewMessage, NoConsent

@@ -10,8 +10,8 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from recado.domain.contact_search import search_mark, search_words
-from recado.domain.phones import canonical_phone, phone_hash, recipient_hash
+from recado.domain.contacts.contact_search import search_mark, search_words
+from recado.domain.core.phones import canonical_phone, phone_hash, recipient_hash
 from recado.storage import migrate as migrate_module
 from recado.storage import receipts
 from recado.storage.migrate import Migration, MigrationError, migrate, pending, read_migrations

@@ -15,7 +15,7 @@ from bench.contacts import make_contacts
 from tests.plans import Plan, grow, indexes, plan_for_any, plan_of, whole_tables
 from tests.storage.conftest import opened, read_only
 
-from recado.domain.segment import And, Field, Leaf, Node, Not, Operator, Or
+from recado.domain.audience.segment import And, Field, Leaf, Node, Not, Operator, Or
 from recado.storage import audiences, contact_reads, contacts, dispatch, list_pages, lists, messages, segments
 from recado.storage.contact_reads import ContactFilter
 from recado.storage.postgres import Database

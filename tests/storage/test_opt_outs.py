@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from itertools import product
 
-from recado.domain.consent import OptOut
+from recado.domain.contacts.consent import OptOut
 from recado.storage import opt_outs
 from recado.storage.opt_outs import Address
 from recado.storage.postgres import Database

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource, created_at
-from recado.domain.scopes import KEY_SCOPES
-from recado.domain.tokens import token_env, token_hash
+from recado.domain.access.scopes import KEY_SCOPES
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource, created_at
+from recado.domain.core.tokens import token_env, token_hash
 from recado.engine.clock import VirtualClock
 from recado.storage import api_keys, audit, numbers, organizations
 from recado.storage.organizations import NewOrganization, create_organization

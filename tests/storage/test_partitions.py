@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.ids import MESSAGE, lowest_id
+from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage.partitions import ensure_partitions, lacks_partition, partition
 from recado.storage.postgres import Database
 

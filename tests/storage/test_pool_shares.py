@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from tests.faults.proxy import before_postgres
 from tests.waiting import until
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
 from recado.storage import pool as pool_module
 from recado.storage.callers import working_for

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import postgres as postgres_module
 from recado.storage.embedded import EmbeddedPostgres

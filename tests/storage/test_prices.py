@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.purse import Purse
 
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.prices import month_of
+from recado.domain.billing.prices import month_of
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage.postgres import Database
 from recado.storage.prices import Captured, PriceDirectory

@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recado.domain.consent import ConsentStatus
-from recado.domain.errors import Unavailable
-from recado.domain.ids import CONTACT, IdSource
-from recado.domain.phones import phone_hash
+from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import CONTACT, IdSource
+from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock
 from recado.storage import recipients
 from recado.storage.postgres import Database

@@ -9,7 +9,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import outage as outage_module
 from recado.storage.callers import working_for

@@ -11,7 +11,7 @@ from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, asking, 
 from tests.storage.test_report_races import departs, report
 
 from recado.actors.consequences import Consequences
-from recado.domain.ids import MESSAGE, IdSource, lowest_id
+from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.storage import batches, dispatch, message_moves, message_reads, receipts, rescue, settlements, withdrawals
 from recado.storage.audit import Actor
 from recado.storage.dispatch import CLAIMED, OPTED_OUT, Held

@@ -12,7 +12,7 @@ import pytest
 from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
-from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.core.ids import MESSAGE, IdSource
 from recado.storage import dispatch, receipts, settlements
 from recado.storage.dispatch import CLAIMED
 from recado.storage.moves import Moved

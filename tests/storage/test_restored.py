@@ -8,7 +8,7 @@ import pytest
 from tests.storage.test_batch_races import building
 from tests.storage.test_claims import NOW, stored
 
-from recado.domain.ids import MESSAGE, IdSource
+from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import ledger, message_reads, messages, receipts
 from recado.storage.messages import NewMessage

@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 from tests.waiting import until
 
-from recado.domain.ids import AUDIT, MESSAGE, NUMBER, ORGANIZATION, IdSource, lowest_id
+from recado.domain.core.ids import AUDIT, MESSAGE, NUMBER, ORGANIZATION, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage import retention
 from recado.storage.organizations import create_organization

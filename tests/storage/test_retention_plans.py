@@ -7,7 +7,7 @@ import orjson
 import pytest
 from tests.storage.test_resource_plans import scans
 
-from recado.domain.ids import MESSAGE, lowest_id
+from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage import retention
 from recado.storage.partitions import ensure_partitions
 from recado.storage.postgres import Database

@@ -7,8 +7,8 @@ import pytest
 from tests.people import contact_id, insert_people
 from tests.waiting import until
 
-from recado.domain.errors import Unavailable
-from recado.domain.segment import Field, Leaf, Not, Operator
+from recado.domain.audience.segment import Field, Leaf, Not, Operator
+from recado.domain.core.errors import Unavailable
 from recado.storage import segment_evaluation
 from recado.storage.audiences import Audience
 from recado.storage.postgres import Database

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.people import insert_people
 from tests.segments import NOW, contacts, holds, trees
 
-from recado.domain.segment import And, Field, Leaf, Node, Operator
+from recado.domain.audience.segment import And, Field, Leaf, Node, Operator
 from recado.storage.postgres import Database
 from recado.storage.segment_evaluation import Evaluation
 from recado.storage.segment_query import SQL, Condition, query

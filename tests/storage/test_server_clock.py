@@ -8,7 +8,7 @@ import pytest
 from tests.actors.acme import acme
 from tests.plans import indexes, plan_for_any, whole_tables
 
-from recado.domain.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE, IdSource
+from recado.domain.core.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import messages, server_clock
 from recado.storage.messages import NewMessage

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from recado.domain.account import Role
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
+from recado.domain.access.account import Role
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage import accounts, sessions
 from recado.storage.accounts import Account

@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.message import MESSAGE_MACHINE, MessageStatus
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageStatus
 from recado.storage import totals
 from recado.storage.moves import Moved
 from recado.storage.postgres import Database

@@ -8,7 +8,7 @@ import pytest
 from tests.purse import ENV, Purse
 from tests.storage.test_resource_plans import scans
 
-from recado.domain.ids import IdSource
+from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
 from recado.storage import departures, messages, wallet
 from recado.storage.postgres import Database

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from tests.storage.test_claims import NOW, ORGANIZATION, stored
 
-from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage import withdrawals
 from recado.storage.postgres import Database
 

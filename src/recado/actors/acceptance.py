@@ -27,11 +27,11 @@ from recado.actors.acceptance_rules import (
 )
 from recado.actors.admission import not_covered
 from recado.actors.replacing import check_replaceable, replacement
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable, field_refused
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.message import MessageStatus, is_uncertain
-from recado.domain.prices import Price, chatapp_kind, region_of
+from recado.domain.billing.prices import Price, chatapp_kind, region_of
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable, field_refused
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.messages.message import MessageStatus, is_uncertain
 from recado.storage import audit, message_reads, messages, wallet
 from recado.storage.chat_windows import WINDOW, ChatWindows
 from recado.storage.idempotency import RETENTION

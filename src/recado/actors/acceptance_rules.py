@@ -10,18 +10,18 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
-from recado.domain.counting import counted
-from recado.domain.errors import Problem, field_refused
-from recado.domain.ids import CONTACT, FLOW, NUMBER
-from recado.domain.ids import TEMPLATE as TEMPLATE_ID
-from recado.domain.message import CLASS_OF, Priority, default_ttl
-from recado.domain.number import NumberStatus, what_to_do
-from recado.domain.phones import recipient_hash
-from recado.domain.prices import Price
-from recado.domain.references import reference_not_found, wrong_reference
-from recado.domain.template import TemplateCategory, TemplateStatus
-from recado.domain.template_content import header_takes_text, variable_count
+from recado.domain.billing.prices import Price
+from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import Problem, field_refused
+from recado.domain.core.ids import CONTACT, FLOW, NUMBER
+from recado.domain.core.ids import TEMPLATE as TEMPLATE_ID
+from recado.domain.core.phones import recipient_hash
+from recado.domain.core.references import reference_not_found, wrong_reference
+from recado.domain.messages.message import CLASS_OF, Priority, default_ttl
+from recado.domain.senders.number import NumberStatus, what_to_do
+from recado.domain.templates.template import TemplateCategory, TemplateStatus
+from recado.domain.templates.template_content import header_takes_text, variable_count
 from recado.storage.audit import Actor
 from recado.storage.message_reads import Message
 from recado.storage.messages import ConsentCheck, NewMessage

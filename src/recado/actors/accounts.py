@@ -3,7 +3,7 @@
 from typing import TypeVar
 
 from recado.channels.provider import Account
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import Number
 

@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 
 from recado.actors.consequences import Consequences
 from recado.actors.replacing import already_replaced
-from recado.domain.clock import Clock
-from recado.domain.counting import counted
-from recado.domain.errors import Problem, Unavailable
-from recado.domain.ids import IdSource
-from recado.domain.message import MessageStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.message import MessageStatus
 from recado.storage import audit, messages, replacements, wallet
 from recado.storage.holds import HoldsRefused
 from recado.storage.ledger import WalletRecord

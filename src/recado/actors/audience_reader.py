@@ -10,8 +10,8 @@ from collections.abc import Callable
 import structlog
 
 from recado.actors.batch_audience import Audiences
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import batches
 from recado.storage.batches import BatchKey

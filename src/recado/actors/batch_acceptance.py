@@ -30,10 +30,10 @@ from recado.actors.batch_people import ask_for_consent, phones_by_contact
 from recado.actors.batch_rules import Accepted, BatchDraft, accept_recipients, only_in_window
 from recado.actors.consent_watch import subject_to_consent
 from recado.actors.tariff import NotCovered
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable
-from recado.domain.ids import BATCH, IdSource
-from recado.domain.message import CLASS_OF, default_ttl
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.ids import BATCH, IdSource
+from recado.domain.messages.message import CLASS_OF, default_ttl
 from recado.engine.steps import in_steps
 from recado.storage import batches, messages
 from recado.storage.batch import Batcher

@@ -11,11 +11,11 @@ import structlog
 
 from recado.actors.acceptance_rules import TEMPLATE
 from recado.actors.batch_rules import BatchDraft, common_variables
-from recado.domain.batch import BLOCK
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable, field_refused
-from recado.domain.ids import CONTACT, LIST, SEGMENT, lowest_id
-from recado.domain.references import reference_not_found
+from recado.domain.batches.batch import BLOCK
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable, field_refused
+from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
+from recado.domain.core.references import reference_not_found
 from recado.storage import audiences, batches, lists, segments
 from recado.storage.audiences import Audience
 from recado.storage.batch_making import PendingBlock

@@ -13,11 +13,11 @@ from recado.actors.hints import Arrived
 from recado.actors.sending import Tell
 from recado.actors.tariff import NotCovered, Tariff
 from recado.actors.totals import Totals
-from recado.domain.batch import BLOCK
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.message import MessageStatus
+from recado.domain.batches.batch import BLOCK
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.messages.message import MessageStatus
 from recado.storage import audiences, batch_making, replacements, totals
 from recado.storage.audit import append
 from recado.storage.batch_making import NewBatch, PendingBlock

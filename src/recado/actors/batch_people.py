@@ -4,7 +4,7 @@ Asked for in blocks: ten thousand at once would keep a connection, and every oth
 """
 
 from recado.actors.batch_rules import Accepted, BatchDraft, only_with_consent
-from recado.domain.batch import BLOCK
+from recado.domain.batches.batch import BLOCK
 from recado.storage import recipients
 from recado.storage.organizations import Organization
 from recado.storage.recipients import Asked, Recipient

@@ -6,9 +6,9 @@ from typing import Final
 
 from recado.actors.admission import not_covered
 from recado.actors.records import Records
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.prices import Price, chatapp_kind, region_of
+from recado.domain.billing.prices import Price, chatapp_kind, region_of
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
 from recado.storage import wallet
 from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block

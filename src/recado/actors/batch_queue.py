@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import structlog
 
 from recado.actors.consequences import Consequences
-from recado.domain.batch import BLOCK
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
+from recado.domain.batches.batch import BLOCK
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import batches
 from recado.storage.batches import BatchKey

@@ -12,16 +12,16 @@ from typing import Any
 import orjson
 
 from recado.actors.acceptance_rules import REFUSED, MessageDraft
-from recado.domain.batch import DUPLICATE, MAX_ERRORS
-from recado.domain.consent import refusal_to_send
-from recado.domain.counting import counted
-from recado.domain.errors import Problem, field_refused
-from recado.domain.ids import CONTACT
-from recado.domain.message import Priority
-from recado.domain.metadata import metadata_errors
-from recado.domain.phones import canonical_phone, recipient_hash
-from recado.domain.references import no_such
-from recado.domain.steps import Steps
+from recado.domain.batches.batch import DUPLICATE, MAX_ERRORS
+from recado.domain.contacts.consent import refusal_to_send
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import Problem, field_refused
+from recado.domain.core.ids import CONTACT
+from recado.domain.core.metadata import metadata_errors
+from recado.domain.core.phones import canonical_phone, recipient_hash
+from recado.domain.core.references import no_such
+from recado.domain.core.steps import Steps
+from recado.domain.messages.message import Priority
 from recado.storage.batch_rows import Recipients
 from recado.storage.recipients import Recipient
 

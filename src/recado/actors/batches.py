@@ -19,9 +19,9 @@ from recado.actors.hints import OwnerMoved
 from recado.actors.owners import Owners
 from recado.actors.sending import Tell
 from recado.actors.tariff import NotCovered
-from recado.domain.batch import NO_BALANCE, BatchEvent, BatchStatus
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
+from recado.domain.batches.batch import NO_BALANCE, BatchEvent, BatchStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import batches
 from recado.storage.batches import Batch, BatchKey, OpenBatch

@@ -17,8 +17,8 @@ from recado.channels.adapters import CallbackEvent, CallbackSource
 from recado.channels.events import NumberStatus, TemplateStatus
 from recado.channels.payments import Payment
 from recado.channels.provider import MalformedCallback
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import receipts
 from recado.storage.batch import Batcher

@@ -33,10 +33,10 @@ from recado.channels.provider import (
     Unknown,
     event_to_json,
 )
-from recado.domain.clock import Clock
-from recado.domain.message import FailureCode, WaitReason, last_error
-from recado.domain.pair_pacing import PairPacing
-from recado.domain.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
+from recado.domain.core.clock import Clock
+from recado.domain.dispatch.pair_pacing import PairPacing
+from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
+from recado.domain.messages.message import FailureCode, WaitReason, last_error
 from recado.storage.begun_calls import BegunCalls
 from recado.storage.organizations import ENVIRONMENTS
 from recado.storage.settlements import Departed, Failed, PlannedReport, Returned, Uncertain

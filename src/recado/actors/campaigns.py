@@ -7,10 +7,10 @@ from typing import Any
 import structlog
 
 from recado.actors.record_events import announce
-from recado.domain.campaign import QUIET_FOR
-from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.clock import Clock
-from recado.domain.ids import IdSource
+from recado.domain.batches.campaign import QUIET_FOR
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.engine.periodic import Periodic
 from recado.storage import campaigns
 from recado.storage.campaigns import Campaign, CampaignKey

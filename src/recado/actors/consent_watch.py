@@ -7,7 +7,7 @@ its commit and before its answer; a message that was stopped so goes back to the
 from collections.abc import Iterable
 
 from recado.actors.row import Row
-from recado.domain.template import TemplateCategory
+from recado.domain.templates.template import TemplateCategory
 from recado.storage.templates import Template
 
 Recipient = tuple[str, str, int]

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from recado.actors import contact_events
-from recado.domain.changes import Change, ConsentRefused, DeliveriesQueued, OnChange, WithdrawalsLeft
-from recado.domain.consent import Changed, OptOut
-from recado.domain.contact import email_key
-from recado.domain.ids import MESSAGE, IdSource, created_at, lowest_id
-from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.contacts.consent import Changed, OptOut
+from recado.domain.contacts.contact import email_key
+from recado.domain.core.ids import MESSAGE, IdSource, created_at, lowest_id
+from recado.domain.messages.changes import Change, ConsentRefused, DeliveriesQueued, OnChange, WithdrawalsLeft
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage import contact_consents, opt_outs, withdrawals
 from recado.storage.audit import Actor
 from recado.storage.contacts import Contact

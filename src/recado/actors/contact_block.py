@@ -18,13 +18,13 @@ from recado.actors.contact_plain import PIECE, may_be_plain, parted, write_plain
 from recado.actors.contact_rows import Row
 from recado.actors.contact_rules import changed_contact, new_contact, refusal_of
 from recado.actors.contact_targets import STATEMENT, Finder, Target, looked_up, sifted, turn, without_bad
-from recado.domain.clock import Clock
-from recado.domain.consent import Changed, ConsentStatus, Refused, decide, readdressed, repeated_refusal
-from recado.domain.contact import ContactSource, tags_without
-from recado.domain.contact_import import ImportOptions
-from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
-from recado.domain.errors import Problem
-from recado.domain.ids import CONTACT, IdSource
+from recado.domain.contacts.consent import Changed, ConsentStatus, Refused, decide, readdressed, repeated_refusal
+from recado.domain.contacts.contact import ContactSource, tags_without
+from recado.domain.contacts.contact_import import ImportOptions
+from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.turns import in_pieces, turns
 from recado.storage import companies, contact_imports, contact_lines, contact_updates, contacts, lists, opt_outs
 from recado.storage.audit import Actor

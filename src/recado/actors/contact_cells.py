@@ -1,17 +1,24 @@
 """Reads plain rows of a table: nothing but a phone, texts, tags and attributes, and nothing wrong with them (C12.7).
 
-What it reads is what `domain/contact_input.py` makes of them; any other row takes the closer look of contact_rows.py.
+What it reads is what `contact_input.py` makes of them; any other row takes the closer look of contact_rows.py.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from recado.domain.contact import MOST_ATTRIBUTES, MOST_EXTERNAL_ID, MOST_NAME, MOST_TAG, MOST_TAGS, tags_united
-from recado.domain.contact_attributes import MOST_TEXT
-from recado.domain.contact_import import TAG_SEPARATOR, ImportOptions, MatchBy, international
-from recado.domain.contact_input import read_email
-from recado.domain.debts import phone as read_phone
-from recado.domain.reading import Refusal
+from recado.domain.contacts.contact import (
+    MOST_ATTRIBUTES,
+    MOST_EXTERNAL_ID,
+    MOST_NAME,
+    MOST_TAG,
+    MOST_TAGS,
+    tags_united,
+)
+from recado.domain.contacts.contact_attributes import MOST_TEXT
+from recado.domain.contacts.contact_import import TAG_SEPARATOR, ImportOptions, MatchBy, international
+from recado.domain.contacts.contact_input import read_email
+from recado.domain.contacts.debts import phone as read_phone
+from recado.domain.core.reading import Refusal
 
 Column = tuple[int, str, str]
 """Of a column that is known: its place, the object that its cells belong to (or none), and their name there."""

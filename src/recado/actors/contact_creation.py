@@ -11,10 +11,10 @@ from datetime import datetime
 from recado.actors import contact_events
 from recado.actors.consents import ConsentChanged, Consents, Outcome, address_of
 from recado.actors.contact_rules import no_such_company, refusal_of, taken
-from recado.domain.clock import Clock
-from recado.domain.consent import Changed, ConsentChange, ConsentStatus, OptOut, Refused, decide
-from recado.domain.debts import DebtGroup
-from recado.domain.errors import Problem
+from recado.domain.contacts.consent import Changed, ConsentChange, ConsentStatus, OptOut, Refused, decide
+from recado.domain.contacts.debts import DebtGroup
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
 from recado.storage import companies, contacts, debtor_groups, opt_outs
 from recado.storage.audit import Actor
 from recado.storage.batch import Batcher

@@ -8,8 +8,8 @@ import asyncio
 from datetime import datetime, timedelta
 
 from recado.actors.contact_events import without_details
-from recado.domain.clock import Clock
-from recado.domain.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.core.clock import Clock
+from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.engine.periodic import Periodic
 from recado.storage import contact_erasures, withdrawals
 from recado.storage.contact_erasures import Erasure

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from recado.domain.consent import Changed
-from recado.domain.masking import mask_phone
+from recado.domain.contacts.consent import Changed
+from recado.domain.core.masking import mask_phone
 from recado.storage.contacts import Contact
 from recado.storage.events import RecordEvent
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from recado.actors.contact_targets import Target, sifted
-from recado.domain.debts import DebtGroup
-from recado.domain.errors import FieldError, Problem, validation_error
-from recado.domain.ids import IdSource
+from recado.domain.contacts.debts import DebtGroup
+from recado.domain.core.errors import FieldError, Problem, validation_error
+from recado.domain.core.ids import IdSource
 from recado.storage import contact_updates, debtor_groups
 from recado.storage.contact_imports import Progress
 from recado.storage.rows import Executor

@@ -18,11 +18,17 @@ from recado.actors.contact_block import BlockWriter, Raced
 from recado.actors.contact_document import DocumentFile
 from recado.actors.contact_files import STEP, ContactFile, LineFile, TableFile, Unreadable
 from recado.actors.contact_rows import Row, RowReader
-from recado.domain.clock import Clock
-from recado.domain.contact_import import MOST_ROWS, MOST_ROWS_AT_ONCE, ImportFormat, ImportOptions, column_fault
-from recado.domain.errors import Problem, Unavailable
-from recado.domain.ids import LIST, IdSource
-from recado.domain.references import reference_not_found
+from recado.domain.contacts.contact_import import (
+    MOST_ROWS,
+    MOST_ROWS_AT_ONCE,
+    ImportFormat,
+    ImportOptions,
+    column_fault,
+)
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.ids import LIST, IdSource
+from recado.domain.core.references import reference_not_found
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
 from recado.storage import audit, contact_imports, lists

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from recado.actors.contact_rows import Row
-from recado.domain.contact import MOST_TAGS, ContactSource
-from recado.domain.contact_import import ImportMode, ImportOptions, MatchBy
-from recado.domain.ids import CONTACT, IdSource
+from recado.domain.contacts.contact import MOST_TAGS, ContactSource
+from recado.domain.contacts.contact_import import ImportMode, ImportOptions, MatchBy
+from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.turns import in_pieces
 from recado.storage import contact_updates
 from recado.storage.contact_lines import PlainLines

@@ -12,9 +12,9 @@ import orjson
 
 from recado.actors.contact_cells import Column, PlainCells
 from recado.actors.contact_files import COLUMNS, TOO_LONG, lines_of
-from recado.domain.consent import ConsentChange, with_request
-from recado.domain.contact import tags_united
-from recado.domain.contact_import import (
+from recado.domain.contacts.consent import ConsentChange, with_request
+from recado.domain.contacts.contact import tags_united
+from recado.domain.contacts.contact_import import (
     ATTRIBUTE,
     CONSENT,
     INTEGRATION,
@@ -25,8 +25,8 @@ from recado.domain.contact_import import (
     MatchBy,
     international,
 )
-from recado.domain.contact_input import read_new
-from recado.domain.errors import FieldError
+from recado.domain.contacts.contact_input import read_new
+from recado.domain.core.errors import FieldError
 from recado.storage.contact_imports import ContactImport
 
 SESSION: Final = "account"
@@ -47,7 +47,7 @@ Error = dict[str, Any]
 
 @dataclass(slots=True)
 class Row:
-    """One row: the values that it gives (`domain/contact_input.py`), its tags under `added_tags`; or its errors."""
+    """One row: the values that it gives (`contact_input.py`), its tags under `added_tags`; or its errors."""
 
     number: int
     values: dict[str, Any] = field(default_factory=dict, repr=False)

@@ -1,21 +1,21 @@
 """From what was given to a contact: a new one, and one that is changed (C12.2, C12.3); its documents are sealed here.
 
-`given` are the values of `domain/contact_input.py`.
+`given` are the values of `contact_input.py`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recado.domain.consent import Refused
-from recado.domain.contact import MOST_TAGS, ContactSource, tags_united, tags_without
-from recado.domain.contact_attributes import merged as merged_attributes
-from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
-from recado.domain.errors import FieldError, Problem, validation_error
-from recado.domain.ids import COMPANY, created_at
-from recado.domain.phones import phone_hash
-from recado.domain.reading import Refusal
-from recado.domain.references import reference_not_found
+from recado.domain.contacts.consent import Refused
+from recado.domain.contacts.contact import MOST_TAGS, ContactSource, tags_united, tags_without
+from recado.domain.contacts.contact_attributes import merged as merged_attributes
+from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
+from recado.domain.core.errors import FieldError, Problem, validation_error
+from recado.domain.core.ids import COMPANY, created_at
+from recado.domain.core.phones import phone_hash
+from recado.domain.core.reading import Refusal
+from recado.domain.core.references import reference_not_found
 from recado.storage.contacts import Contact
 from recado.storage.documents import Documents
 

@@ -5,9 +5,9 @@ from recado.actors.contact_creation import ContactCreation
 from recado.actors.contact_erasure import ContactErasure
 from recado.actors.contact_imports import ContactImports
 from recado.actors.contacts import Contacts
-from recado.domain.changes import OnChange
-from recado.domain.clock import Clock
-from recado.domain.ids import IdSource
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import OnChange
 from recado.engine.service import ServiceGroup
 from recado.storage.contact_search import ContactSearch
 from recado.storage.documents import Documents

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from recado.actors.contact_rows import Row, folded, row_error
 from recado.actors.contact_rules import no_such_company, taken
-from recado.domain.consent import Changed, ConsentChange, OptOut
-from recado.domain.contact import ContactSource
-from recado.domain.contact_import import ImportMode, ImportOptions, MatchBy
-from recado.domain.errors import FieldError, Problem, validation_error
-from recado.domain.ids import CONTACT, lowest_id
+from recado.domain.contacts.consent import Changed, ConsentChange, OptOut
+from recado.domain.contacts.contact import ContactSource
+from recado.domain.contacts.contact_import import ImportMode, ImportOptions, MatchBy
+from recado.domain.core.errors import FieldError, Problem, validation_error
+from recado.domain.core.ids import CONTACT, lowest_id
 from recado.engine.turns import in_pieces
 from recado.storage import companies, contacts
 from recado.storage.contact_imports import ContactImport, Progress

@@ -9,9 +9,17 @@ import asyncpg
 from recado.actors import contact_events
 from recado.actors.consents import ConsentChanged, Consents, ContactKey, Outcome, address_of, new_address
 from recado.actors.contact_rules import Values, changed_contact, future_refusal, no_such_company, refusal_of, taken
-from recado.domain.consent import Changed, ConsentChange, OptOut, Refused, decide, readdressed, repeated_refusal
-from recado.domain.errors import not_found
-from recado.domain.ids import IdSource
+from recado.domain.contacts.consent import (
+    Changed,
+    ConsentChange,
+    OptOut,
+    Refused,
+    decide,
+    readdressed,
+    repeated_refusal,
+)
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import IdSource
 from recado.storage import (
     audit,
     companies,

@@ -20,14 +20,14 @@ from recado.actors.ready_rows import ReadyRows
 from recado.actors.row import Row
 from recado.actors.verdict import may_still_leave
 from recado.channels.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
-from recado.domain.breaker import Breaker, BreakerState
-from recado.domain.clock import TimerHandle
-from recado.domain.day_usage import DayUsage
-from recado.domain.errors import Unavailable
-from recado.domain.gates import Hold
-from recado.domain.message import WaitReason
-from recado.domain.pacing import Pacer
-from recado.domain.tier_usage import TierUsage
+from recado.domain.core.clock import TimerHandle
+from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.breaker import Breaker, BreakerState
+from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.gates import Hold
+from recado.domain.dispatch.pacing import Pacer
+from recado.domain.dispatch.tier_usage import TierUsage
+from recado.domain.messages.message import WaitReason
 from recado.storage.dispatch import CLAIMED, IN_WINDOW, LOST
 from recado.storage.settlements import Returned
 from recado.storage.templates import Template

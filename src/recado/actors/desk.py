@@ -12,10 +12,10 @@ from recado.actors.ready_rows import Wanted
 from recado.actors.records import Records
 from recado.actors.row import Row, row_from
 from recado.actors.sending import Sending
-from recado.domain.day_usage import DayUsage
-from recado.domain.moments import Moments
-from recado.domain.pacing import Pacer
-from recado.domain.pair_pacing import PairPacing
+from recado.domain.core.moments import Moments
+from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.pacing import Pacer
+from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.storage import dispatch
 from recado.storage.numbers import NumberKey
 

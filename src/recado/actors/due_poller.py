@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 
 from recado.actors.number_messages import Look
 from recado.actors.sending import Tell
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage import dispatch
 from recado.storage.dispatch import BLOCK

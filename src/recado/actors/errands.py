@@ -9,8 +9,8 @@ from typing import Any
 
 import structlog
 
-from recado.domain.clock import Clock, TimerHandle
-from recado.domain.gates import FOREVER
+from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.dispatch.gates import FOREVER
 from recado.engine.errors import ActorDeadError, MailboxFull
 from recado.engine.ref import ActorRef
 

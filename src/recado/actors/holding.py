@@ -12,9 +12,9 @@ import structlog
 
 from recado.actors.desk import Desk
 from recado.actors.row import Row
-from recado.domain.errors import Unavailable
-from recado.domain.gates import Fail, Hold
-from recado.domain.message import FailureCode, WaitReason, last_error
+from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.gates import Fail, Hold
+from recado.domain.messages.message import FailureCode, WaitReason, last_error
 from recado.storage import dispatch
 from recado.storage.numbers import NumberKey
 

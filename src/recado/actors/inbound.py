@@ -8,13 +8,13 @@ import orjson
 from recado.actors.consents import Gathered
 from recado.actors.inbound_contacts import CHANNEL, Heard, InboundContacts, Known
 from recado.channels.events import Inbound, Preference
-from recado.domain.changes import OnChange
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.keywords import Keyword, keyword_of, written
-from recado.domain.message import MessageStatus
-from recado.domain.phones import canonical_phone, recipient_hash
+from recado.domain.contacts.keywords import Keyword, keyword_of, written
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.phones import canonical_phone, recipient_hash
+from recado.domain.messages.changes import OnChange
+from recado.domain.messages.message import MessageStatus
 from recado.storage import opt_out_replies, receipts
 from recado.storage.inbound_contacts import Person
 from recado.storage.moves import AfterCommit, Moved

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 
 from recado.actors import contact_events
 from recado.actors.consents import ConsentChanged, Consents, Gathered, address_of
-from recado.domain.changes import OnChange
-from recado.domain.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
-from recado.domain.contact import MOST_NAME, ContactSource
-from recado.domain.errors import Unavailable
-from recado.domain.ids import CONTACT, IdSource, created_at
-from recado.domain.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
-from recado.domain.phones import phone_hash
+from recado.domain.contacts.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
+from recado.domain.contacts.contact import MOST_NAME, ContactSource
+from recado.domain.contacts.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import CONTACT, IdSource, created_at
+from recado.domain.core.phones import phone_hash
+from recado.domain.messages.changes import OnChange
 from recado.storage import contacts, inbound_contacts, opt_outs
 from recado.storage.audit import SYSTEM
 from recado.storage.contacts import Contact, consent_columns

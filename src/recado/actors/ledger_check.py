@@ -2,8 +2,8 @@
 
 import structlog
 
-from recado.domain.clock import Clock
-from recado.domain.ids import IdSource
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource
 from recado.engine.periodic import Periodic
 from recado.storage import audit, wallet
 from recado.storage.postgres import Database

@@ -29,10 +29,10 @@ from recado.actors.number_view import NumberView
 from recado.actors.ready_rows import ReadyRows, Wanted
 from recado.actors.row import Row
 from recado.actors.verdict import FAILED_BY_THE_CLAIM, verdict_of
-from recado.domain.day_usage import DayUsage
-from recado.domain.errors import Unavailable
-from recado.domain.gates import Fail, Hold, number_hold
-from recado.domain.message import WaitReason
+from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.gates import Fail, Hold, number_hold
+from recado.domain.messages.message import WaitReason
 from recado.engine.actor import Actor
 from recado.storage.dispatch import OVERTAKEN, WINDOW_CLOSED
 from recado.storage.numbers import NumberKey

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from recado.actors.number_view import NumberView
 from recado.actors.row import Row
-from recado.domain.gates import Hold
+from recado.domain.dispatch.gates import Hold
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,11 +15,12 @@ from recado.actors.record_events import announce, number_moved
 from recado.channels.adapters import AdminFor
 from recado.channels.provider import NumberHealth, ProviderError
 from recado.channels.provider import NumberStatus as NumberReport
-from recado.domain.changes import NumberChanged, OnChange
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.number import (
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
+from recado.domain.core.phones import canonical_phone
+from recado.domain.messages.changes import NumberChanged, OnChange
+from recado.domain.senders.number import (
     NUMBER_MACHINE,
     MessagingTier,
     NumberEvent,
@@ -27,7 +28,6 @@ from recado.domain.number import (
     QualityRating,
     reported_event,
 )
-from recado.domain.phones import canonical_phone
 from recado.storage import numbers
 from recado.storage.changing import changing
 from recado.storage.crypto import KeyRing

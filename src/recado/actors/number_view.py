@@ -10,11 +10,11 @@ from recado.actors.accounts import account_of
 from recado.actors.records import Records
 from recado.channels.adapters import MessageSender
 from recado.channels.provider import Account
-from recado.domain.gates import Standing
-from recado.domain.number import TIER_LIMITS, MessagingTier, effective_per_second
-from recado.domain.pair_pacing import PairPacing
-from recado.domain.quiet_hours import QuietHours
-from recado.domain.tier_usage import TierUsage
+from recado.domain.dispatch.gates import Standing
+from recado.domain.dispatch.pair_pacing import PairPacing
+from recado.domain.dispatch.quiet_hours import QuietHours
+from recado.domain.dispatch.tier_usage import TierUsage
+from recado.domain.senders.number import TIER_LIMITS, MessagingTier, effective_per_second
 from recado.storage import dispatch
 from recado.storage.numbers import Number, NumberKey
 from recado.storage.organizations import Organization

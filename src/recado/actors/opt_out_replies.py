@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 import structlog
 
 from recado.actors.acceptance_rules import CHATAPP, MessageDraft
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable
-from recado.domain.message import Priority
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.messages.message import Priority
 from recado.engine.periodic import Periodic
 from recado.storage import opt_out_replies
 from recado.storage.chat_windows import WINDOW

@@ -5,8 +5,8 @@ Where no subscription of the environment takes an event, it costs one look into 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from recado.domain.ids import IdSource
-from recado.domain.message import MessageStatus
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.message import MessageStatus
 from recado.storage.events import Emission, deliveries_of, emission, emit_batch
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.rows import Executor

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from recado.domain.batch import BatchStatus
+from recado.domain.batches.batch import BatchStatus
 from recado.storage.batches import OpenBatch
 
 _HELD = frozenset({BatchStatus.PAUSED.value, BatchStatus.CANCELED.value})

@@ -3,11 +3,11 @@
 import structlog
 
 from recado.channels.payments import Payment
-from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.top_up import COINS_PER_CENT, TopUpStatus
+from recado.domain.billing.top_up import COINS_PER_CENT, TopUpStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.storage import audit, top_ups
 from recado.storage.audit import Actor
 from recado.storage.postgres import Connection, Database

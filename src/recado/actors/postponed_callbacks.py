@@ -12,8 +12,8 @@ from typing import Any, Final
 import structlog
 
 from recado.channels.adapters import CallbackEvent
-from recado.domain.clock import Clock
-from recado.domain.retry import backoff
+from recado.domain.core.clock import Clock
+from recado.domain.dispatch.retry import backoff
 from recado.engine.periodic import Periodic
 from recado.storage import receipts
 from recado.storage.failures import worth_repeating

@@ -12,9 +12,9 @@ from functools import partial
 import structlog
 
 from recado.actors.acceptance_rules import CHATAPP
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
-from recado.domain.message import MessageStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.messages.message import MessageStatus
 from recado.storage import reachability
 from recado.storage.batch import Batcher
 from recado.storage.moves import AfterCommit, Moved

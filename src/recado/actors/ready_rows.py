@@ -10,9 +10,9 @@ from datetime import datetime
 
 from recado.actors.lane import Lane
 from recado.actors.row import WINDOW, Row
-from recado.domain.fairness import SmoothRoundRobin
-from recado.domain.gates import FOREVER, Hold, Standing, class_hold
-from recado.domain.message import CLASSES
+from recado.domain.core.fairness import SmoothRoundRobin
+from recado.domain.dispatch.gates import FOREVER, Hold, Standing, class_hold
+from recado.domain.messages.message import CLASSES
 
 WEIGHTS = (16, 4, 1)
 

@@ -17,10 +17,10 @@ from recado.actors.consents import Gathered
 from recado.actors.consequences import Consequences
 from recado.actors.inbound import Came, InboundMessages
 from recado.channels.events import Inbound, Preference, Status, event_from_json, event_to_json
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import MESSAGE, is_id
-from recado.domain.message import FailureCode, last_error
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import MESSAGE, is_id
+from recado.domain.messages.message import FailureCode, last_error
 from recado.storage import receipts
 from recado.storage.failures import worth_repeating
 from recado.storage.moves import AfterCommit, Moved

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.ids import IdSource
-from recado.domain.number import NumberStatus
-from recado.domain.template import TemplateStatus
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
+from recado.domain.senders.number import NumberStatus
+from recado.domain.templates.template import TemplateStatus
 from recado.storage.api_keys import ApiKey
 from recado.storage.events import emit
 from recado.storage.numbers import Number

@@ -7,7 +7,7 @@ from recado.actors.consequences import Consequences
 from recado.actors.outbox import Outbox
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
-from recado.domain.message import MessageStatus
+from recado.domain.messages.message import MessageStatus
 from recado.storage import departures, settlements
 from recado.storage.departures import Following
 from recado.storage.holds import HoldsRefused

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from recado.actors.owners import Owners
 from recado.actors.withdrawing import Withdrawing
 from recado.channels.adapters import SenderFor
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import NumberDirectory
 from recado.storage.organizations import OrganizationDirectory

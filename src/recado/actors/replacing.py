@@ -8,11 +8,11 @@ from datetime import datetime
 import orjson
 
 from recado.actors.acceptance_rules import Again, MessageDraft
-from recado.domain.errors import Problem, conflict
-from recado.domain.ids import IdSource, created_at
-from recado.domain.masking import is_masked
-from recado.domain.message import CLASSES, is_uncertain
-from recado.domain.retention import CONTENT_MONTHS, months_before
+from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.ids import IdSource, created_at
+from recado.domain.core.masking import is_masked
+from recado.domain.core.retention import CONTENT_MONTHS, months_before
+from recado.domain.messages.message import CLASSES, is_uncertain
 from recado.storage.audit import entry_of
 from recado.storage.replacements import REPLACEABLE, Replacement
 

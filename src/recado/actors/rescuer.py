@@ -18,10 +18,10 @@ from recado.actors.number_view import standing_of
 from recado.actors.overtaken import OvertakenHolds
 from recado.actors.records import Records
 from recado.actors.sending import Sending
-from recado.domain.gates import Standing, expires_at
-from recado.domain.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
-from recado.domain.number import NumberStatus, QualityRating
-from recado.domain.template import TemplateCategory
+from recado.domain.dispatch.gates import Standing, expires_at
+from recado.domain.messages.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
+from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.templates.template import TemplateCategory
 from recado.engine.periodic import Periodic
 from recado.storage import dispatch, rescue, settlements
 from recado.storage.begun_calls import BegunCalls, FormerCalls

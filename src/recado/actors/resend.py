@@ -14,14 +14,14 @@ from recado.actors.batch_maker import BatchMaker
 from recado.actors.batch_rules import LeftOut
 from recado.actors.consent_watch import subject_to_consent
 from recado.actors.resend_rules import NOT_FOUND, Surroundings, common, free_form, reason_to_skip, skip
-from recado.domain.batch import MAX_RECIPIENTS
-from recado.domain.consent import refusal_to_send
-from recado.domain.errors import Unavailable, conflict, field_refused
-from recado.domain.ids import BATCH, MESSAGE, NUMBER, IdSource, lowest_id
-from recado.domain.message import CLASS_OF, Priority, default_ttl
-from recado.domain.references import reference_not_found
-from recado.domain.retention import CONTENT_MONTHS, months_before
-from recado.domain.template import TemplateCategory
+from recado.domain.batches.batch import MAX_RECIPIENTS
+from recado.domain.contacts.consent import refusal_to_send
+from recado.domain.core.errors import Unavailable, conflict, field_refused
+from recado.domain.core.ids import BATCH, MESSAGE, NUMBER, IdSource, lowest_id
+from recado.domain.core.references import reference_not_found
+from recado.domain.core.retention import CONTENT_MONTHS, months_before
+from recado.domain.messages.message import CLASS_OF, Priority, default_ttl
+from recado.domain.templates.template import TemplateCategory
 from recado.storage import batches, recipients, resends
 from recado.storage.audit import Actor, entry_of
 from recado.storage.batch_making import ALREADY_REPLACED, NewBatch

@@ -8,9 +8,9 @@ import orjson
 
 from recado.actors.acceptance_rules import REFUSED, TEMPLATE, TemplateShapes, check_state, unavailable
 from recado.actors.batch_rules import LeftOut
-from recado.domain.errors import Problem
-from recado.domain.masking import is_masked
-from recado.domain.message import MessageStatus
+from recado.domain.core.errors import Problem
+from recado.domain.core.masking import is_masked
+from recado.domain.messages.message import MessageStatus
 from recado.storage.numbers import Number
 from recado.storage.resends import Old
 from recado.storage.templates import Template

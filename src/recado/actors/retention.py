@@ -5,7 +5,7 @@ from datetime import timedelta
 import structlog
 
 from recado.actors.witness import Witness
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage import organizations, retention
 from recado.storage.postgres import Database

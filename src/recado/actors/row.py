@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from recado.domain.message import NORMAL
+from recado.domain.messages.message import NORMAL
 from recado.storage.messages import NewMessage
 
 OWNERS = 16  # of a class of a number, whose rows are in memory (C14.5.2)

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from recado.actors.receipts import PARKED_FOR, Receipts, Report
 from recado.channels.events import Inbound, Status, event_from_json
-from recado.domain.clock import Clock, TimerHandle
+from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.periodic import Periodic
 from recado.storage import receipts
 from recado.storage.postgres import Database

@@ -4,8 +4,8 @@ from collections import deque
 
 import structlog
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.storage import segments
 from recado.storage.postgres import Database

@@ -17,9 +17,9 @@ from recado.actors.consequences import Consequences
 from recado.actors.hints import Arrived, Forced
 from recado.actors.recording import Recording
 from recado.actors.row import Row, row_of
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
-from recado.domain.message import MessageStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.messages.message import MessageStatus
 from recado.engine.service import ServiceGroup
 from recado.storage import dispatch, messages, settlements
 from recado.storage.batch import Batcher

@@ -43,7 +43,9 @@ from recado.actors.webhooks import Webhooks
 from recado.actors.withdrawals import Withdrawals
 from recado.actors.witness import Witness
 from recado.channels.adapters import CallbackSource
-from recado.domain.changes import (
+from recado.domain.core.ids import IdSource
+from recado.domain.core.moments import Moments
+from recado.domain.messages.changes import (
     Change,
     ConsentRefused,
     DeliveriesQueued,
@@ -54,8 +56,6 @@ from recado.domain.changes import (
     TemplateChanged,
     WithdrawalsLeft,
 )
-from recado.domain.ids import IdSource
-from recado.domain.moments import Moments
 from recado.engine.errors import ActorDeadError, AskTimeout, MailboxFull
 from recado.engine.failure import Failure
 from recado.engine.periodic import Periodic

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.storage.batch_making import NewBatch, PendingBlock
 from recado.storage.batch_rows import Block
 from recado.storage.rows import Executor

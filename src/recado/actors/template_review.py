@@ -23,10 +23,10 @@ from recado.channels.provider import (
     event_to_json,
 )
 from recado.channels.provider import TemplateStatus as TemplateReport
-from recado.domain.changes import OnChange, TemplateChanged
-from recado.domain.clock import Clock
-from recado.domain.ids import IdSource
-from recado.domain.template import (
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import OnChange, TemplateChanged
+from recado.domain.templates.template import (
     TEMPLATE_MACHINE,
     TemplateCategory,
     TemplateEvent,

@@ -12,11 +12,11 @@ from recado.actors.record_events import announce, template_moved
 from recado.actors.template_review import change_of, without_step
 from recado.channels.adapters import ReviewerFor
 from recado.channels.provider import ProviderError, ProviderTemplate
-from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable
-from recado.domain.ids import TEMPLATE, IdSource
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.ids import TEMPLATE, IdSource
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
+from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage import templates
 from recado.storage.crypto import KeyRing
 from recado.storage.numbers import Number

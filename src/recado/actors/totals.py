@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.storage import totals
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.postgres import Database

@@ -5,7 +5,7 @@ from datetime import datetime
 from recado.actors.callbacks import Callbacks
 from recado.actors.webhooks import Webhooks
 from recado.actors.witness import Witness
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage import accounts, contact_consents, contact_fields, contact_imports, idempotency, sessions, top_ups
 from recado.storage.partitions import ensure_partitions

@@ -6,10 +6,10 @@ from recado.actors.number_view import NumberView
 from recado.actors.records import Records
 from recado.actors.row import Row
 from recado.actors.withdrawing import REFUSED
-from recado.domain.gates import Fail, Hold, TemplateFacts, class_hold, expires_at, message_gate
-from recado.domain.message import BULK, FailureCode, WaitReason
-from recado.domain.retry import REPEAT_WITHIN
-from recado.domain.template import TemplateCategory
+from recado.domain.dispatch.gates import Fail, Hold, TemplateFacts, class_hold, expires_at, message_gate
+from recado.domain.dispatch.retry import REPEAT_WITHIN
+from recado.domain.messages.message import BULK, FailureCode, WaitReason
+from recado.domain.templates.template import TemplateCategory
 from recado.storage.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.templates import Template
 

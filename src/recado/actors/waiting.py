@@ -9,10 +9,10 @@ from recado.actors.number_messages import NumberSituation
 from recado.actors.number_view import standing_of
 from recado.actors.records import Records
 from recado.actors.row import TEMPLATE
-from recado.domain.gates import FOREVER, Fail, Hold, TemplateFacts, class_hold, message_gate, number_hold
-from recado.domain.message import WaitReason
-from recado.domain.number import NumberStatus, what_to_do
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.dispatch.gates import FOREVER, Fail, Hold, TemplateFacts, class_hold, message_gate, number_hold
+from recado.domain.messages.message import WaitReason
+from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.storage import dispatch
 from recado.storage.message_reads import Message
 from recado.storage.numbers import Number, NumberKey

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime
 
-from recado.domain.clock import Clock
-from recado.domain.ids import LEDGER_ENTRY, IdSource
-from recado.domain.message import MessageStatus
-from recado.domain.prices import FAMILY_OF, month_of
+from recado.domain.billing.prices import FAMILY_OF, month_of
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import LEDGER_ENTRY, IdSource
+from recado.domain.messages.message import MessageStatus
 from recado.storage import wallet
 from recado.storage.moves import AfterCommit, Moved
 from recado.storage.prices import Captured, PriceDirectory

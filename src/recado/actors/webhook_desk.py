@@ -15,10 +15,10 @@ from recado.channels.outbound_guard import UrlRefused
 from recado.channels.outbound_http import retry_after
 from recado.channels.signing import signing_key
 from recado.channels.webhook_signing import signed_lines, static_lines
-from recado.domain.clock import Clock
-from recado.domain.ids import created_at
-from recado.domain.timestamps import format_timestamp
-from recado.domain.webhook import GONE, MAX_AGE, retry_delay
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import created_at
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.webhooks.webhook import GONE, MAX_AGE, retry_delay
 from recado.engine.turns import turns
 from recado.storage import deliveries, webhooks
 from recado.storage.batch import Batcher

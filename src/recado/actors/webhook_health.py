@@ -3,7 +3,7 @@
 from dataclasses import replace
 from datetime import datetime
 
-from recado.domain.webhook import SUBSCRIPTION_MACHINE, Health, SubscriptionEvent, SubscriptionStatus
+from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE, Health, SubscriptionEvent, SubscriptionStatus
 from recado.storage.webhooks import HealthNote, SubscriptionKey
 
 EVERY = 1.0  # seconds between writes of counters; a status is written at once

@@ -4,7 +4,7 @@ Ten at first, one more for each success up to a hundred, half as many after a fa
 row a pause before the next one.
 """
 
-from recado.domain.webhook import failure_pause
+from recado.domain.webhooks.webhook import failure_pause
 
 FIRST_CALLS, CALLS_OF_A_SUBSCRIPTION = 10, 100
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from recado.domain.events import API_VERSION, MASKED_FIELDS
-from recado.domain.ids import created_at
-from recado.domain.masking import mask_email, mask_phone, mask_social_id
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.events import API_VERSION, MASKED_FIELDS
+from recado.domain.core.ids import created_at
+from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.core.timestamps import format_timestamp
 from recado.storage.deliveries import Told
 
 _MASKS: Mapping[str, Callable[[str], str]] = {"email": mask_email, "social": mask_social_id}

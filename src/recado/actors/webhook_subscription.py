@@ -19,9 +19,9 @@ from recado.actors.webhook_messages import Answered, Arrived, Changed, HealthNot
 from recado.actors.webhook_pace import CallPace
 from recado.actors.webhook_stock import LOW, Stock
 from recado.channels.guarded_http import Response
-from recado.domain.errors import Unavailable
-from recado.domain.ids import created_at
-from recado.domain.webhook import GONE, MAX_AGE, SubscriptionStatus
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import created_at
+from recado.domain.webhooks.webhook import GONE, MAX_AGE, SubscriptionStatus
 from recado.engine.actor import Actor
 from recado.storage import deliveries, webhooks
 from recado.storage.callers import working_for

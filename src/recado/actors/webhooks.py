@@ -15,9 +15,9 @@ from recado.actors.webhook_samples import sample_of
 from recado.actors.webhook_subscription import WebhookSubscriptionActor
 from recado.channels.guarded_http import GuardedHttp, Response
 from recado.channels.outbound_guard import UrlRefused
-from recado.domain.clock import Clock
-from recado.domain.ids import DELIVERY, EVENT, IdSource
-from recado.domain.webhook import MAX_AGE
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import DELIVERY, EVENT, IdSource
+from recado.domain.webhooks.webhook import MAX_AGE
 from recado.engine.errors import ActorDeadError, MailboxFull
 from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry

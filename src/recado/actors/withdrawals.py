@@ -10,9 +10,9 @@ from itertools import groupby
 import structlog
 
 from recado.actors.withdrawing import Withdrawing
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
-from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
 from recado.storage import withdrawals

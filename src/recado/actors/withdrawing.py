@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from recado.actors.consent_watch import subject_to_consent
 from recado.actors.row import Row
-from recado.domain.gates import Fail, Hold
-from recado.domain.message import FailureCode, WaitReason
-from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.dispatch.gates import Fail, Hold
+from recado.domain.messages.message import FailureCode, WaitReason
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage.templates import Template
 
 REFUSED = Fail(FailureCode.OPTED_OUT, "the contact opted out")

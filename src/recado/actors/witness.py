@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from recado.domain.clock import Clock
-from recado.domain.retention import WITNESSED_AFTER
+from recado.domain.core.clock import Clock
+from recado.domain.core.retention import WITNESSED_AFTER
 from recado.storage import retention
 from recado.storage.postgres import Database
 

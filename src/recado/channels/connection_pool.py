@@ -8,7 +8,7 @@ from socket import AF_INET, AF_INET6, IPPROTO_TCP, SOCK_STREAM
 from aiohappyeyeballs import AddrInfoType, start_connection
 
 from recado.channels.http_connection import Answer, HttpConnection
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 # Under the 5 s after which common servers close an idle connection: a request written into that moment is in doubt.
 IDLE_LIMIT = 4.0  # seconds

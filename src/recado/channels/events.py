@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from recado.channels.errors import MalformedCallback
 from recado.channels.fields import Fields
 from recado.channels.refusals import refusal_code
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 
 ReportStatus = Literal["sent", "delivered", "read", "failed"]
 Verdict = Literal["approved", "rejected", "paused", "disabled"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeVar, cast
 
 from recado.channels.errors import MalformedCallback
-from recado.domain.timestamps import parse_timestamp
+from recado.domain.core.timestamps import parse_timestamp
 
 MAX_DEPTH = 32
 _LAST_SECOND = 253_402_300_799  # of the year 9999

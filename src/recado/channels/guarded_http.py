@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from recado.channels.connection_pool import ConnectionPool
 from recado.channels.http_connection import Answer, ConnectionBroke, HttpConnection
 from recado.channels.outbound_guard import OutboundGuard, Target, UrlRefused, target_of
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 CONNECT_LIMIT, CALL_LIMIT = 5.0, 15.0  # seconds
 _ADDRESSES_TRIED = 2

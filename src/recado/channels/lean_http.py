@@ -16,7 +16,7 @@ from recado.channels import http_connection
 from recado.channels.connection_pool import ConnectionPool
 from recado.channels.http_connection import LONGEST_READ, ConnectionBroke, HttpConnection, TooLate
 from recado.channels.outbound_http import Answer, Lost, NotSent
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 _ADDRESSES_KNOWN_FOR = 10.0  # seconds
 

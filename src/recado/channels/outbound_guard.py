@@ -15,9 +15,9 @@ from urllib.parse import urlsplit
 
 from yarl import URL
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
-from recado.domain.public_addresses import Network, is_public, lies_in
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.public_addresses import Network, is_public, lies_in
 
 LONGEST_URL = 2_048
 LOOKUP_LIMIT = 5.0  # seconds

@@ -17,7 +17,7 @@ import aiohttp
 from yarl import URL
 
 from recado.channels.outbound_guard import Turn
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 
 Body = bytes | AsyncIterable[bytes]
 Shares = Callable[[int], Turn]

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from recado.domain.message import FailureCode
+from recado.domain.messages.message import FailureCode
 
 MAX_TEXT = 200  # characters
 _TELLING = 4  # shorter values say nothing of a person, and blotting them out would say nothing of the error

@@ -10,7 +10,7 @@ from recado.cli.errors import CommandError
 from recado.cli.keys import Org
 from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
-from recado.domain.account import Role
+from recado.domain.access.account import Role
 from recado.storage import accounts, audit
 from recado.storage.accounts import Account
 

@@ -20,7 +20,7 @@ from recado.cli.errors import CommandError
 from recado.cli.opening import require_installation
 from recado.config.secrets import KEY_FILE
 from recado.config.settings import Settings
-from recado.domain.counting import counted
+from recado.domain.core.counting import counted
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
 from recado.storage.backup import (

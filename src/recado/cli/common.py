@@ -15,7 +15,7 @@ from rich.table import Table
 
 from recado.config.logging import configure_logging
 from recado.config.settings import Settings, load_settings
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 
 T = TypeVar("T")
 

@@ -15,8 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from recado.cli.common import Json, print_json, print_table, run_async
 from recado.cli.errors import CommandError
 from recado.cli.unreachable import unreachable
-from recado.domain.contact_import import Country, ImportFormat, ImportMode, MatchBy
-from recado.domain.counting import counted
+from recado.domain.contacts.contact_import import Country, ImportFormat, ImportMode, MatchBy
+from recado.domain.core.counting import counted
 
 _EXAMPLE: Final = "Example: RECADO_API_KEY=svc_live_… recado contacts import clients.csv --mode upsert --tag clients"
 _MEDIA_TYPES: Final = {

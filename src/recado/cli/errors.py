@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 
 from recado.config.errors import SettingsError
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.storage.backup import BackupError
 from recado.storage.cluster import ClusterError
 from recado.storage.cluster_lock import LockTimeout

@@ -13,9 +13,9 @@ from recado.cli.errors import CommandError
 from recado.cli.opening import chosen_organization, opened
 from recado.config.limits import parse_limits_of_credentials
 from recado.config.settings import Settings
-from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES, PII
-from recado.domain.spelling import closest
-from recado.domain.timestamps import format_timestamp
+from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES, PII
+from recado.domain.core.spelling import closest
+from recado.domain.core.timestamps import format_timestamp
 from recado.http.routes.api_key_models import ClassLimit
 from recado.installation import Installation
 from recado.storage import api_keys, audit

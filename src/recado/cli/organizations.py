@@ -9,7 +9,7 @@ from recado.cli.common import DataDir, Json, print_json, print_table, read_setti
 from recado.cli.errors import CommandError
 from recado.cli.opening import opened
 from recado.config.settings import Settings
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 from recado.storage import audit
 from recado.storage.organizations import NewOrganization, Organization, all_organizations, create_organization
 

@@ -13,7 +13,7 @@ from recado.cli.common import DataDir, Json, print_json, read_settings, run_asyn
 from recado.cli.errors import CommandError
 from recado.cli.opening import opened
 from recado.config.settings import Settings
-from recado.domain.counting import counted
+from recado.domain.core.counting import counted
 from recado.installation import Installation
 from recado.storage import audit, contact_imports, reencryption
 from recado.storage.reencryption import Place

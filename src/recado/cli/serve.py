@@ -18,7 +18,7 @@ from recado.cli.errors import explain
 from recado.cli.last_resort import NOT_FLUSHED, LastResort
 from recado.config.logging import configure_logging, log_loop_errors
 from recado.config.settings import Settings, load_settings, misspelled
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from recado.cli.errors import CommandError
 from recado.cli.keys import Env, Org
 from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
-from recado.domain.counting import counted
-from recado.domain.top_up import MOST_COINS
+from recado.domain.billing.top_up import MOST_COINS
+from recado.domain.core.counting import counted
 from recado.storage import audit, grants
 from recado.storage.ledger import Credited
 from recado.storage.organizations import Organization

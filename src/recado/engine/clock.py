@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from recado.domain.clock import TimerHandle
+from recado.domain.core.clock import TimerHandle
 from recado.engine.steady_time import SteadyTime
 
 _SETTLE_PASSES = 1_000

@@ -3,7 +3,7 @@
 import random
 from typing import TYPE_CHECKING, Any
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.engine.signals import Emitter
 from recado.engine.timers import Timer
 

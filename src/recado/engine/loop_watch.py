@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from recado.domain.clock import Clock, TimerHandle
+from recado.domain.core.clock import Clock, TimerHandle
 
 EVERY: Final = 0.1  # seconds
 LONG: Final = 0.25  # seconds

@@ -5,8 +5,8 @@ import logging
 import random
 from collections.abc import Awaitable, Callable
 
-from recado.domain.clock import Clock, TimerHandle
-from recado.domain.errors import Unavailable
+from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.core.errors import Unavailable
 from recado.engine.backoff import Backoff
 from recado.engine.failure import Failure
 from recado.engine.signals import SILENT, Emitter

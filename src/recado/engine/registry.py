@@ -8,7 +8,7 @@ from functools import partial
 from itertools import islice
 from typing import Any, Final, Generic, TypeVar
 
-from recado.domain.clock import TimerHandle
+from recado.domain.core.clock import TimerHandle
 from recado.engine.actor import Actor
 from recado.engine.cell import Cell
 from recado.engine.failure import CrashHook

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import pykka
 from pykka import ActorDeadError
 
-from recado.domain.clock import Clock, TimerHandle
+from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.errors import AskTimeout
 
 T = TypeVar("T")

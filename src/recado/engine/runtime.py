@@ -3,7 +3,7 @@
 import random
 from dataclasses import dataclass
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.engine.clock import SystemClock
 from recado.engine.signals import SILENT, Emitter
 

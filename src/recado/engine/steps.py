@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from recado.domain.steps import Steps
+from recado.domain.core.steps import Steps
 from recado.engine.turns import turns
 
 T = TypeVar("T")

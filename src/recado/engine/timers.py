@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from recado.domain.clock import TimerHandle
+from recado.domain.core.clock import TimerHandle
 from recado.engine.mailbox import Envelope
 
 if TYPE_CHECKING:

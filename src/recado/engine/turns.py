@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, Final, TypeVar
 
-from recado.domain.clock import Clock, TimerHandle
+from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.clock import SystemClock
 
 REST: Final = 4.0

@@ -7,8 +7,8 @@ from aiohttp import web
 from aiohttp.http import HttpVersion10
 from aiohttp.web_request import BaseRequest
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
 from recado.http.byte_budget import STREAM_BYTES, ByteBudget
 from recado.http.call import Call
 from recado.http.problems import MEDIA_TYPE, ProblemRenderer

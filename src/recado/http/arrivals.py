@@ -14,7 +14,7 @@ from typing import Final
 
 import structlog
 
-from recado.domain.clock import Clock, TimerHandle
+from recado.domain.core.clock import Clock, TimerHandle
 from recado.http.connection_limits import ConnectionLimits
 from recado.http.middleware.client_ip import network_of
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from recado.domain.ids import IdSource
+from recado.domain.core.ids import IdSource
 from recado.http.call import Call
 from recado.storage import audit
 from recado.storage.audit import Actor

@@ -8,8 +8,8 @@ from aiohttp.streams import StreamReader
 from aiohttp.web_protocol import RequestPayloadError
 from aiohttp.web_request import BaseRequest
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
 from recado.http.body_pace import BodyPace
 from recado.http.byte_budget import Room
 

@@ -6,7 +6,7 @@ for what surrounds the chunks of bodies, of which a little costs much.
 
 from typing import Final
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 BYTES_A_SECOND: Final = 16 * 1024 * 1024
 AT_ONCE: Final = BYTES_A_SECOND  # bytes that may come ahead of the pace: the largest body of JSON

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from pydantic import BaseModel
 
-from recado.domain.errors import FieldError, Problem
+from recado.domain.core.errors import FieldError, Problem
 from recado.engine.turns import turns
 from recado.http.parsing import NUL, parse_json, validate_body
 from recado.http.unknown_fields import unknown_fields

@@ -17,8 +17,8 @@ from typing import Final
 import structlog
 from pydantic import BaseModel
 
-from recado.domain.clock import Clock, TimerHandle
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.core.errors import Problem, Unavailable
 from recado.http.body_reading import LENGTH, Answer, Job, LargeBody, large_body, name_of
 from recado.storage.fair_places import FairPlaces
 

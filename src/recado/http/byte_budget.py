@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem, Unavailable
 
 DEFAULT: Final = 256 * 1024 * 1024  # bytes, of bodies
 SMALL: Final = 64 * 1024  # bytes; an eighth is open only to bodies and answers up to this size

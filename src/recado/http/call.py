@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from multidict import CIMultiDictProxy
 
-from recado.domain.errors import FieldError, Problem
+from recado.domain.core.errors import FieldError, Problem
 from recado.http.byte_budget import Room
 from recado.http.middleware.client_ip import ClientAddresses
 from recado.http.middleware.rate_limits import Bucket

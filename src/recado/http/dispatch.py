@@ -14,9 +14,9 @@ from aiohttp import web
 from aiohttp.web_request import BaseRequest
 from pydantic import BaseModel
 
-from recado.domain.clock import Clock
-from recado.domain.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_found
-from recado.domain.ids import REQUEST, IdSource
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_found
+from recado.domain.core.ids import REQUEST, IdSource
 from recado.http.answers import Answers
 from recado.http.body import ClientLeft, body_with_head, read_body
 from recado.http.body_pace import BodyPace

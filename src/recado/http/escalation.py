@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.call import Call
 
 

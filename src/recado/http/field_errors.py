@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from recado.domain.errors import MAX_FIELD_ERRORS, FieldError
-from recado.domain.spelling import closest
+from recado.domain.core.errors import MAX_FIELD_ERRORS, FieldError
+from recado.domain.core.spelling import closest
 
 NOT_ALLOWED: Final = "not_allowed"  # a name that is not known: the context holds it, as `name`, and those that are
 MOST_HINTS: Final = 5  # to compare a name with all others costs more than the rest of a request

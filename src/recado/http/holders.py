@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.call import Call
 
 # By the code of the refusal: the holder's name in `meta`, and the scope that reads it.

@@ -2,9 +2,9 @@
 
 from collections.abc import Collection, Mapping
 
-from recado.domain.errors import NO_SUCH_RESOURCE, Problem
-from recado.domain.ids import is_id
-from recado.domain.references import KINDS, no_such
+from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem
+from recado.domain.core.ids import is_id
+from recado.domain.core.references import KINDS, no_such
 from recado.http.call import Call
 
 

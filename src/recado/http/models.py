@@ -9,8 +9,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
-from recado.domain.errors import FieldError
-from recado.domain.timestamps import parse_timestamp
+from recado.domain.core.errors import FieldError
+from recado.domain.core.timestamps import parse_timestamp
 from recado.http.field_errors import NOT_ALLOWED
 
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,18}")

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from recado.domain.errors import CODES, KINDS
+from recado.domain.core.errors import CODES, KINDS
 from recado.http.route import Access, Route
 from recado.http.unknown_fields import HEADER as WARNINGS
 

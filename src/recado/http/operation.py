@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.body_reading import MOST_AT_ONCE, MOST_IN_LISTS, MOST_VALUES
 from recado.http.paging import ListedQuery
 from recado.http.parsing import QueryParser

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import Field, model_validator
 
-from recado.domain.errors import Problem
-from recado.domain.ids import lowest_id
-from recado.domain.page import CursorSigner, cursor_scope
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import lowest_id
+from recado.domain.core.page import CursorSigner, cursor_scope
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryInt, QueryModel, Timestamp
 from recado.http.page_items import PAGE_BYTES, PageItems, each

@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl
 import orjson
 from pydantic import BaseModel, ValidationError
 
-from recado.domain.errors import CODES, KINDS, MAX_FIELD_ERRORS, FieldError, Problem, told
+from recado.domain.core.errors import CODES, KINDS, MAX_FIELD_ERRORS, FieldError, Problem, told
 from recado.http.field_errors import escape, from_body, from_items, from_query, last_bad_items
 from recado.http.models import ApiModel
 from recado.http.unknown_fields import unknown_parameters

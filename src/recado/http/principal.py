@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from ipaddress import IPv4Network, IPv6Network
 
-from recado.domain.scopes import PII
+from recado.domain.access.scopes import PII
 
 NO_OVERRIDES: Mapping[str, tuple[float, int]] = {}
 

@@ -2,7 +2,7 @@
 
 from pydantic import BaseModel
 
-from recado.domain.errors import CODES, KINDS
+from recado.domain.core.errors import CODES, KINDS
 from recado.http.paging import PeriodQuery
 from recado.http.route import Access, Idempotency, Route
 

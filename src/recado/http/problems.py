@@ -4,7 +4,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.errors import MAX_FIELD_ERRORS, Problem, problem_slug
+from recado.domain.core.errors import MAX_FIELD_ERRORS, Problem, problem_slug
 
 MEDIA_TYPE = "application/problem+json"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from recado.channels.provider import ProviderError
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 
 
 @contextmanager

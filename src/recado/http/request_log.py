@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.http.call import Call
 from recado.http.operation import Operation
 

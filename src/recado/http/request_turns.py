@@ -13,7 +13,7 @@ import asyncio
 from collections import deque
 from typing import Final
 
-from recado.domain.solitude import ALONE_AFTER
+from recado.domain.core.solitude import ALONE_AFTER
 
 OF_NETWORKS: Final = 48
 OF_ORGANIZATIONS: Final = 8

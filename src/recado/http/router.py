@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import Any, Final, Generic, TypeVar
 from urllib.parse import unquote
 
-from recado.domain.ids import is_id
+from recado.domain.core.ids import is_id
 
 Operation = TypeVar("Operation")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import structlog
 from aiohttp import web
 
-from recado.domain.clock import Clock, TimerHandle
-from recado.domain.errors import CODES, KINDS
-from recado.domain.ids import REQUEST, IdSource
+from recado.domain.core.clock import Clock, TimerHandle
+from recado.domain.core.errors import CODES, KINDS
+from recado.domain.core.ids import REQUEST, IdSource
 from recado.http import byte_budget, connection_limits
 from recado.http.answers import Answers
 from recado.http.arrivals import Arrivals

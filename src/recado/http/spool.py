@@ -14,8 +14,8 @@ from typing import IO, Final
 import structlog
 from aiohttp.web_request import BaseRequest
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
 from recado.http.body import body_chunks
 from recado.http.body_pace import BodyPace
 

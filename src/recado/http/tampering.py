@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.storage import audit

@@ -10,9 +10,9 @@ from typing import Any, Final
 import orjson
 from pydantic import BaseModel
 
-from recado.domain.counting import counted
-from recado.domain.errors import FieldError, Problem
-from recado.domain.spelling import closest
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.spelling import closest
 from recado.http.field_errors import MOST_HINTS, escape, other_spelling
 from recado.http.known_names import UNSAID, Forms, ListForm, ObjectForm, forms_of
 from recado.http.reply import Reply, StreamReply

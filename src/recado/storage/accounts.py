@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from recado.domain.account import ACCOUNT_MACHINE, AccountEvent, AccountStatus, Role, scopes_of
-from recado.domain.errors import Problem
-from recado.domain.ids import ACCOUNT, IdSource, created_at
-from recado.domain.tokens import mint_token, token_hash
+from recado.domain.access.account import ACCOUNT_MACHINE, AccountEvent, AccountStatus, Role, scopes_of
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import ACCOUNT, IdSource, created_at
+from recado.domain.core.tokens import mint_token, token_hash
 from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.sql import load
 

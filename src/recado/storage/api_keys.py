@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.domain.errors import Problem
-from recado.domain.ids import API_KEY, IdSource, created_at
-from recado.domain.tokens import mint_token, token_hash, token_prefix
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import API_KEY, IdSource, created_at
+from recado.domain.core.tokens import mint_token, token_hash, token_prefix
 from recado.storage.rows import Executor, Page, columns, page, reader
 from recado.storage.sql import load
 

@@ -10,10 +10,10 @@ from typing import Any
 
 import orjson
 
-from recado.domain.batch import BATCH_MACHINE, BLOCK, BatchEvent, BatchStatus
-from recado.domain.phones import other_spellings, recipient_hash
-from recado.domain.segment import Node, document
-from recado.domain.segment_reading import read_tree
+from recado.domain.audience.segment import Node, document
+from recado.domain.audience.segment_reading import read_tree
+from recado.domain.batches.batch import BATCH_MACHINE, BLOCK, BatchEvent, BatchStatus
+from recado.domain.core.phones import other_spellings, recipient_hash
 from recado.storage import opt_outs
 from recado.storage.batch_rows import Recipients
 from recado.storage.opt_outs import Address

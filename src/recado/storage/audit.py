@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.ids import AUDIT, IdSource, created_at
+from recado.domain.core.ids import AUDIT, IdSource, created_at
 from recado.storage.rows import Executor, reader
 from recado.storage.sql import load
 

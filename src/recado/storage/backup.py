@@ -21,7 +21,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Final
 
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 from recado.storage.cluster import DATABASE, PORT, ROLE, Cluster
 from recado.storage.cluster_lock import FileLock
 from recado.storage.migrate import read_migrations

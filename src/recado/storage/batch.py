@@ -14,9 +14,9 @@ from typing import Generic, TypeAlias, TypeVar
 
 import structlog
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
-from recado.domain.solitude import ALONE_AFTER
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.solitude import ALONE_AFTER
 from recado.storage.failures import blames_the_statement, worth_repeating
 from recado.storage.shielded import to_its_end
 

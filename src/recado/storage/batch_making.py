@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.batch import BATCH_MACHINE, BatchEvent, BatchStatus
+from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent, BatchStatus
 from recado.storage.audiences import Audience
 from recado.storage.audit import AuditEntry
 from recado.storage.batch_rows import Block, Recipients

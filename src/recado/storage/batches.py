@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.batch import BATCH_MACHINE, BatchEvent
-from recado.domain.ids import created_at
-from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent
+from recado.domain.core.ids import created_at
+from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage.moves import Moved, left
 from recado.storage.rows import COUNTED_TO, Executor, Page, page, reader
 from recado.storage.sql import load

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.domain.campaign import CAMPAIGN_MACHINE, CampaignEvent, CampaignStatus
+from recado.domain.batches.campaign import CAMPAIGN_MACHINE, CampaignEvent, CampaignStatus
 from recado.storage.rows import Executor, Page, columns, page, reader
 from recado.storage.sql import load
 

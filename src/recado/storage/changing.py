@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage.postgres import Connection, Database
 
 T = TypeVar("T")

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.storage.batch import Batcher
 from recado.storage.postgres import Database
 from recado.storage.sql import load

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 _POLL = 0.02
 

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import asyncpg
 
-from recado.domain.clock import Clock
-from recado.domain.contact_search import folded
-from recado.domain.errors import Problem, conflict
-from recado.domain.ids import created_at
+from recado.domain.contacts.contact_search import folded
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.ids import created_at
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, Page, affected, page, reader
 from recado.storage.sql import load

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.domain.consent import Changed, ConsentStatus
+from recado.domain.contacts.consent import Changed, ConsentStatus
 from recado.storage.audit import Actor
 from recado.storage.contacts import Contact
 from recado.storage.rows import Executor, columns, reader

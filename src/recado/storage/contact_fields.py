@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from recado.domain.contact_fields import MOST_KEYS, AttributeKey
+from recado.domain.contacts.contact_fields import MOST_KEYS, AttributeKey
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, reader
 from recado.storage.sql import load

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recado.domain.ids import CONTACT_IMPORT, created_at, lowest_id
+from recado.domain.core.ids import CONTACT_IMPORT, created_at, lowest_id
 from recado.storage.crypto import KeyRing
 from recado.storage.documents import Documents
 from recado.storage.rows import Executor, affected, reader

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.consent import ConsentStatus
-from recado.domain.contact import email_key, tag_key
-from recado.domain.contact_search import search_mark, search_words
-from recado.domain.ids import created_at
-from recado.domain.phones import phone_hash
+from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.contacts.contact import email_key, tag_key
+from recado.domain.contacts.contact_search import search_mark, search_words
+from recado.domain.core.ids import created_at
+from recado.domain.core.phones import phone_hash
 from recado.storage.contacts import Contact, array_text, derived
 from recado.storage.postgres import Connection
 
@@ -58,7 +58,7 @@ class PlainLines:
         self._lines: list[str] = []
 
     def add(self, contact_id: str, given: Mapping[str, Any]) -> None:
-        """A contact to store. `given`: values of `domain/contact_input.py`, its tags under `added_tags`."""
+        """A contact to store. `given`: values of `contact_input.py`, its tags under `added_tags`."""
         get = given.get
         phone, email, tags = given["phone"], get("email"), get("added_tags", ())
         hashed = phone_hash(self._organization_id, phone).hex()

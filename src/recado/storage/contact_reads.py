@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recado.domain.contact import tag_key
-from recado.domain.contact_search import Inside, SearchTerm, search_mark, search_terms
-from recado.domain.errors import Unavailable
+from recado.domain.contacts.contact import tag_key
+from recado.domain.contacts.contact_search import Inside, SearchTerm, search_mark, search_terms
+from recado.domain.core.errors import Unavailable
 from recado.storage import list_pages
 from recado.storage.compose import compose
 from recado.storage.contact_search import condition

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from recado.domain.contact_search import Inside, SearchTerm
+from recado.domain.contacts.contact_search import Inside, SearchTerm
 from recado.storage.compose import compose
 from recado.storage.rows import Executor
 from recado.storage.sql import load

@@ -5,8 +5,8 @@ from datetime import datetime
 
 import orjson
 
-from recado.domain.contact import email_hash
-from recado.domain.phones import phone_hash
+from recado.domain.contacts.contact import email_hash
+from recado.domain.core.phones import phone_hash
 from recado.storage.contacts import Contact, array_text, derived, hex_text
 from recado.storage.opt_outs import pack_spellings
 from recado.storage.rows import Executor, pack

@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.consent import Consent, ConsentStatus
-from recado.domain.contact import email_hash, email_key, tag_key
-from recado.domain.contact_search import search_mark, search_words
-from recado.domain.errors import Problem
-from recado.domain.ids import created_at
-from recado.domain.phones import recipient_hash
+from recado.domain.contacts.consent import Consent, ConsentStatus
+from recado.domain.contacts.contact import email_hash, email_key, tag_key
+from recado.domain.contacts.contact_search import search_mark, search_words
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import created_at
+from recado.domain.core.phones import recipient_hash
 from recado.storage.opt_outs import pack_spellings
 from recado.storage.rows import Executor, array, pack, pack_moments, pack_some, reader
 from recado.storage.sql import load

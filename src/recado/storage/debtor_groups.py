@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from recado.domain.contact import DebtStatus
-from recado.domain.contact_search import folded
-from recado.domain.debts import DebtGroup
-from recado.domain.errors import FieldError, validation_error
-from recado.domain.ids import DEBTOR_GROUP, IdSource
+from recado.domain.contacts.contact import DebtStatus
+from recado.domain.contacts.contact_search import folded
+from recado.domain.contacts.debts import DebtGroup
+from recado.domain.core.errors import FieldError, validation_error
+from recado.domain.core.ids import DEBTOR_GROUP, IdSource
 from recado.storage.rows import Executor, Page, columns, page, reader
 from recado.storage.sql import load
 

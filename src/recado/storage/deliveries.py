@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.ids import DELIVERY, EVENT, created_at, lowest_id
-from recado.domain.webhook import MAX_AGE
+from recado.domain.core.ids import DELIVERY, EVENT, created_at, lowest_id
+from recado.domain.webhooks.webhook import MAX_AGE
 from recado.storage.events import KEPT, PURGE_BLOCK
 from recado.storage.rows import Executor, array, in_blocks, pack, pack_moments, pack_numbers, reader
 from recado.storage.sql import load

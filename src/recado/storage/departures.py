@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from recado.domain.prices import FAMILY_OF
+from recado.domain.billing.prices import FAMILY_OF
 from recado.storage import events
 from recado.storage.events import Emission
 from recado.storage.holds import store

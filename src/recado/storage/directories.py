@@ -1,7 +1,13 @@
 """The caches of this process together, so that one call makes all of them forget what a change has made stale."""
 
-from recado.domain.changes import Change, NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
+from recado.domain.messages.changes import (
+    Change,
+    NumberChanged,
+    OrganizationChanged,
+    SubscriptionChanged,
+    TemplateChanged,
+)
 from recado.storage.key_directory import KeyDirectory
 from recado.storage.numbers import NumberDirectory
 from recado.storage.organizations import OrganizationDirectory

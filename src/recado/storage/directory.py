@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Generic, TypeVar
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")

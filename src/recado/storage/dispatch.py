@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.domain.message import MESSAGE_MACHINE, MessageEvent
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent
 from recado.storage.numbers import NumberKey
 from recado.storage.opt_outs import pack_spellings
 from recado.storage.postgres import Database

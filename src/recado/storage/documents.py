@@ -12,8 +12,8 @@ from functools import lru_cache
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from recado.domain.documents import BIRTH_DATE, CNPJ, CPF, SHOWN_AS, searched_document
-from recado.domain.masking import mask_birth_date, mask_cnpj, mask_cpf
+from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF, SHOWN_AS, searched_document
+from recado.domain.core.masking import mask_birth_date, mask_cnpj, mask_cpf
 from recado.storage.crypto import KeyRing, Tampered
 
 CIPHER_COLUMNS = {CPF: "cpf_cipher", CNPJ: "cnpj_cipher", BIRTH_DATE: "birth_date_cipher"}
@@ -32,7 +32,7 @@ class SealedDocument:
 
 
 class Documents:
-    """Seals, masks, reveals and finds documents. Names of fields are those of `domain/documents.py`."""
+    """Seals, masks, reveals and finds documents. Names of fields are those of `documents.py`."""
 
     def __init__(self, keys: KeyRing, index_key: bytes) -> None:
         """`index_key`: at least 32 unpredictable bytes that stay the same for ever (setting `INDEX_KEY`)."""

@@ -13,8 +13,8 @@ from typing import Any
 import asyncpg
 import structlog
 
-from recado.domain.clock import Clock
-from recado.domain.retry import backoff
+from recado.domain.core.clock import Clock
+from recado.domain.dispatch.retry import backoff
 from recado.storage.cluster import DATABASE, Cluster
 from recado.storage.cluster_lock import FileLock
 from recado.storage.failures import connection_lost

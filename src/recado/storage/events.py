@@ -12,8 +12,8 @@ from typing import Any
 
 import orjson
 
-from recado.domain.ids import DELIVERY, EVENT, IdSource, lowest_id
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.ids import DELIVERY, EVENT, IdSource, lowest_id
+from recado.domain.core.timestamps import format_timestamp
 from recado.storage.rows import Executor, array, columns, in_blocks, pack, pack_moments
 from recado.storage.sql import load
 from recado.storage.webhooks import SQL as WEBHOOKS

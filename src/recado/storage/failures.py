@@ -7,7 +7,7 @@ from typing import Final
 
 import asyncpg
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 
 # OSError covers refused connections and time-outs; class 57 is the server going down, coming up or cancelling;
 # class 53 is the server out of connections, memory or disk. asyncpg reports a socket that broke between two messages as

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 
 
 class FairPlaces:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from recado.domain.ids import IdSource
+from recado.domain.core.ids import IdSource
 from recado.storage import audit, ledger, top_ups
 from recado.storage.audit import Actor
 from recado.storage.ledger import Credited

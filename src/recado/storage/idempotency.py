@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 
-from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
+from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
 from recado.storage.callers import before_commit
 from recado.storage.rows import Executor, in_blocks
 from recado.storage.sql import load

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.storage import api_keys
 from recado.storage.api_keys import ApiKey
 from recado.storage.token_directory import TokenDirectory

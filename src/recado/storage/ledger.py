@@ -9,10 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.counting import counted
-from recado.domain.errors import Problem, conflict, not_found
-from recado.domain.ids import LEDGER_ENTRY, WALLET, IdSource, created_at
-from recado.domain.wallet import (
+from recado.domain.billing.wallet import (
     DEFAULT_THRESHOLD,
     LOW_BALANCE,
     MOST_BALANCE,
@@ -21,6 +18,9 @@ from recado.domain.wallet import (
     crossing,
     status_of,
 )
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import Problem, conflict, not_found
+from recado.domain.core.ids import LEDGER_ENTRY, WALLET, IdSource, created_at
 from recado.storage.events import emit
 from recado.storage.rows import Executor, reader
 from recado.storage.sql import load

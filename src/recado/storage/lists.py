@@ -7,10 +7,10 @@ from enum import StrEnum
 
 import orjson
 
-from recado.domain.errors import Problem, conflict
-from recado.domain.ids import created_at
-from recado.domain.members import MAX_LISTS, SAMPLE, Identifiers, Named
-from recado.domain.names import name_key
+from recado.domain.audience.members import MAX_LISTS, SAMPLE, Identifiers, Named
+from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.ids import created_at
+from recado.domain.core.names import name_key
 from recado.storage.rows import Executor, Page, pack, page, reader
 from recado.storage.sql import load
 

@@ -5,8 +5,8 @@ Guards stand in the statements: a message that moved on meanwhile is left alone,
 
 from datetime import datetime
 
-from recado.domain.ids import IdSource
-from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage import audit
 from recado.storage.message_reads import GENERIC_CHANNELS
 from recado.storage.moves import Effects, Moved, left

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from recado.domain.errors import Unavailable
-from recado.domain.ids import MESSAGE, created_at, lowest_id
-from recado.domain.message import MessageStatus
-from recado.domain.phones import recipient_hash
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import MESSAGE, created_at, lowest_id
+from recado.domain.core.phones import recipient_hash
+from recado.domain.messages.message import MessageStatus
 from recado.storage.compose import compose
 from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.sql import load

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any
 
-from recado.domain.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
-from recado.domain.errors import Unavailable
+from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
+from recado.domain.core.errors import Unavailable
 from recado.storage.audit import AuditEntry
 from recado.storage.holds import holding, store
 from recado.storage.opt_outs import pack_spellings

@@ -13,7 +13,7 @@ from pathlib import Path
 import asyncpg
 import structlog
 
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 from recado.storage.pool import Connection, Pool
 
 _FOLDER = Path(__file__).parent / "migrations"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from recado.domain.message import MessageStatus
+from recado.domain.messages.message import MessageStatus
 from recado.storage.rows import Executor
 
 AfterCommit = Callable[[], None]

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import NUMBER, IdSource, created_at
-from recado.domain.number import DEFAULT_PER_DAY, DEFAULT_PER_SECOND, MessagingTier, NumberStatus, QualityRating
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import NUMBER, IdSource, created_at
+from recado.domain.senders.number import DEFAULT_PER_DAY, DEFAULT_PER_SECOND, MessagingTier, NumberStatus, QualityRating
 from recado.storage.directory import Directory
 from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.sql import load

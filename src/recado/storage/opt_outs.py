@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from recado.domain.consent import OptOut
-from recado.domain.contact import email_hash, email_key
-from recado.domain.keywords import OWN_SOURCES
-from recado.domain.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
+from recado.domain.contacts.consent import OptOut
+from recado.domain.contacts.contact import email_hash, email_key
+from recado.domain.contacts.keywords import OWN_SOURCES
+from recado.domain.core.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
 from recado.storage.rows import Executor, columns, pack_some
 from recado.storage.sql import load
 

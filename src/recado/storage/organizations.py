@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
 
-from recado.domain.account import Role
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import ORGANIZATION, IdSource, created_at
-from recado.domain.scopes import KEY_SCOPES
+from recado.domain.access.account import Role
+from recado.domain.access.scopes import KEY_SCOPES
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import ORGANIZATION, IdSource, created_at
 from recado.storage import accounts, api_keys, audit, ledger, numbers
 from recado.storage.accounts import Account
 from recado.storage.api_keys import ApiKey

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.storage.failures import refusal_to_write
 
 log = structlog.get_logger(__name__)

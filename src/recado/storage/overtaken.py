@@ -7,9 +7,9 @@ page by page: a look has an end however much of it there is.
 from dataclasses import dataclass
 from typing import Final
 
-from recado.domain.gates import TEMPLATE_WAITS
-from recado.domain.message import WaitReason
-from recado.domain.number import NumberStatus
+from recado.domain.dispatch.gates import TEMPLATE_WAITS
+from recado.domain.messages.message import WaitReason
+from recado.domain.senders.number import NumberStatus
 from recado.storage.rows import Executor
 from recado.storage.sql import load
 

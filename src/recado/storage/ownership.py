@@ -15,9 +15,9 @@ from typing import Any
 import asyncpg
 import structlog
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.timestamps import format_timestamp
 from recado.storage.failures import connection_lost
 from recado.storage.rows import Executor, reader
 from recado.storage.sql import load

@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 
 import asyncpg
 
-from recado.domain.clock import Clock
-from recado.domain.ids import MESSAGE, lowest_id
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage.pool import Connection, Pool
 
 _LOCK = int.from_bytes(hashlib.sha256(b"recado partitions").digest()[:8], "big", signed=True)

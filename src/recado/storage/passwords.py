@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage.callers import working_for
 from recado.storage.fair_places import FairPlaces
 

@@ -19,8 +19,8 @@ import structlog
 from asyncpg.pool import PoolConnectionProxy
 from asyncpg.transaction import Transaction
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Unavailable
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
 from recado.storage.callers import SERVICE, before_commit, working_for
 from recado.storage.failures import Collided, collided, connection_lost
 from recado.storage.fair_places import FairPlaces

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 from recado.storage.failures import connection_lost
 from recado.storage.outage import Outage
 from recado.storage.pool import Connection, Pool

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.domain.prices import BR, INTL
+from recado.domain.billing.prices import BR, INTL
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load
 

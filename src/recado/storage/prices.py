@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.prices import Price, PriceRow, PriceTable, Volumes, price_in
+from recado.domain.billing.prices import Price, PriceRow, PriceTable, Volumes, price_in
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
 from recado.storage.directory import Directory
 from recado.storage.rows import Executor, reader
 from recado.storage.sql import load

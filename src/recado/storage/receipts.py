@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus, Report, report_moves
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent, MessageStatus, Report, report_moves
 from recado.storage.moves import Moved
 from recado.storage.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
 from recado.storage.sql import load

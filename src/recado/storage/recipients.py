@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from recado.domain.clock import Clock
-from recado.domain.consent import ConsentStatus
-from recado.domain.phones import other_spellings
+from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.phones import other_spellings
 from recado.storage import opt_outs
 from recado.storage.batch import Batcher
 from recado.storage.opt_outs import Address

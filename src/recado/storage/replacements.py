@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.domain.batch import BatchStatus
-from recado.domain.message import MessageStatus
+from recado.domain.batches.batch import BatchStatus
+from recado.domain.messages.message import MessageStatus
 from recado.storage.audit import AuditEntry, append
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load

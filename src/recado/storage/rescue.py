@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from recado.domain.retry import RETRY_DELAYS
+from recado.domain.dispatch.retry import RETRY_DELAYS
 from recado.storage.rows import Executor, affected, columns
 from recado.storage.sql import load
 

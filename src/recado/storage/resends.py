@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.errors import Unavailable
-from recado.domain.ids import MESSAGE, lowest_id
-from recado.domain.message import is_uncertain
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.domain.messages.message import is_uncertain
 from recado.storage.compose import compose
 from recado.storage.message_reads import AFTER_ALL_IDS, READ_LIMIT
 from recado.storage.rows import Executor, reader

@@ -9,8 +9,8 @@ from datetime import datetime
 
 import asyncpg
 
-from recado.domain.ids import AUDIT, MESSAGE, created_at, lowest_id
-from recado.domain.retention import AUDIT_MONTHS, CONTENT_MONTHS, MESSAGES_MONTHS, WINDOWS, months_before
+from recado.domain.core.ids import AUDIT, MESSAGE, created_at, lowest_id
+from recado.domain.core.retention import AUDIT_MONTHS, CONTENT_MONTHS, MESSAGES_MONTHS, WINDOWS, months_before
 from recado.storage.partitions import bounds_of
 from recado.storage.pool import Pool
 from recado.storage.rows import in_blocks

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from recado.domain.errors import Problem
-from recado.domain.ids import AUDIT, created_at, lowest_id
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import AUDIT, created_at, lowest_id
 from recado.storage.rows import Executor
 from recado.storage.sql import load
 

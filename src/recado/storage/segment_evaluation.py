@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from recado.domain.errors import Unavailable
-from recado.domain.ids import CONTACT
-from recado.domain.prices import BR, INTL
-from recado.domain.segment import Node
+from recado.domain.audience.segment import Node
+from recado.domain.billing.prices import BR, INTL
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import CONTACT
 from recado.storage import audiences, contacts
 from recado.storage.audiences import Audience, Reached
 from recado.storage.compose import compose

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.contact import tag_key
-from recado.domain.segment import NEGATIONS, And, Field, Leaf, Node, Not, Operator, Or
+from recado.domain.audience.segment import NEGATIONS, And, Field, Leaf, Node, Not, Operator, Or
+from recado.domain.contacts.contact import tag_key
 from recado.storage.compose import compose
 from recado.storage.sql import load
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recado.domain.errors import Problem, conflict
-from recado.domain.ids import created_at
-from recado.domain.names import name_key
-from recado.domain.segment import MAX_SEGMENTS, Node
-from recado.domain.segment_reading import tree_of
+from recado.domain.audience.segment import MAX_SEGMENTS, Node
+from recado.domain.audience.segment_reading import tree_of
+from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.ids import created_at
+from recado.domain.core.names import name_key
 from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.segment_query import SQL
 from recado.storage.wide_rows import bounded, rows_of

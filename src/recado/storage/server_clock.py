@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from recado.domain.ids import lowest_id
+from recado.domain.core.ids import lowest_id
 from recado.storage.rows import Executor
 from recado.storage.sql import load
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from recado.domain.account import AccountStatus
-from recado.domain.errors import Problem
+from recado.domain.access.account import AccountStatus
+from recado.domain.core.errors import Problem
 from recado.storage import accounts, sessions
 from recado.storage.accounts import Account
 from recado.storage.token_directory import TokenDirectory

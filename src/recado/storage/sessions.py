@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
 
-from recado.domain.errors import Problem
-from recado.domain.ids import SESSION, IdSource
-from recado.domain.tokens import SESSION_PREFIXES, mint_token, token_hash
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import SESSION, IdSource
+from recado.domain.core.tokens import SESSION_PREFIXES, mint_token, token_hash
 from recado.storage import accounts
 from recado.storage.accounts import Account, email_key
 from recado.storage.rows import Executor, columns

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from recado.domain.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
 from recado.storage.moves import Moved, left
 from recado.storage.postgres import Database
 from recado.storage.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers

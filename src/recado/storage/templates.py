@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.ids import created_at
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import created_at
+from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage.directory import Directory
 from recado.storage.rows import Executor, Page, page, reader
 from recado.storage.sql import load

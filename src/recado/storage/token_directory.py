@@ -9,9 +9,9 @@ from collections.abc import Callable, Hashable, Sequence
 from datetime import datetime
 from typing import Generic, Protocol, TypeVar
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.tokens import token_env, token_hash
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.tokens import token_env, token_hash
 from recado.storage.directory import Directory
 from recado.storage.rows import Executor
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.domain.counting import counted
-from recado.domain.errors import conflict
-from recado.domain.ids import TOP_UP, IdSource, created_at
-from recado.domain.top_up import COINS_PER_CENT, TOP_UP_MACHINE, WAITS, TopUpEvent, TopUpStatus
+from recado.domain.billing.top_up import COINS_PER_CENT, TOP_UP_MACHINE, WAITS, TopUpEvent, TopUpStatus
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import conflict
+from recado.domain.core.ids import TOP_UP, IdSource, created_at
 from recado.storage import ledger
 from recado.storage.ledger import Credited
 from recado.storage.rows import Executor, Page, affected, page, reader

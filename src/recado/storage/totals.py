@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.domain.message import MessageStatus
+from recado.domain.messages.message import MessageStatus
 from recado.storage.moves import Moved
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load

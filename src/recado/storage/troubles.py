@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from recado.domain.counting import counted
+from recado.domain.core.counting import counted
 from recado.storage.pool import Pool
 from recado.storage.sql import load
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.domain.message import CLASSES
+from recado.domain.messages.message import CLASSES
 from recado.storage.rows import Executor
 from recado.storage.sql import load
 

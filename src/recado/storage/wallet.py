@@ -10,8 +10,8 @@ from datetime import date, datetime
 
 import structlog
 
-from recado.domain.ids import LEDGER_ENTRY, IdSource
-from recado.domain.wallet import WalletStatus, status_of
+from recado.domain.billing.wallet import WalletStatus, status_of
+from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.storage.ledger import WalletRecord, read_wallet, tell_crossing
 from recado.storage.prices import Captured
 from recado.storage.rows import Executor, columns, pack, pack_numbers, reader

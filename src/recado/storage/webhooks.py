@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem
-from recado.domain.events import EVENT_NAMES, EVERY
-from recado.domain.ids import created_at
-from recado.domain.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, Health, SubscriptionStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.events import EVENT_NAMES, EVERY
+from recado.domain.core.ids import created_at
+from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, Health, SubscriptionStatus
 from recado.storage.directory import Directory
 from recado.storage.rows import Executor, Page, columns, page, reader
 from recado.storage.sql import load

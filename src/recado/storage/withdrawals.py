@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from recado.domain.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
-from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage.moves import Moved, left
 from recado.storage.rows import Executor, columns
 from recado.storage.sql import load

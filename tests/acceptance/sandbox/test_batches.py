@@ -6,7 +6,7 @@ from tests.acceptance.sandbox.customer import SEEN_WITHIN, Customer, ahead, phon
 from tests.program import Api
 from tests.waiting import until
 
-from recado.domain.timestamps import format_timestamp, parse_timestamp
+from recado.domain.core.timestamps import format_timestamp, parse_timestamp
 
 
 async def bulk(customer: Customer, recipients: list[dict[str, Any]], **fields: Any) -> Any:

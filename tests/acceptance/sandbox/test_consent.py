@@ -7,7 +7,7 @@ from tests.acceptance.sandbox.customer import Customer, moment, phone
 from tests.acceptance.sandbox.test_batches import becomes, bulk
 from tests.program import Api
 
-from recado.domain.moments import TOLERANCE
+from recado.domain.core.moments import TOLERANCE
 
 PER_SECOND = 100
 PEOPLE = 300

@@ -19,10 +19,10 @@ from recado.actors.recording import Recording
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
-from recado.domain.errors import Problem
-from recado.domain.ids import IdSource
-from recado.domain.message import Priority
-from recado.domain.phones import recipient_hash
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
+from recado.domain.core.phones import recipient_hash
+from recado.domain.messages.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import message_reads, numbers
 from recado.storage.chat_windows import ChatWindows

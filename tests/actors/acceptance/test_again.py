@@ -10,7 +10,7 @@ from recado.actors.consequences import Consequences
 from recado.actors.hints import Arrived
 from recado.actors.replacing import draft_again
 from recado.actors.totals import Totals
-from recado.domain.ids import MESSAGE
+from recado.domain.core.ids import MESSAGE
 from recado.storage import campaigns
 from recado.storage.audit import Actor
 from recado.storage.messages import Stored

@@ -9,10 +9,10 @@ from tests.actors.acceptance.conftest import PHONE
 from recado.actors.acceptance import Accepted, Replayed
 from recado.actors.acceptance_rules import Again, MessageDraft
 from recado.actors.replacing import draft_again
-from recado.domain.errors import Problem
-from recado.domain.ids import CONTACT
-from recado.domain.phones import phone_hash
-from recado.domain.template import TemplateCategory
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import CONTACT
+from recado.domain.core.phones import phone_hash
+from recado.domain.templates.template import TemplateCategory
 from recado.storage.audit import Actor
 
 OTHER = "+5511987654322"

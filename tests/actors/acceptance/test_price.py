@@ -6,7 +6,7 @@ import pytest
 from tests.actors.acceptance.conftest import PHONE
 
 from recado.actors.acceptance import Acceptance, Replayed
-from recado.domain.template import TemplateCategory
+from recado.domain.templates.template import TemplateCategory
 from recado.storage.audit import Actor
 from recado.storage.chat_windows import ChatWindows
 from recado.storage.recipients import Recipients

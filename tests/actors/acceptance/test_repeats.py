@@ -8,7 +8,7 @@ import pytest
 
 from recado.actors.acceptance import Accepted, Replayed
 from recado.actors.acceptance_rules import MessageDraft
-from recado.domain.number import NumberStatus
+from recado.domain.senders.number import NumberStatus
 from recado.storage.audit import Actor
 from recado.storage.message_reads import Message
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from recado.domain.ids import lowest_id
-from recado.domain.message import Priority
-from recado.domain.number import NumberStatus
-from recado.domain.template import TemplateCategory, TemplateStatus
+from recado.domain.core.ids import lowest_id
+from recado.domain.messages.message import Priority
+from recado.domain.senders.number import NumberStatus
+from recado.domain.templates.template import TemplateCategory, TemplateStatus
 from recado.storage import numbers, organizations, templates
 
 PHONE = "+5511987654321"

@@ -9,8 +9,8 @@ import pytest
 
 from recado.actors.acceptance_rules import LONGEST_SCHEDULE, held_ms
 from recado.actors.hints import Arrived
-from recado.domain.message import Priority
-from recado.domain.template import TemplateCategory
+from recado.domain.messages.message import Priority
+from recado.domain.templates.template import TemplateCategory
 from recado.storage import audit
 from recado.storage.audit import Actor
 

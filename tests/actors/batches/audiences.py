@@ -7,9 +7,9 @@ from tests.actors.acme import add_template
 from tests.actors.batches.conftest import Workshop
 from tests.people import insert_people
 
-from recado.domain.errors import Problem
-from recado.domain.ids import SEGMENT
-from recado.domain.template import TemplateCategory
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import SEGMENT
+from recado.domain.templates.template import TemplateCategory
 from recado.storage import lists, segments
 from recado.storage.batches import Batch
 from recado.storage.lists import StaticList

@@ -28,9 +28,9 @@ from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
 from recado.channels.adapters import Adapters
-from recado.domain.batch import BatchStatus
-from recado.domain.ids import IdSource
-from recado.domain.message import Priority
+from recado.domain.batches.batch import BatchStatus
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage import batches
 from recado.storage.batch_making import NewBatch

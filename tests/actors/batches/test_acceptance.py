@@ -11,8 +11,8 @@ from tests.actors.batches.conftest import PRICE, Workshop, people
 from recado.actors.batch_acceptance import AcceptedBatch, ReplayedBatch
 from recado.actors.batch_rules import BatchDraft
 from recado.actors.row import WINDOW
-from recado.domain.errors import Problem
-from recado.domain.phones import recipient_hash
+from recado.domain.core.errors import Problem
+from recado.domain.core.phones import recipient_hash
 from recado.storage import price_overrides
 from recado.storage.price_overrides import Override
 

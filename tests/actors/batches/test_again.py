@@ -8,7 +8,7 @@ from tests.actors.batches.counting import another_process, checked
 
 from recado.actors.batch_acceptance import AcceptedBatch
 from recado.actors.hints import Arrived
-from recado.domain.ids import BATCH, MESSAGE, created_at
+from recado.domain.core.ids import BATCH, MESSAGE, created_at
 from recado.http.routes.batch_view import batch_view
 from recado.storage.batch_making import NewBatch
 from recado.storage.batch_rows import Recipients

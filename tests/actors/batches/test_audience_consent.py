@@ -7,9 +7,9 @@ from tests.actors.batches.audiences import a_list, a_template, built, people, re
 from tests.actors.batches.conftest import Workshop
 from tests.people import contact_id, phone
 
-from recado.domain.ids import MESSAGE, lowest_id
-from recado.domain.phones import phone_hash, recipient_hash
-from recado.domain.template import TemplateCategory
+from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.domain.core.phones import phone_hash, recipient_hash
+from recado.domain.templates.template import TemplateCategory
 from recado.storage import withdrawals
 
 pytestmark = pytest.mark.usefixtures("nobody")

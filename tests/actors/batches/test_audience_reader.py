@@ -12,8 +12,8 @@ from tests.waiting import until
 from recado.actors import audience_reader
 from recado.actors.audience_reader import PAUSE
 from recado.actors.batch_audience import Audiences
-from recado.domain.batch import BatchStatus
-from recado.domain.errors import Unavailable
+from recado.domain.batches.batch import BatchStatus
+from recado.domain.core.errors import Unavailable
 from recado.storage.segment_evaluation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("nobody")

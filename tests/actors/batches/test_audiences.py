@@ -9,7 +9,7 @@ from tests.people import contact_id, phone
 
 from recado.actors import batch_audience
 from recado.actors.batch_acceptance import ReplayedBatch
-from recado.domain.phones import recipient_hash
+from recado.domain.core.phones import recipient_hash
 
 pytestmark = pytest.mark.usefixtures("nobody")
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from recado.actors.owners import Owners
-from recado.domain.batch import BatchStatus
+from recado.domain.batches.batch import BatchStatus
 from recado.storage.batches import OpenBatch
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

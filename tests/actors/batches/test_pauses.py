@@ -11,7 +11,7 @@ from tests.waiting import until
 
 from recado.actors.hints import OwnerMoved
 from recado.actors.owners import Owners
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage import batches
 from recado.storage.batches import OpenBatch
 from recado.storage.callers import working_for

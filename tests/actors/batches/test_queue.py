@@ -11,7 +11,7 @@ from tests.waiting import until
 from recado.actors import batch_queue
 from recado.actors.batch_queue import BLOCKS_AT_ONCE
 from recado.actors.campaigns import CampaignCompletion
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage import batches, campaigns, dispatch, overtaken
 from recado.storage.overtaken import Group
 

@@ -17,11 +17,11 @@ from recado.actors.contact_system import ContactSystem
 from recado.actors.contacts import OptedOut
 from recado.actors.withdrawals import Withdrawals
 from recado.actors.withdrawing import DELETED, REFUSED, Withdrawing
-from recado.domain.changes import Change, WithdrawalsLeft
-from recado.domain.consent import ConsentChange, ConsentStatus
-from recado.domain.phones import recipient_hash
-from recado.domain.template import TemplateCategory
-from recado.domain.withdrawal import WithdrawalKind
+from recado.domain.contacts.consent import ConsentChange, ConsentStatus
+from recado.domain.core.phones import recipient_hash
+from recado.domain.messages.changes import Change, WithdrawalsLeft
+from recado.domain.messages.withdrawal import WithdrawalKind
+from recado.domain.templates.template import TemplateCategory
 from recado.storage import batches, contact_erasures, templates, withdrawals
 from recado.storage.audit import SYSTEM
 from recado.storage.crypto import KeyRing

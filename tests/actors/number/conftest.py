@@ -26,9 +26,9 @@ from recado.actors.records import Records
 from recado.actors.sending import Sending
 from recado.actors.totals import Totals
 from recado.channels.provider import Accepted, Account, OutboundMessage, Outcome
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.message import NORMAL
-from recado.domain.moments import Moments
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.moments import Moments
+from recado.domain.messages.message import NORMAL
 from recado.engine.clock import VirtualClock
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime

@@ -13,13 +13,13 @@ from recado.actors.consequences import Consequences
 from recado.actors.contact_system import ContactSystem
 from recado.actors.number_messages import Look
 from recado.channels.provider import Accepted, OutboundMessage
-from recado.domain.changes import ConsentRefused, WithdrawalsLeft
-from recado.domain.consent import ConsentChange, ConsentStatus
-from recado.domain.ids import CONTACT, MESSAGE, lowest_id
-from recado.domain.message import NORMAL
-from recado.domain.phones import recipient_hash
-from recado.domain.template import TemplateCategory
-from recado.domain.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.contacts.consent import ConsentChange, ConsentStatus
+from recado.domain.core.ids import CONTACT, MESSAGE, lowest_id
+from recado.domain.core.phones import recipient_hash
+from recado.domain.messages.changes import ConsentRefused, WithdrawalsLeft
+from recado.domain.messages.message import NORMAL
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
+from recado.domain.templates.template import TemplateCategory
 from recado.storage import messages, withdrawals
 from recado.storage.audit import SYSTEM
 from recado.storage.documents import Documents

@@ -7,8 +7,8 @@ from typing import Any
 
 from recado.actors.departures import Departures
 from recado.actors.ready_rows import ReadyRows
-from recado.domain.day_usage import DayUsage
-from recado.domain.pacing import Pacer
+from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.pacing import Pacer
 from recado.engine.clock import VirtualClock
 from recado.storage.dispatch import CLAIMED
 

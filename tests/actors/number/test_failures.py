@@ -8,7 +8,7 @@ import pytest
 from recado.actors import number
 from recado.actors.number_messages import AskSituation
 from recado.channels.provider import Accepted, Outcome, SlowPair
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage import dispatch
 
 if TYPE_CHECKING:

@@ -17,11 +17,11 @@ from recado.actors.number import NumberActor
 from recado.actors.number_messages import AskSituation, Changed, Look, TemplateMoved
 from recado.actors.sending import SURE_FOR
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
-from recado.domain.ids import BATCH
-from recado.domain.message import BULK, NORMAL
-from recado.domain.number import NumberStatus, QualityRating
-from recado.domain.pair_pacing import BURST
-from recado.domain.template import TemplateStatus
+from recado.domain.core.ids import BATCH
+from recado.domain.dispatch.pair_pacing import BURST
+from recado.domain.messages.message import BULK, NORMAL
+from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.templates.template import TemplateStatus
 from recado.storage import dispatch, organizations, templates
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from recado.actors.number_messages import AskSituation, Look
 from recado.actors.ready_rows import Wanted
 from recado.actors.row import WINDOW, row_of
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
-from recado.domain.ids import MESSAGE
-from recado.domain.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason
-from recado.domain.number import NumberStatus
+from recado.domain.core.ids import MESSAGE
+from recado.domain.messages.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason
+from recado.domain.senders.number import NumberStatus
 from recado.storage import dispatch, messages
 from recado.storage.messages import NewMessage
 from recado.storage.numbers import NumberKey

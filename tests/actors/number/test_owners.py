@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from recado.actors.hints import Forced, OwnerMoved
 from recado.actors.number_messages import Look
-from recado.domain.ids import BATCH
+from recado.domain.core.ids import BATCH
 from recado.storage import dispatch
 
 if TYPE_CHECKING:

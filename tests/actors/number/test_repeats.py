@@ -7,9 +7,9 @@ import pytest
 
 from recado.actors.number_messages import Look
 from recado.channels.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
-from recado.domain.errors import Problem
-from recado.domain.ids import BATCH
-from recado.domain.retry import REPEAT_WITHIN
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import BATCH
+from recado.domain.dispatch.retry import REPEAT_WITHIN
 from recado.storage import dispatch, numbers
 from recado.storage.postgres import Database
 

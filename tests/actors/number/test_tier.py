@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors.number_messages import Look
-from recado.domain import number as number_domain
-from recado.domain.number import MessagingTier
+from recado.domain.senders import number as number_domain
+from recado.domain.senders.number import MessagingTier
 from recado.storage import dispatch
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from recado.actors.webhooks import Webhooks
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
 from recado.channels.webhook_signing import new_secret
-from recado.domain.ids import WEBHOOK, IdSource
-from recado.domain.webhook import SubscriptionStatus
+from recado.domain.core.ids import WEBHOOK, IdSource
+from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor

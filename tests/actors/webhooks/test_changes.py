@@ -9,7 +9,7 @@ from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver
 from tests.waiting import until
 
-from recado.domain.webhook import SubscriptionStatus
+from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.storage import deliveries, events, webhooks
 from recado.storage.webhooks import HealthNote, Subscription
 

@@ -11,7 +11,7 @@ from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver, make_webhooks
 
 from recado.channels.webhook_signing import new_secret
-from recado.domain.webhook import SubscriptionStatus
+from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.storage import deliveries, webhooks
 from recado.storage.webhooks import SECRET_FIELD, HealthNote, Subscription
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.actors.webhooks.conftest import Place, Receiver
 
-from recado.domain.webhook import SubscriptionStatus
+from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.storage import deliveries, webhooks
 from recado.storage.webhooks import HealthNote
 

@@ -11,7 +11,7 @@ from tests.actors.webhooks.conftest import Place, Receiver
 from tests.crash.rows import read_untold
 
 from recado.actors.webhook_desk import result_of
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage import deliveries
 from recado.storage.deliveries import Result
 

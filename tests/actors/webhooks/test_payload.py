@@ -9,8 +9,8 @@ import pytest
 
 from recado.actors.webhook_payload import envelope
 from recado.actors.webhook_samples import sample_of
-from recado.domain.events import EVENT_NAMES
-from recado.domain.ids import EVENT, MESSAGE, lowest_id
+from recado.domain.core.events import EVENT_NAMES
+from recado.domain.core.ids import EVENT, MESSAGE, lowest_id
 from recado.storage.deliveries import Told
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -6,7 +6,7 @@ import pytest
 
 from recado.cli.errors import CommandError
 from recado.cli.loadtest.preparation import Changes, fill_wallet, prepare
-from recado.domain.top_up import MOST_COINS
+from recado.domain.billing.top_up import MOST_COINS
 
 NUMBER = {"id": "num_1", "messagingTier": "unlimited", "rateLimit": {"perSecond": 80}}
 TEMPLATE = {"id": "tpl_1", "name": "load_test", "status": "approved", "components": []}

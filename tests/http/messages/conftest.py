@@ -30,9 +30,9 @@ from recado.actors.wallet import Wallet
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.config.limits import DEFAULT_LIMITS
-from recado.domain.ids import MESSAGE, TEMPLATE, lowest_id
-from recado.domain.page import CursorSigner
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.domain.core.ids import MESSAGE, TEMPLATE, lowest_id
+from recado.domain.core.page import CursorSigner
+from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.paging import Cursors
 from recado.http.routes.bulk import bulk_routes
 from recado.http.routes.callbacks import callback_routes

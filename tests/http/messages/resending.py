@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from recado.domain.ids import NUMBER, TEMPLATE
-from recado.domain.phones import recipient_hash
+from recado.domain.core.ids import NUMBER, TEMPLATE
+from recado.domain.core.phones import recipient_hash
 from recado.storage.settlements import Failed
 
 NOWHERE = "msg_000000000000000000000"

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.people import insert_people
 
-from recado.domain.ids import LIST, SEGMENT
+from recado.domain.core.ids import LIST, SEGMENT
 from recado.storage import lists, segments
 from recado.storage.lists import StaticList
 from recado.storage.segments import Segment

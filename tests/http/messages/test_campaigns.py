@@ -8,7 +8,7 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from recado.domain.number import NumberStatus
+from recado.domain.senders.number import NumberStatus
 from recado.storage.settlements import Departed, Failed
 
 QUARTER = 15 * 60

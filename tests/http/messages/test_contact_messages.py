@@ -9,7 +9,7 @@ from tests.waiting import until
 
 from recado.actors.contact_erasure import masked
 from recado.actors.contact_imports import Draft
-from recado.domain.contact_import import ImportFormat, ImportOptions
+from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
 from recado.storage import contact_erasures, lists
 from recado.storage.audit import Actor
 from recado.storage.lists import StaticList

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.scopes import KEY_SCOPES
+from recado.domain.access.scopes import KEY_SCOPES
 
 PHONE = "+5511987654321"
 MASKED = "+55*******4321"

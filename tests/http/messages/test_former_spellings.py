@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.phones import phone_hash, recipient_hash
+from recado.domain.core.phones import phone_hash, recipient_hash
 
 SPELLED = [
     ("+5215512345678", "+525512345678"),

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.http.messages.conftest import Mail
 
-from recado.domain.ids import MESSAGE, created_at, lowest_id
+from recado.domain.core.ids import MESSAGE, created_at, lowest_id
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from recado.actors.acceptance import Acceptance
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.storage import opt_out_replies
 
 PHONE = "+5511987654321"

@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.refusals import comparable
 
-from recado.domain.ids import MESSAGE, lowest_id
-from recado.domain.scopes import KEY_SCOPES
+from recado.domain.access.scopes import KEY_SCOPES
+from recado.domain.core.ids import MESSAGE, lowest_id
 
 
 async def test_messages_of_others_do_not_exist(mail: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.domain.errors import FieldError, Problem
+from recado.domain.core.errors import FieldError, Problem
 from recado.http.parsing import parse_json, validate_body
 from recado.http.routes.message_models import CreateMessage
 

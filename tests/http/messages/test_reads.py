@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.domain.retention import MESSAGES_MONTHS, months_before
+from recado.domain.core.retention import MESSAGES_MONTHS, months_before
 
 
 async def test_lists_filter_and_page(mail: Any) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recado.domain.number import NumberStatus
-from recado.domain.retention import CONTENT_MONTHS, months_before
+from recado.domain.core.retention import CONTENT_MONTHS, months_before
+from recado.domain.senders.number import NumberStatus
 
 MASKED = "+55*******4321"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from tests.http.messages.resending import NOWHERE, copies, failed, message, resend, second_template
 
-from recado.domain.retention import CONTENT_MONTHS, months_before
+from recado.domain.core.retention import CONTENT_MONTHS, months_before
 from recado.storage.settlements import Failed
 
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.http.messages.resending import copies, failed, hash_of, open_window, resend, second_number, second_template
 
-from recado.domain.number import NumberStatus
-from recado.domain.template import TemplateStatus
+from recado.domain.senders.number import NumberStatus
+from recado.domain.templates.template import TemplateStatus
 
 
 async def test_a_new_number_sends_its_template_of_the_same_name(mail: Any) -> None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.ids import NUMBER, lowest_id
+from recado.domain.core.ids import NUMBER, lowest_id
 
 PHONE = "+5511987654321"
 

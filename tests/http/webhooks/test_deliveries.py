@@ -9,7 +9,7 @@ from tests.http.webhooks.conftest import Endpoint, emit, listed, subscribe
 from tests.waiting import until
 
 from recado.actors.webhooks import MOST_TESTS_WAITING, TESTS_EACH
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 
 
 async def test_a_test_tells_what_the_endpoint_answered_and_counts_for_nothing(api: Any, endpoint: Endpoint) -> None:

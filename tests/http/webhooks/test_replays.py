@@ -7,7 +7,7 @@ import pytest
 from tests.http.webhooks.conftest import Endpoint, emit, listed, subscribe
 from tests.waiting import until
 
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.timestamps import format_timestamp
 
 
 async def test_a_delivery_is_replayed_as_a_new_one_of_the_same_event(api: Any, endpoint: Endpoint) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recado.domain.changes import DeliveriesQueued, SubscriptionChanged
-from recado.domain.ids import WEBHOOK, is_id
+from recado.domain.core.ids import WEBHOOK, is_id
+from recado.domain.messages.changes import DeliveriesQueued, SubscriptionChanged
 
 URL = "https://hooks.example.com/recado?shop=1"
 NEW = {"url": URL, "events": ["message.sent", "message.failed"]}

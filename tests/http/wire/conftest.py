@@ -11,9 +11,9 @@ from typing import Any
 import aiohttp
 import pytest
 
-from recado.domain.errors import Problem
-from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
-from recado.domain.ids import IdSource
+from recado.domain.core.errors import Problem
+from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
+from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.http.call import Call
 from recado.http.principal import Principal

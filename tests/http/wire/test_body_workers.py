@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from tests.http.wire.harm import Body
 from tests.waiting import until
 
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import VirtualClock
 from recado.http import body_workers
 from recado.http.body_workers import LIMIT_SECONDS, MOST_WAITING, READY_AFTER, BodyWorkers

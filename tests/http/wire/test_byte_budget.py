@@ -10,7 +10,7 @@ import orjson
 import pytest
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.byte_budget import ANSWERS, BODIES, SMALL, ByteBudget
 from recado.http.call import Call
 from recado.http.reply import Reply

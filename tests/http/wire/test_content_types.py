@@ -2,7 +2,7 @@
 
 import pytest
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.parsing import require_json
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.engine.turns import turns
 from recado.http.call import Call
 from recado.http.models import ApiModel

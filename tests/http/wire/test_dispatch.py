@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from tests.http.wire.conftest import LIMITS
 from tests.http.wire.test_server import answer_of
 
-from recado.domain.errors import Problem, Unavailable, not_found
+from recado.domain.core.errors import Problem, Unavailable, not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel
 from recado.http.reply import Reply, StreamReply

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 from yarl import URL
 
-from recado.domain.errors import Problem, Unavailable
+from recado.domain.core.errors import Problem, Unavailable
 from recado.http.body_reading import LARGE
 from recado.http.call import Call, IdempotencyKey
 from recado.http.models import ApiModel

@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 from tests.http.wire.test_server import HEAD, Thing
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.route import Access

@@ -9,8 +9,8 @@ from aiohttp import ClientPayloadError
 from tests.http.wire.test_server import HEAD
 from tests.http.wire.test_unread_answers import without_reading
 
-from recado.domain.errors import Unavailable
-from recado.domain.page import CursorSigner
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.page import CursorSigner
 from recado.http.call import Call
 from recado.http.dispatch import PAGES_OF_CALLER
 from recado.http.page_items import PAGE_BYTES, STEP_BYTES, PageItems, each

@@ -7,9 +7,9 @@ import orjson
 import pytest
 from pydantic import Field
 
-from recado.domain.errors import not_found
-from recado.domain.ids import BATCH, lowest_id
-from recado.domain.page import CursorSigner
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import BATCH, lowest_id
+from recado.domain.core.page import CursorSigner
 from recado.http.call import Call
 from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, PeriodQuery, envelope, items_of
 from recado.http.reply import Reply

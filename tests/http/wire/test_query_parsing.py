@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import Field
 from tests.http.wire.test_parsing import Colour, outcome
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.models import QueryBool, QueryInt, QueryModel, Timestamp
 from recado.http.parsing import QueryParser
 from recado.http.routes.message_models import MessageQuery

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.http.wire.conftest import BASE_URL, LIMITS
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.call import Call
 from recado.http.middleware.rate_limits import Bucket, RateLimiter
 from recado.http.principal import Principal

@@ -10,9 +10,9 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from tests.waiting import until
 
-from recado.domain.errors import CODES, problem_slug
-from recado.domain.ids import TEMPLATE
-from recado.domain.references import reference_not_found as no_such_reference
+from recado.domain.core.errors import CODES, problem_slug
+from recado.domain.core.ids import TEMPLATE
+from recado.domain.core.references import reference_not_found as no_such_reference
 from recado.http.routes import service
 from recado.http.routes.service import service_routes
 

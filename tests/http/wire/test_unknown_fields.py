@@ -8,7 +8,7 @@ import orjson
 import pytest
 from pydantic import Field
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http import field_errors
 from recado.http.models import ApiModel, QueryModel
 from recado.http.parsing import JsonBody, validate_body

@@ -4,7 +4,7 @@ import pytest
 from openapi_schema_validator import OAS31Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from recado.domain.events import EVENT_NAMES
+from recado.domain.core.events import EVENT_NAMES
 from recado.http.openapi import document
 from recado.http.webhook_events import EVENTS
 

@@ -33,7 +33,7 @@ from recado.channels.provider import (
     TemplateSubmission,
 )
 from recado.channels.signing import PROVIDER_SIGNATURE, header, is_signed, signing_key
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 _LONGEST_LIST = 4 * 1024 * 1024  # bytes of an answer that lists templates
 

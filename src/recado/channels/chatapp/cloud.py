@@ -49,7 +49,7 @@ from recado.channels.provider import (
     TemplateSubmission,
 )
 from recado.channels.signing import header, signing_key
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 _is_id = re.compile(r"[0-9A-Za-z_\-]{1,1024}").fullmatch
 _PRODUCT = {"messaging_product": PRODUCT}

@@ -14,7 +14,7 @@ from recado.channels.outbound_http import Answer, Lost, NotSent, retry_after
 from recado.channels.provider import Accepted, Down, NumberHealth, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.channels.refusals import bounded_text
 from recado.channels.signing import header
-from recado.domain.message import FailureCode
+from recado.domain.messages.message import FailureCode
 
 _NOT_THERE = {401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "not_found"}
 _IN_DOUBT = frozenset({408, 409, 425})

@@ -29,7 +29,7 @@ from recado.channels.events import (
     Verdict,
 )
 from recado.channels.fields import Fields
-from recado.domain.message import FailureCode
+from recado.domain.messages.message import FailureCode
 
 SIGNATURE: Final = "X-Hub-Signature-256"
 OBJECT: Final = "whatsapp_business_account"

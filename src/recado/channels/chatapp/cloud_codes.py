@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from recado.channels.provider import ACCOUNT_BLOCKED, Down, Outcome, Refused, Retry, SlowDown, SlowPair
-from recado.domain.message import FailureCode
+from recado.domain.messages.message import FailureCode
 
 PAIR_WAIT: Final = 6.0
 """Seconds after which the same recipient may be written to again (C14.5, pair)."""

@@ -22,7 +22,7 @@ from recado.channels.provider import (
     TemplateSubmission,
     Unknown,
 )
-from recado.domain.clock import Clock
+from recado.domain.core.clock import Clock
 
 # Seconds after the hand-over, before scaling.
 ACCEPT = 0.1

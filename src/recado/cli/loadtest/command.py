@@ -21,7 +21,7 @@ from recado.cli.loadtest.progress import Sending, Settling, shown
 from recado.cli.loadtest.report import as_json, print_report
 from recado.cli.loadtest.verification import Row, Verification, verify
 from recado.cli.loadtest.workload import Sender, Workload
-from recado.domain.timestamps import parse_timestamp
+from recado.domain.core.timestamps import parse_timestamp
 
 _LIVE = ("svc_live_", "svcs_live_")
 _LOOK = 0.5  # seconds between two looks at what is left to go

@@ -9,8 +9,8 @@ from typing import Any
 from recado.cli.errors import CommandError
 from recado.cli.loadtest.api import Api
 from recado.cli.loadtest.workload import Sender
-from recado.domain.template_content import variable_count
-from recado.domain.top_up import MOST_COINS
+from recado.domain.billing.top_up import MOST_COINS
+from recado.domain.templates.template_content import variable_count
 
 TEMPLATE_NAME = "load_test"
 _PER_DAY = 10_000_000

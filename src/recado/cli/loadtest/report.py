@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from recado.cli.common import print_whole
 from recado.cli.loadtest.generator import Outcomes
 from recado.cli.loadtest.verification import Verification
-from recado.domain.counting import counted
+from recado.domain.core.counting import counted
 
 _SHARES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999), ("max", 1.0))
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from recado.domain.counting import counted
+from recado.domain.core.counting import counted
 
 LEFT = frozenset({"sent", "delivered", "read"})
 

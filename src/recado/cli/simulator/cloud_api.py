@@ -12,7 +12,7 @@ from aiohttp import BodyPartReader, web
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.cli.simulator import cloud_webhooks
 from recado.cli.simulator.cloud_state import LONGEST_MEDIA, CloudState, new_template
-from recado.domain.counting import counted
+from recado.domain.core.counting import counted
 
 REVIEW_SECONDS = 1.0
 

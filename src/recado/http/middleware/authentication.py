@@ -3,7 +3,7 @@
 import hmac
 from typing import Protocol
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.principal import ADMINISTRATOR, Principal
 
 _LONGEST_TOKEN = 256

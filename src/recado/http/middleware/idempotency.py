@@ -11,9 +11,9 @@ from urllib.parse import quote
 import orjson
 import structlog
 
-from recado.domain.clock import Clock
-from recado.domain.errors import Problem, Unavailable, conflict
-from recado.domain.idempotency import Beginning, Erased, Held, InProgress, Lost, Stored
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable, conflict
+from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Stored
 from recado.http.call import Call, IdempotencyKey
 from recado.http.rendering import dump
 from recado.http.reply import REPLAYED, Reply

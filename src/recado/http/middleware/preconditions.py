@@ -2,7 +2,7 @@
 
 import re
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.call import ANY_REVISION, Call
 from recado.http.reply import Reply
 

@@ -4,7 +4,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from recado.domain.errors import Problem
+from recado.domain.core.errors import Problem
 from recado.http.middleware.client_ip import network_of
 from recado.http.principal import Principal
 

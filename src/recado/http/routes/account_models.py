@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints, WithJsonSchema
 
-from recado.domain.scopes import ALL_SCOPES
+from recado.domain.access.scopes import ALL_SCOPES
 from recado.http.models import ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.paging import Page
 from recado.storage.accounts import Account

@@ -8,9 +8,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any
 
-from recado.domain.account import AccountStatus, Role, scopes_of
-from recado.domain.errors import Problem, not_found
-from recado.domain.ids import IdSource
+from recado.domain.access.account import AccountStatus, Role, scopes_of
+from recado.domain.core.errors import Problem, not_found
+from recado.domain.core.ids import IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.escalation import refuse_change_of_superior, refuse_escalation

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from recado.domain.ids import ACCOUNT, IdSource
+from recado.domain.core.ids import ACCOUNT, IdSource
 from recado.http.paging import PageQuery
 from recado.http.route import Access, Idempotency, Route
 from recado.http.routes.account_models import (

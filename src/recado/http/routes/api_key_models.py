@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 
-from recado.domain.scopes import ALL_SCOPES, KEY_SCOPES
+from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES
 from recado.http.models import ApiModel, PatchModel, Timestamp, most_members, one_of, unset
 from recado.http.paging import Page
 from recado.storage.api_keys import ApiKey

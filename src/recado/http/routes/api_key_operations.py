@@ -7,11 +7,11 @@ from datetime import timedelta
 from typing import Any
 
 from recado.actors.record_events import announce, key_created, key_rotated
-from recado.domain.changes import OnChange
-from recado.domain.errors import FieldError, Problem, conflict, not_found, validation_error
-from recado.domain.ids import IdSource
-from recado.domain.scopes import PII
-from recado.domain.tokens import token_hash
+from recado.domain.access.scopes import PII
+from recado.domain.core.errors import FieldError, Problem, conflict, not_found, validation_error
+from recado.domain.core.ids import IdSource
+from recado.domain.core.tokens import token_hash
+from recado.domain.messages.changes import OnChange
 from recado.http.audit import record, record_pii_grant
 from recado.http.call import Call
 from recado.http.escalation import refuse_escalation

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from recado.domain.changes import OnChange
-from recado.domain.ids import API_KEY, IdSource
+from recado.domain.core.ids import API_KEY, IdSource
+from recado.domain.messages.changes import OnChange
 from recado.http.middleware.rate_limits import Limit
 from recado.http.paging import PageQuery
 from recado.http.route import Idempotency, Route

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from recado.domain.ids import AUDIT, lowest_id
-from recado.domain.retention import AUDIT_MONTHS, months_before
+from recado.domain.core.ids import AUDIT, lowest_id
+from recado.domain.core.retention import AUDIT_MONTHS, months_before
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, CursorQuery, Cursors, PeriodQuery, items_of

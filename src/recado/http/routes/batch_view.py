@@ -4,9 +4,9 @@ from typing import Any
 
 import orjson
 
-from recado.domain.batch import BatchStatus
-from recado.domain.ids import created_at
-from recado.domain.timestamps import format_timestamp
+from recado.domain.batches.batch import BatchStatus
+from recado.domain.core.ids import created_at
+from recado.domain.core.timestamps import format_timestamp
 from recado.storage.batch_making import NewBatch
 from recado.storage.batches import Batch
 

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol
 
-from recado.domain.errors import conflict, not_found
-from recado.domain.ids import BATCH
+from recado.domain.core.errors import conflict, not_found
+from recado.domain.core.ids import BATCH
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route

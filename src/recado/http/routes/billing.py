@@ -3,8 +3,8 @@
 Left out as a whole where nothing is billed: then these addresses answer 404 (C25.2.4).
 """
 
-from recado.domain.changes import OnChange
-from recado.domain.ids import IdSource
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import OnChange
 from recado.http.paging import Cursors
 from recado.http.route import Route
 from recado.http.routes.wallet import wallet_routes

@@ -6,7 +6,7 @@ from pydantic.alias_generators import to_camel
 
 from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
 from recado.actors.batch_rules import BatchDraft
-from recado.domain.errors import FieldError, Problem
+from recado.domain.core.errors import FieldError, Problem
 from recado.http.call import Call
 from recado.http.operation import missing_scope
 from recado.http.reply import REPLAYED, Reply

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import ConfigDict, Field
 from typing_extensions import TypedDict
 
-from recado.domain.batch import MAX_RECIPIENTS, BatchStatus
-from recado.domain.errors import FieldError
-from recado.domain.message import Priority
+from recado.domain.batches.batch import MAX_RECIPIENTS, BatchStatus
+from recado.domain.core.errors import FieldError
+from recado.domain.messages.message import Priority
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import Page, PageQuery, PeriodQuery
 from recado.http.routes.message_models import Id, MessageType, Metadata, Payload, Ttl, Variables, missing_to_send

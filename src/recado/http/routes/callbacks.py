@@ -6,7 +6,7 @@ from typing import Annotated
 from pydantic import Field
 
 from recado.channels.adapters import CallbackSource
-from recado.domain.errors import Problem, not_found
+from recado.domain.core.errors import Problem, not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryModel
 from recado.http.reply import Reply

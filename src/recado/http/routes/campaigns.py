@@ -4,8 +4,8 @@ import re
 from typing import Any, Final
 
 from recado.actors.campaigns import totals_of
-from recado.domain.campaign import CampaignStatus
-from recado.domain.errors import Problem
+from recado.domain.batches.campaign import CampaignStatus
+from recado.domain.core.errors import Problem
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import Page, PageQuery, PeriodQuery

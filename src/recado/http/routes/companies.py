@@ -5,13 +5,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from recado.domain.clock import Clock
-from recado.domain.cnpj import searched_cnpj
-from recado.domain.contact_attributes import merged, read_attributes
-from recado.domain.errors import Problem, not_found, validation_error
-from recado.domain.ids import ACCOUNT, COMPANY, CONTACT, IdSource, created_at
-from recado.domain.reading import Refusal
-from recado.domain.references import reference_not_found
+from recado.domain.contacts.cnpj import searched_cnpj
+from recado.domain.contacts.contact_attributes import merged, read_attributes
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, not_found, validation_error
+from recado.domain.core.ids import ACCOUNT, COMPANY, CONTACT, IdSource, created_at
+from recado.domain.core.reading import Refusal
+from recado.domain.core.references import reference_not_found
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.holders import holder_for_readers

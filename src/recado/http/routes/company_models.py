@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import PydanticCustomError
 
-from recado.domain.contact import MOST_ATTRIBUTES
-from recado.domain.documents import canonical_cnpj
-from recado.domain.errors import Problem
-from recado.domain.ids import ACCOUNT, CONTACT
+from recado.domain.contacts.contact import MOST_ATTRIBUTES
+from recado.domain.contacts.documents import canonical_cnpj
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import ACCOUNT, CONTACT
 from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp, unset
 from recado.http.paging import MOST_SKIPPED, Page
 from recado.http.routes.contact_answers import ContactOut

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from recado.domain.consent import ConsentStatus
-from recado.domain.contact import CompanyRole, DebtStatus
+from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.contacts.contact import CompanyRole, DebtStatus
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, Page
 from recado.http.routes.contact_models import Source

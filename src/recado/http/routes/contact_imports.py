@@ -9,10 +9,10 @@ from pydantic import Field, ValidationError
 from recado.actors.contact_files import ContactFile
 from recado.actors.contact_imports import ContactImports, Draft
 from recado.actors.contact_rows import FIELD_COLUMNS, unread_columns
-from recado.domain.contact import tags_united
-from recado.domain.contact_import import Country, ImportFormat, ImportMode, ImportOptions, MatchBy
-from recado.domain.errors import FieldError, not_found
-from recado.domain.ids import CONTACT_IMPORT, IdSource
+from recado.domain.contacts.contact import tags_united
+from recado.domain.contacts.contact_import import Country, ImportFormat, ImportMode, ImportOptions, MatchBy
+from recado.domain.core.errors import FieldError, not_found
+from recado.domain.core.ids import CONTACT_IMPORT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.field_errors import from_body

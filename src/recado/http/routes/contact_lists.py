@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from recado.domain.scopes import PII
+from recado.domain.access.scopes import PII
 from recado.http.call import Call
 from recado.http.page_items import Views
 from recado.http.routes.contact_view import contact_view

@@ -1,6 +1,6 @@
 """Bodies and parameters of the operations on contacts (C12.1, C12.2).
 
-What callers send is described here and read by `domain/contact_input.py`, which an import uses as well: the models pass
+What callers send is described here and read by `contact_input.py`, which an import uses as well: the models pass
 the document on as it came.
 """
 
@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from recado.domain.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentStatus
-from recado.domain.contact import (
+from recado.domain.contacts.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentStatus
+from recado.domain.contacts.contact import (
     INTEGRATIONS,
     MOST_ATTRIBUTES,
     MOST_EMAIL,
@@ -24,7 +24,7 @@ from recado.domain.contact import (
     CompanyRole,
     DebtStatus,
 )
-from recado.domain.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENCE
+from recado.domain.contacts.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENCE
 from recado.http.models import ApiModel, QueryInt, Timestamp, unset
 from recado.http.paging import MOST_SKIPPED, CursorQuery, PageQuery
 

@@ -7,11 +7,11 @@ from typing import Any, Final
 from recado.actors.contact_creation import NewContact
 from recado.actors.contact_rules import new_contact
 from recado.actors.contact_system import ContactSystem
-from recado.domain.consent import ConsentChange, with_request
-from recado.domain.contact_input import Given, read_changes, read_new
-from recado.domain.documents import BIRTH_DATE, CNPJ, CPF
-from recado.domain.errors import not_found
-from recado.domain.ids import CONTACT, IdSource
+from recado.domain.contacts.consent import ConsentChange, with_request
+from recado.domain.contacts.contact_input import Given, read_changes, read_new
+from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.holders import holder_for_readers

@@ -3,9 +3,9 @@
 from typing import Any, Final
 
 from recado.actors.contacts import Contacts
-from recado.domain.consent import ConsentChange, ConsentStatus
-from recado.domain.contact_fields import catalogue
-from recado.domain.errors import FieldError, not_found, validation_error
+from recado.domain.contacts.consent import ConsentChange, ConsentStatus
+from recado.domain.contacts.contact_fields import catalogue
+from recado.domain.core.errors import FieldError, not_found, validation_error
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.paging import Cursors, items_of

@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from recado.domain.debts import DebtGroup
-from recado.domain.masking import mask_phone
+from recado.domain.contacts.debts import DebtGroup
+from recado.domain.core.masking import mask_phone
 from recado.storage.contact_consents import ConsentEntry
 from recado.storage.contacts import Contact
 

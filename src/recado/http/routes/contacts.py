@@ -3,7 +3,7 @@
 from typing import Any
 
 from recado.actors.contact_system import ContactSystem
-from recado.domain.ids import CONTACT, IdSource
+from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.paging import CursorQuery, Cursors
 from recado.http.route import Idempotency, Route
 from recado.http.routes.contact_answers import (

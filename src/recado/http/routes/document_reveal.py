@@ -4,9 +4,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from recado.domain.documents import SHOWN_AS
-from recado.domain.errors import not_found
-from recado.domain.ids import CONTACT, IdSource
+from recado.domain.contacts.documents import SHOWN_AS
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.models import ApiModel

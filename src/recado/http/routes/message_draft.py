@@ -3,8 +3,8 @@
 from typing import Final
 
 from recado.actors.acceptance_rules import CHATAPP, TEMPLATE, MessageDraft
-from recado.domain.errors import FieldError, Problem, validation_error
-from recado.domain.metadata import metadata_errors
+from recado.domain.core.errors import FieldError, Problem, validation_error
+from recado.domain.core.metadata import metadata_errors
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.operation import missing_scope

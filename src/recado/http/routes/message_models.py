@@ -9,8 +9,8 @@ from pydantic import Field, PlainValidator, StringConstraints, ValidationError, 
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from recado.actors.acceptance_rules import CHATAPP, TEMPLATE
-from recado.domain.errors import FieldError
-from recado.domain.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
+from recado.domain.core.errors import FieldError
+from recado.domain.messages.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import MessagePageQuery, Page, PeriodQuery
 from recado.http.routes.message_payloads import EXAMPLES, SHAPES, AnyPayload
@@ -32,7 +32,7 @@ Metadata = Annotated[
         }
     ),
 ]
-"""Checked by hand (`domain/metadata.py`): its faults have a code of their own."""
+"""Checked by hand (`metadata.py`): its faults have a code of their own."""
 
 
 NUMBER_REQUIRED: Final = FieldError("/numberId", "REQUIRED", "`numberId` is required for channel chatapp.")

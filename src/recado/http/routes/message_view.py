@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from recado.domain.ids import created_at, time_in
-from recado.domain.masking import mask_email, mask_phone, mask_social_id
-from recado.domain.message import CLASSES
-from recado.domain.timestamps import format_timestamp
+from recado.domain.core.ids import created_at, time_in
+from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.messages.message import CLASSES
 from recado.storage.message_reads import Message
 from recado.storage.messages import NewMessage
 

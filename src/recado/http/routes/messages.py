@@ -6,11 +6,11 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from recado.actors.acceptance import Acceptance, Accepted
-from recado.domain.errors import Problem, conflict, not_found
-from recado.domain.ids import MESSAGE, IdSource
-from recado.domain.message import MessageStatus
-from recado.domain.retention import MESSAGES_MONTHS, months_before
-from recado.domain.scopes import PII
+from recado.domain.access.scopes import PII
+from recado.domain.core.errors import Problem, conflict, not_found
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.retention import MESSAGES_MONTHS, months_before
+from recado.domain.messages.message import MessageStatus
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.page_items import PageItems, each

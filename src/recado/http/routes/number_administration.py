@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from recado.domain.changes import NumberChanged, OnChange
-from recado.domain.errors import not_found
-from recado.domain.ids import NUMBER, ORGANIZATION, IdSource
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import NUMBER, ORGANIZATION, IdSource
+from recado.domain.messages.changes import NumberChanged, OnChange
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.reply import Reply

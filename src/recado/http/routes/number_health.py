@@ -7,10 +7,10 @@ from pydantic import Field
 
 from recado.actors.number_refresh import Checked, NumberRefresh
 from recado.channels.provider import NumberHealth
-from recado.domain.clock import Clock
-from recado.domain.errors import not_found
-from recado.domain.ids import NUMBER
-from recado.domain.number import (
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import NUMBER
+from recado.domain.senders.number import (
     TIER_LIMITS,
     MessagingTier,
     NumberStatus,

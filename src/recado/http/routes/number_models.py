@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from recado.domain.masking import mask_phone
-from recado.domain.number import PER_DAY_BOUNDS, PER_SECOND_BOUNDS, MessagingTier, NumberStatus, QualityRating
-from recado.domain.scopes import PII
+from recado.domain.access.scopes import PII
+from recado.domain.core.masking import mask_phone
+from recado.domain.senders.number import PER_DAY_BOUNDS, PER_SECOND_BOUNDS, MessagingTier, NumberStatus, QualityRating
 from recado.http.call import Call
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import Page, PageQuery

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from recado.domain.errors import not_found
-from recado.domain.ids import NUMBER
-from recado.domain.usage import Bucket, Window, bucket_starts, default_bucket, since
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import NUMBER
+from recado.domain.senders.usage import Bucket, Window, bucket_starts, default_bucket, since
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryModel, Timestamp
 from recado.http.reply import Reply

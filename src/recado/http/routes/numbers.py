@@ -10,11 +10,11 @@ from recado.actors.accounts import ACCESS_TOKEN, account_of, required
 from recado.actors.number_refresh import ASK_AGAIN
 from recado.channels.adapters import AdminFor
 from recado.channels.provider import ProviderError
-from recado.domain.changes import NumberChanged, OnChange
-from recado.domain.errors import Problem, conflict, not_found
-from recado.domain.ids import NUMBER, IdSource, created_at
-from recado.domain.number import NUMBER_MACHINE, NumberEvent, what_to_do
-from recado.domain.scopes import PII
+from recado.domain.access.scopes import PII
+from recado.domain.core.errors import Problem, conflict, not_found
+from recado.domain.core.ids import NUMBER, IdSource, created_at
+from recado.domain.messages.changes import NumberChanged, OnChange
+from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent, what_to_do
 from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.holders import holder_for_readers

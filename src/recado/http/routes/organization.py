@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from recado.domain.changes import OnChange, OrganizationChanged
-from recado.domain.errors import not_found
-from recado.domain.ids import ORGANIZATION, IdSource
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import ORGANIZATION, IdSource
+from recado.domain.messages.changes import OnChange, OrganizationChanged
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.reply import Reply

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from recado.domain.ids import IdSource
+from recado.domain.core.ids import IdSource
 from recado.http.route import Route
 from recado.http.routes.accounts import account_routes
 from recado.http.routes.sessions import session_routes

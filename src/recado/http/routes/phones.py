@@ -1,7 +1,7 @@
 """Phones in bodies: canonical, or refused with the place where they stand (C2.4)."""
 
-from recado.domain.errors import FieldError, Problem
-from recado.domain.phones import canonical_phone
+from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.phones import canonical_phone
 
 
 def searched_phone(text: str) -> str:

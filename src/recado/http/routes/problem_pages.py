@@ -1,6 +1,6 @@
 """`/problems` and `/problems/<code>`: what each code means, what to do about it, and how it looks (C4.1).
 
-Written once, at the first request, from the catalogue of `domain/errors.py` and `problem_texts.toml`; as HTML, JSON or
+Written once, at the first request, from the catalogue of `errors.py` and `problem_texts.toml`; as HTML, JSON or
 Markdown by the `Accept` header.
 """
 
@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.errors import CODES, problem_slug
-from recado.domain.ids import BODY_LENGTH, REQUEST
+from recado.domain.core.errors import CODES, problem_slug
+from recado.domain.core.ids import BODY_LENGTH, REQUEST
 from recado.http.call import Call
 from recado.http.missing import no_page
 from recado.http.problems import ProblemRenderer

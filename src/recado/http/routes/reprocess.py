@@ -3,9 +3,9 @@
 from recado.actors.acceptance import Acceptance, Replayed
 from recado.actors.acceptance_rules import Again
 from recado.actors.replacing import draft_again
-from recado.domain.errors import not_found
-from recado.domain.ids import MESSAGE
-from recado.domain.scopes import PII
+from recado.domain.access.scopes import PII
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import MESSAGE
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.models import ApiModel

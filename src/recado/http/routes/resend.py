@@ -7,7 +7,7 @@ from pydantic import Field
 
 from recado.actors.batch_acceptance import AcceptedBatch
 from recado.actors.resend import Resend, Resends
-from recado.domain.errors import FieldError, validation_error
+from recado.domain.core.errors import FieldError, validation_error
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp

@@ -5,9 +5,9 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import Field
 
 from recado.channels.events import Inbound
-from recado.domain.errors import FieldError, field_refused, test_only, validation_error
-from recado.domain.ids import MESSAGE, NUMBER, REQUEST
-from recado.domain.references import reference_not_found
+from recado.domain.core.errors import FieldError, field_refused, test_only, validation_error
+from recado.domain.core.ids import MESSAGE, NUMBER, REQUEST
+from recado.domain.core.references import reference_not_found
 from recado.http.call import Call
 from recado.http.models import ApiModel
 from recado.http.reply import Reply

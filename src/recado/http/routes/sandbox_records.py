@@ -7,11 +7,11 @@ from pydantic import Field
 
 from recado.actors.record_events import announce, number_moved, template_moved
 from recado.actors.template_review import change_of, without_step
-from recado.domain.changes import NumberChanged, OnChange
-from recado.domain.errors import not_found, test_only
-from recado.domain.ids import NUMBER, TEMPLATE, IdSource
-from recado.domain.number import MessagingTier, NumberStatus, QualityRating
-from recado.domain.template import TemplateStatus
+from recado.domain.core.errors import not_found, test_only
+from recado.domain.core.ids import NUMBER, TEMPLATE, IdSource
+from recado.domain.messages.changes import NumberChanged, OnChange
+from recado.domain.senders.number import MessagingTier, NumberStatus, QualityRating
+from recado.domain.templates.template import TemplateStatus
 from recado.http.call import Call
 from recado.http.models import ApiModel, PatchModel, unset
 from recado.http.reply import Reply

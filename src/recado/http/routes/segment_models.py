@@ -1,10 +1,10 @@
-"""Bodies and views of segments (C13.1). Filters are described here and read by `domain/segment_reading.py`."""
+"""Bodies and views of segments (C13.1). Filters are described here and read by `segment_reading.py`."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, GetJsonSchemaHandler, PlainValidator, RootModel
 
-from recado.domain.segment import (
+from recado.domain.audience.segment import (
     CHANNELS,
     MAX_CHILDREN,
     MAX_DEPTH,
@@ -43,7 +43,7 @@ _CONDITION = {
 
 
 class Filter(BaseModel):
-    """One condition; `domain/segment_reading.py` reads it."""
+    """One condition; `segment_reading.py` reads it."""
 
     @classmethod
     def __get_pydantic_json_schema__(cls, schema: Any, handler: GetJsonSchemaHandler) -> Any:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from recado.domain.ids import SEGMENT, IdSource
+from recado.domain.core.ids import SEGMENT, IdSource
 from recado.http.paging import Cursors
 from recado.http.route import Idempotency, Route
 from recado.http.routes.segment_models import (

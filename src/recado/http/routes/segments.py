@@ -6,10 +6,10 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from recado.domain.errors import FieldError, Unavailable, not_found, validation_error
-from recado.domain.ids import SEGMENT, IdSource, created_at
-from recado.domain.segment import condition, document
-from recado.domain.segment_reading import read_conditions, read_tree, tree_of
+from recado.domain.audience.segment import condition, document
+from recado.domain.audience.segment_reading import read_conditions, read_tree, tree_of
+from recado.domain.core.errors import FieldError, Unavailable, not_found, validation_error
+from recado.domain.core.ids import SEGMENT, IdSource, created_at
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.holders import holder_for_readers

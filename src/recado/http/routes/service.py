@@ -6,7 +6,7 @@ from functools import cache, partial
 from importlib.resources import files
 from typing import Any
 
-from recado.domain.errors import Unavailable
+from recado.domain.core.errors import Unavailable
 from recado.http.call import Call
 from recado.http.document_texts import DESCRIPTION, GROUPS
 from recado.http.examples import examples

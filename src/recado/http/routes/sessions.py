@@ -2,9 +2,9 @@
 
 from collections.abc import Callable
 
-from recado.domain.account import AccountStatus
-from recado.domain.errors import Unavailable
-from recado.domain.ids import IdSource
+from recado.domain.access.account import AccountStatus
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.middleware.authentication import bearer_token, unauthorized

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from recado.domain.members import MAX_IDENTIFIERS
+from recado.domain.audience.members import MAX_IDENTIFIERS
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import Page, PageQuery
 from recado.storage.lists import Membership, StaticList

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
-from recado.domain.errors import Problem, not_found
-from recado.domain.ids import LIST, IdSource, created_at
-from recado.domain.members import reading
+from recado.domain.audience.members import reading
+from recado.domain.core.errors import Problem, not_found
+from recado.domain.core.ids import LIST, IdSource, created_at
 from recado.engine.steps import in_steps
 from recado.http.audit import actor_of
 from recado.http.call import Call

@@ -4,11 +4,11 @@ from dataclasses import replace
 from typing import Any
 
 from recado.actors.template_review import submitted, without_step
-from recado.domain.counting import counted
-from recado.domain.errors import Problem, conflict
-from recado.domain.ids import IdSource
-from recado.domain.template import CATEGORY_EDITABLE, TEMPLATE_MACHINE, TemplateEvent
-from recado.domain.template_content import submission_errors
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.ids import IdSource
+from recado.domain.templates.template import CATEGORY_EDITABLE, TEMPLATE_MACHINE, TemplateEvent
+from recado.domain.templates.template_content import submission_errors
 from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.reply import Reply

@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, StringConstraints
 
-from recado.domain.ids import NUMBER
-from recado.domain.template import Language, TemplateCategory, TemplateStatus
+from recado.domain.core.ids import NUMBER
+from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import Page, PageQuery
 from recado.storage.templates import Template

@@ -10,10 +10,10 @@ from recado.actors.template_review import change_of, without_step
 from recado.actors.template_sync import TemplateSync
 from recado.channels.adapters import ReviewerFor
 from recado.channels.provider import ProviderError
-from recado.domain.changes import OnChange
-from recado.domain.errors import Problem, not_found
-from recado.domain.ids import NUMBER, TEMPLATE, IdSource, created_at
-from recado.domain.references import reference_not_found
+from recado.domain.core.errors import Problem, not_found
+from recado.domain.core.ids import NUMBER, TEMPLATE, IdSource, created_at
+from recado.domain.core.references import reference_not_found
+from recado.domain.messages.changes import OnChange
 from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.holders import holder_for_readers

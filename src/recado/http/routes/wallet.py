@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.errors import FieldError, not_found, validation_error
-from recado.domain.ids import LEDGER_ENTRY, TOP_UP, IdSource
+from recado.domain.core.errors import FieldError, not_found, validation_error
+from recado.domain.core.ids import LEDGER_ENTRY, TOP_UP, IdSource
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.paging import Cursors, PageQuery, items_of

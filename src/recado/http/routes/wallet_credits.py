@@ -1,8 +1,8 @@
 """What the installation's administrator credits to wallets (C24.1)."""
 
-from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.errors import not_found
-from recado.domain.ids import ORGANIZATION, IdSource
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import ORGANIZATION, IdSource
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.http.audit import actor_of
 from recado.http.call import Call
 from recado.http.reply import Reply

@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from recado.domain.top_up import LEAST_CENTS, MOST_CENTS, MOST_COINS
-from recado.domain.wallet import MOST_BALANCE
+from recado.domain.billing.top_up import LEAST_CENTS, MOST_CENTS, MOST_COINS
+from recado.domain.billing.wallet import MOST_BALANCE
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import CursorPage, CursorQuery, Page, PeriodQuery
 from recado.storage.ledger import LedgerEntry, WalletRecord

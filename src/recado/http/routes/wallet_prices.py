@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from recado.domain.prices import BR, FAMILIES, INTL, TIERS, PriceTable, Volumes, month_of, tier_of
+from recado.domain.billing.prices import BR, FAMILIES, INTL, TIERS, PriceTable, Volumes, month_of, tier_of
 from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
 from recado.http.reply import Reply

@@ -8,12 +8,12 @@ from typing import Any
 import orjson
 
 from recado.actors.webhook_payload import envelope
-from recado.domain.changes import DeliveriesQueued, OnChange
-from recado.domain.errors import FieldError, conflict, field_refused, not_found, validation_error
-from recado.domain.events import EVERY
-from recado.domain.ids import DELIVERY, WEBHOOK, IdSource, created_at
-from recado.domain.scopes import PII
-from recado.domain.webhook import SubscriptionStatus
+from recado.domain.access.scopes import PII
+from recado.domain.core.errors import FieldError, conflict, field_refused, not_found, validation_error
+from recado.domain.core.events import EVERY
+from recado.domain.core.ids import DELIVERY, WEBHOOK, IdSource, created_at
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
+from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.paging import Cursors, items_of

@@ -7,9 +7,9 @@ from typing import Any
 import orjson
 
 from recado.channels.outbound_guard import same_origin
-from recado.domain.errors import FieldError, conflict, validation_error
-from recado.domain.scopes import PII
-from recado.domain.webhook import SubscriptionEvent, SubscriptionStatus
+from recado.domain.access.scopes import PII
+from recado.domain.core.errors import FieldError, conflict, validation_error
+from recado.domain.webhooks.webhook import SubscriptionEvent, SubscriptionStatus
 from recado.http.call import Call
 from recado.http.middleware.idempotency import rotated_since
 from recado.http.operation import missing_scope

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
 from recado.channels.webhook_signing import header_key, header_value
-from recado.domain.events import EVENT_NAMES, EVERY
+from recado.domain.core.events import EVENT_NAMES, EVERY
 from recado.http.models import ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.paging import CursorQuery, PageQuery, PeriodQuery
 

@@ -8,10 +8,10 @@ from recado.actors.webhook_desk import error_of, headers_of
 from recado.actors.webhooks import Webhooks
 from recado.channels.outbound_guard import OutboundGuard, UrlRefused
 from recado.channels.webhook_signing import new_secret
-from recado.domain.changes import DeliveriesQueued, OnChange, SubscriptionChanged
-from recado.domain.errors import FieldError, not_found, validation_error
-from recado.domain.events import EVERY
-from recado.domain.ids import WEBHOOK, IdSource, created_at
+from recado.domain.core.errors import FieldError, not_found, validation_error
+from recado.domain.core.events import EVERY
+from recado.domain.core.ids import WEBHOOK, IdSource, created_at
+from recado.domain.messages.changes import DeliveriesQueued, OnChange, SubscriptionChanged
 from recado.http.audit import record, record_pii_grant
 from recado.http.call import Call
 from recado.http.principal import Principal

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from recado.actors.webhook_desk import ANSWER_FIELD
-from recado.domain.webhook import SubscriptionStatus
+from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, Page
 from recado.http.routes.webhook_models import MASK, masks

@@ -5,8 +5,8 @@ from typing import Any
 
 from recado.actors.webhooks import Webhooks
 from recado.channels.outbound_guard import OutboundGuard
-from recado.domain.changes import OnChange
-from recado.domain.ids import WEBHOOK, IdSource
+from recado.domain.core.ids import WEBHOOK, IdSource
+from recado.domain.messages.changes import OnChange
 from recado.http.route import Idempotency, Route
 from recado.http.routes.webhook_models import SecretRotation, WebhookCreate, WebhookPatch, WebhookQuery, WebhookTest
 from recado.http.routes.webhook_operations import WebhookOperations

@@ -1,0 +1,216 @@
+"""Reads what a caller or a file gives for a contact into values that can be stored (C12.2, C12.3).
+
+Errors are values, with JSON pointers, so that an import refuses a row and goes on. Their texts repeat nothing of what
+was given.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Final
+
+from recado.domain.contacts.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentChange, ConsentStatus
+from recado.domain.contacts.contact import (
+    GIVEN_SOURCES,
+    INTEGRATIONS,
+    MOST_EMAIL,
+    MOST_EXTERNAL_ID,
+    MOST_NAME,
+    MOST_TAG,
+    MOST_TAGS,
+    CompanyRole,
+    ContactSource,
+    tags_united,
+)
+from recado.domain.contacts.contact_attributes import read_attributes, read_keys
+from recado.domain.contacts.debts import phone, read_groups
+from recado.domain.contacts.documents import canonical_birth_date, canonical_cnpj, canonical_cpf
+from recado.domain.core.errors import FieldError, Problem
+from recado.domain.core.reading import Refusal, members, one_of, text, texts
+from recado.domain.core.timestamps import parse_timestamp
+
+MOST_AVATAR: Final = 65_536
+MOST_URL: Final = 2_048
+MOST_IP: Final = 45
+MOST_ID: Final = 64
+
+_EMAIL = re.compile(r"[^@\s]+@[^@\s]+").fullmatch
+_URL = re.compile(r"https?://([^\s/?#@]+)([/?#]\S*)?", re.IGNORECASE).fullmatch
+_DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}").fullmatch
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What was read. `values` by the names of `_FIELDS`: absent is not given, None is to be cleared."""
+
+    values: Mapping[str, Any] = field(repr=False)
+    errors: tuple[FieldError, ...] = ()
+
+
+def read_new(document: Any, today: date) -> Given:
+    """A contact to create: `phone` is required; null is the same as absent."""
+    return _read(document, _FIELDS, today, new=True)
+
+
+def read_changes(document: Any, today: date) -> Given:
+    """A PATCH: null clears, but not what a contact always has (C2.3.3)."""
+    return _read(document, _CHANGES, today, new=False)
+
+
+def _read(document: Any, readers: "Mapping[str, tuple[str, Reader]]", today: date, *, new: bool) -> Given:
+    if not isinstance(document, dict):
+        return Given({}, (FieldError("", "WRONG_TYPE", "must be an object"),))
+    values: dict[str, Any] = {}
+    errors: list[FieldError] = []
+    if new and document.get("phone") is None:
+        errors.append(FieldError("/phone", "REQUIRED", "is required"))
+    for name, (key, read) in readers.items():
+        if name not in document:
+            continue
+        value = document[name]
+        try:
+            if value is not None:
+                values[key] = read(value, today)
+            elif not new:
+                if key in _ALWAYS_THERE:
+                    raise Refusal("REQUIRED", "cannot be cleared")
+                values[key] = None
+        except Refusal as refusal:
+            errors.append(refusal.under(name).error)
+    return Given(values, tuple(errors))
+
+
+# The fields ---------------------------------------------------------------------------------------------------------
+
+
+def read_email(value: Any) -> str:
+    """An address in the spelling given, at most 254 characters."""
+    address = text(value, MOST_EMAIL)
+    if _EMAIL(address) is None:
+        raise Refusal("INVALID", "must be an e-mail address")
+    return address
+
+
+def read_avatar(value: Any) -> str:
+    """An http(s) address without user info, or a picture as a data URI of at most 64 KB; it is never fetched."""
+    url = text(value, MOST_AVATAR)
+    if url[:5].lower() == "data:":
+        if _DATA(url) is None:
+            raise Refusal("URL_NOT_ALLOWED", "must be data:image/png, jpeg, gif or webp in base64")
+        return url
+    if len(url) > MOST_URL:
+        raise Refusal("TOO_LONG", f"must have at most {MOST_URL} characters")
+    if _URL(url) is None:
+        raise Refusal("URL_NOT_ALLOWED", "must be an http or https address without user info")
+    return url
+
+
+def read_tags(value: Any) -> tuple[str, ...]:
+    """At most 100 tags; of those that differ in case only the first stays."""
+    return tags_united(texts(value, MOST_TAGS, MOST_TAG))
+
+
+def read_external_ids(value: Any) -> dict[str, str | None]:
+    """Ids by integration; null: not in it any more."""
+    found: dict[str, str | None] = {}
+    for name, item in members(value).items():
+        if name in INTEGRATIONS:
+            try:
+                found[name] = None if item is None else text(item, MOST_EXTERNAL_ID)
+            except Refusal as refusal:
+                raise refusal.under(name) from None
+    return found
+
+
+def read_consent(value: Any) -> ConsentChange:
+    """`optIn` of a body, with its dates counting (C12.5)."""
+    given = members(value)
+    if given.get("status") is None:
+        raise Refusal("REQUIRED", "is required", "/status")
+
+    def optional(name: str, read: Callable[[Any], Any]) -> Any:
+        try:
+            return None if given.get(name) is None else read(given[name])
+        except Refusal as refusal:
+            raise refusal.under(name) from None
+
+    return ConsentChange(
+        status=optional("status", lambda item: one_of(item, ConsentStatus)),
+        source=optional("source", lambda item: text(item, MOST_SOURCE, least=0)) or None,
+        at=optional("at", read_moment),
+        ip=optional("ip", lambda item: text(item, MOST_IP, least=0)) or None,
+        user_agent=optional("userAgent", lambda item: text(item, MOST_USER_AGENT, least=0)) or None,
+        revoked_at=optional("revokedAt", read_moment),
+        revoked_reason=optional("revokedReason", lambda item: text(item, MOST_REASON, least=0)) or None,
+        dates_count=True,
+    )
+
+
+def read_moment(value: Any) -> datetime:
+    """An RFC 3339 date-time with an offset."""
+    if not isinstance(value, str):
+        raise Refusal("WRONG_TYPE", "must be a text with an RFC 3339 date-time, such as 2026-01-31T12:00:00Z")
+    try:
+        return parse_timestamp(value.strip())
+    except ValueError:
+        raise Refusal(
+            "WRONG_TYPE", "must be an RFC 3339 date-time with an offset, such as 2026-01-31T12:00:00Z"
+        ) from None
+
+
+def _document(canonical: Callable[[str], str]) -> "Reader":
+    def read(value: Any, _: date) -> str:
+        if not isinstance(value, str):
+            raise Refusal("WRONG_TYPE", "must be a text")
+        try:
+            return canonical(value)
+        except Problem as problem:
+            raise Refusal(problem.code, problem.detail) from None
+
+    return read
+
+
+def _birth_date(value: Any, today: date) -> str:
+    if not isinstance(value, str):
+        raise Refusal("WRONG_TYPE", "must be a text")
+    try:
+        return canonical_birth_date(value, today)
+    except Problem as problem:
+        raise Refusal("INVALID", problem.detail) from None
+
+
+Reader = Callable[[Any, date], Any]
+
+_COMMON: Final[dict[str, tuple[str, Reader]]] = {
+    "phone": ("phone", lambda value, _: phone(value)),
+    "name": ("name", lambda value, _: text(value, MOST_NAME)),
+    "email": ("email", lambda value, _: read_email(value)),
+    "avatarUrl": ("avatar_url", lambda value, _: read_avatar(value)),
+    "cpf": ("cpf", _document(canonical_cpf)),
+    "cnpj": ("cnpj", _document(canonical_cnpj)),
+    "birthDate": ("birth_date", _birth_date),
+    "attributes": ("attributes", lambda value, _: read_attributes(value)),
+    "tags": ("tags", lambda value, _: read_tags(value)),
+    "optIn": ("opt_in", lambda value, _: read_consent(value)),
+    "externalId": ("external_id", lambda value, _: text(value, MOST_EXTERNAL_ID)),
+    "externalIds": ("external_ids", lambda value, _: read_external_ids(value)),
+    "companyId": ("company_id", lambda value, _: text(value, MOST_ID)),
+    "papelNaEmpresa": ("company_role", lambda value, _: one_of(value, CompanyRole)),
+    "debtorGroups": ("debtor_groups", lambda value, _: read_groups(value)),
+}
+
+_FIELDS: Final[Mapping[str, tuple[str, Reader]]] = {
+    **_COMMON,
+    "source": ("source", lambda value, _: one_of(value, ContactSource, GIVEN_SOURCES)),
+}
+
+_CHANGES: Final[Mapping[str, tuple[str, Reader]]] = {
+    **_COMMON,
+    "source": ("source", lambda value, _: one_of(value, ContactSource)),
+    "removeAttributes": ("removed_attributes", lambda value, _: read_keys(value)),
+    "addTags": ("added_tags", lambda value, _: read_tags(value)),
+    "removeTags": ("removed_tags", lambda value, _: texts(value, MOST_TAGS, MOST_TAG)),
+}
+
+_ALWAYS_THERE: Final = frozenset({"phone", "attributes", "tags", "opt_in", "source"})

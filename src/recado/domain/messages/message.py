@@ -1,0 +1,225 @@
+"""A message's life: its states and priorities, its times to live, why it waits and why it failed (C14.5, C15.4)."""
+
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from recado.domain.core.machine import Machine
+from recado.domain.templates.template import TemplateCategory
+
+
+class MessageStatus(StrEnum):
+    """The states of the generic record."""
+
+    QUEUED = "queued"  # accepted and durable; the number's dispatcher takes it, or TTL, opt-out and withdrawal end it
+    SENDING = (
+        "sending"  # claimed; the provider's answer moves it on, the rescuer after a crash, the daily limit at last
+    )
+    SENT = "sent"  # the provider has it; reports move it
+    DELIVERED = "delivered"  # on the recipient's device, or received by us; a report or an opening session moves it
+    READ = "read"
+    FAILED = "failed"  # nothing more happens by itself, but for a late report of an unknown outcome
+    ARCHIVED = "archived"
+
+
+class Priority(StrEnum):
+    """What a caller asks for; the dispatcher's class follows from it."""
+
+    CRITICAL = "critical"
+    NORMAL = "normal"
+    BULK = "bulk"
+
+
+CLASSES: Final = (Priority.CRITICAL, Priority.NORMAL, Priority.BULK)
+"""The priorities in the order of their class: the class is the index."""
+
+CLASS_OF: Final[dict[Priority, int]] = {Priority.CRITICAL: 0, Priority.NORMAL: 1, Priority.BULK: 2}
+CRITICAL: Final = 0
+NORMAL: Final = 1
+BULK: Final = 2
+
+
+class MessageEvent(StrEnum):
+    """What happens to a message. The comments name who says so."""
+
+    CLAIM = "claim"  # dispatcher, in the commit before the provider call
+    ACCEPTED = "accepted"  # the provider's answer
+    RETURN_TO_QUEUE = (
+        "return_to_queue"  # transient refusal, "slow down", no connection; the rescuer, for a call never begun
+    )
+    REFUSED = "refused"  # permanent refusal, or the fifth transient one
+    UNANSWERED = (
+        "unanswered"  # the call may have been processed; the message stays and waits for a report, or its repeat
+    )
+    REPEAT = "repeat"  # dispatcher: an unanswered message, to an adapter that declares itself idempotent
+    OUTCOME_UNKNOWN = "outcome_unknown"  # 24 h after an unanswered call without a report
+    EXPIRED = "expired"  # its time to live ran out
+    WINDOW_CLOSED = "window_closed"  # found closed at dispatch
+    TEMPLATE_UNAVAILABLE = "template_unavailable"  # its template was rejected, disabled or deleted
+    OPTED_OUT = "opted_out"
+    SET_ASIDE = "set_aside"  # its actor failed three times with it in hand
+    WITHDRAWN = "withdrawn"  # archived while queued, batch cancelled, journey withdrew it
+    ARCHIVE = "archive"
+    REPORT_SENT = "report_sent"  # any report on a message whose send is not settled: the provider has it
+    REPORT_DELIVERED = "report_delivered"
+    REPORT_READ = "report_read"
+    REPORT_FAILED = "report_failed"
+    # Reports that revive a failure by unknown outcome. Legal only where `is_uncertain` holds: the table cannot see
+    # `lastError`, so anyone who records one of these adds that condition to the guard.
+    LATE_SENT = "late_sent"
+    LATE_DELIVERED = "late_delivered"
+    LATE_READ = "late_read"
+    OPENED = "opened"  # a session reads an inbound message
+
+
+_S = MessageStatus
+_E = MessageEvent
+
+MESSAGE_MACHINE: Final = Machine(
+    "message",
+    {
+        (_S.QUEUED, _E.CLAIM): _S.SENDING,
+        (_S.QUEUED, _E.EXPIRED): _S.FAILED,
+        (_S.QUEUED, _E.WINDOW_CLOSED): _S.FAILED,
+        (_S.QUEUED, _E.TEMPLATE_UNAVAILABLE): _S.FAILED,
+        (_S.QUEUED, _E.OPTED_OUT): _S.FAILED,
+        (_S.QUEUED, _E.SET_ASIDE): _S.FAILED,
+        (_S.QUEUED, _E.WITHDRAWN): _S.ARCHIVED,
+        (_S.SENDING, _E.ACCEPTED): _S.SENT,
+        (_S.SENDING, _E.REPORT_SENT): _S.SENT,
+        (_S.SENDING, _E.RETURN_TO_QUEUE): _S.QUEUED,
+        (_S.SENDING, _E.REFUSED): _S.FAILED,
+        (_S.SENDING, _E.UNANSWERED): _S.SENDING,
+        (_S.SENDING, _E.REPEAT): _S.SENDING,
+        (_S.SENDING, _E.OUTCOME_UNKNOWN): _S.FAILED,
+        (_S.SENT, _E.REPORT_DELIVERED): _S.DELIVERED,
+        (_S.SENT, _E.REPORT_READ): _S.READ,
+        (_S.SENT, _E.REPORT_FAILED): _S.FAILED,
+        (_S.DELIVERED, _E.REPORT_READ): _S.READ,
+        (_S.DELIVERED, _E.OPENED): _S.READ,
+        (_S.FAILED, _E.ARCHIVE): _S.ARCHIVED,
+        (_S.FAILED, _E.LATE_SENT): _S.SENT,
+        (_S.FAILED, _E.LATE_DELIVERED): _S.DELIVERED,
+        (_S.FAILED, _E.LATE_READ): _S.READ,
+    },
+    initial={"accepted": _S.QUEUED, "inbound": _S.DELIVERED},
+)
+
+
+class Report(StrEnum):
+    """What a provider reports about a message that it took."""
+
+    SENT = "sent"
+    DELIVERED = "delivered"
+    READ = "read"
+    FAILED = "failed"
+
+
+_ON_SENT: dict[Report, tuple[MessageEvent, ...]] = {
+    Report.SENT: (),
+    Report.DELIVERED: (_E.REPORT_DELIVERED,),
+    Report.READ: (_E.REPORT_READ,),
+    Report.FAILED: (_E.REPORT_FAILED,),
+}
+_ON_UNCERTAIN: dict[Report, tuple[MessageEvent, ...]] = {
+    Report.SENT: (_E.LATE_SENT,),
+    Report.DELIVERED: (_E.LATE_DELIVERED,),
+    Report.READ: (_E.LATE_READ,),
+    Report.FAILED: (),
+}
+
+
+def report_moves(status: MessageStatus, report: Report, *, uncertain: bool = False) -> tuple[MessageEvent, ...]:
+    """The events that a report means for a message, in order; empty when it is late, repeated or backward (C15.4).
+
+    A report on a `sending` message first makes it `sent` (C29.2). `uncertain`: `is_uncertain` of a failed message.
+    """
+    if status is MessageStatus.SENDING:
+        return (MessageEvent.REPORT_SENT, *_ON_SENT[report])
+    if status is MessageStatus.SENT:
+        return _ON_SENT[report]
+    if status is MessageStatus.DELIVERED and report is Report.READ:
+        return (MessageEvent.REPORT_READ,)
+    if status is MessageStatus.FAILED and uncertain:
+        return _ON_UNCERTAIN[report]
+    return ()
+
+
+class FailureCode(StrEnum):
+    """The code that begins `lastError` (C15.4)."""
+
+    RECIPIENT_UNREACHABLE = "recipient_unreachable"
+    WINDOW_CLOSED = "window_closed"
+    TEMPLATE_UNAVAILABLE = "template_unavailable"
+    TEMPLATE_VARS = "template_vars"
+    MEDIA_INVALID = "media_invalid"
+    POLICY_BLOCKED = "policy_blocked"
+    OPTED_OUT = "opted_out"
+    NUMBER_UNAVAILABLE = "number_unavailable"
+    RATE_LIMITED = "rate_limited"
+    PROVIDER_ERROR = "provider_error"
+    OUTCOME_UNKNOWN = "outcome_unknown"
+    EXPIRED = "expired"
+    WITHDRAWN = "withdrawn"
+
+
+def last_error(code: FailureCode, text: str) -> str:
+    """`lastError` as callers see it: `<code>: <text>`."""
+    return f"{code.value}: {text}"
+
+
+REPLACED_BY: Final = "replaced by "
+"""Begins the `lastError` of a message that another replaced; its id follows."""
+
+
+def is_uncertain(last: str | None, original: str | None = None) -> bool:
+    """Whether a failed message failed by unknown outcome.
+
+    `original` (`originalError`) is asked first: a replacement overwrites `lastError` with a pointer. It stays when the
+    message was sent after all; what failed for certain since then has a `lastError` of its own again.
+    """
+    unknown = f"{FailureCode.OUTCOME_UNKNOWN.value}:"
+    pointed = original is None or (last or "").startswith((unknown, REPLACED_BY))
+    return pointed and (original or last or "").startswith(unknown)
+
+
+class WaitReason(StrEnum):
+    """Why a message has not left yet (C14.6): the first gate that holds it."""
+
+    SCHEDULED = "scheduled"
+    QUIET_HOURS = "quiet_hours"
+    RATE = "rate"
+    PAIR_LIMIT = "pair_limit"
+    DAILY_LIMIT = "daily_limit"
+    TIER_LIMIT = "tier_limit"
+    NUMBER_PAUSED = "number_paused"
+    NUMBER_STATE = "number_state"
+    TEMPLATE_STATE = "template_state"
+    OPERATOR_PAUSED = "operator_paused"
+    ORGANIZATION_SUSPENDED = "organization_suspended"
+    QUALITY = "quality"
+    OWNER_PAUSED = "owner_paused"
+    NO_CONNECTION = "no_connection"
+    RETRY = "retry"
+    BEHIND = "behind"
+    UNCERTAIN = "uncertain"
+
+
+UNCERTAIN_AFTER: Final = timedelta(hours=24)
+"""How long an unanswered send waits for a report before it fails as `outcome_unknown`."""
+
+MIN_TTL: Final = timedelta(seconds=60)
+MAX_TTL: Final = timedelta(seconds=2_592_000)
+AUTHENTICATION_TTL: Final = timedelta(minutes=10)
+TTL_OF: Final[dict[Priority, timedelta]] = {
+    Priority.CRITICAL: timedelta(hours=1),
+    Priority.NORMAL: timedelta(hours=24),
+    Priority.BULK: timedelta(hours=72),
+}
+
+
+def default_ttl(category: TemplateCategory | None, priority: Priority) -> timedelta:
+    """How long a message may wait after it is due when it names no `ttlSeconds` (C14.5, TTL). None: no template."""
+    if category is TemplateCategory.AUTHENTICATION:
+        return AUTHENTICATION_TTL
+    return TTL_OF[priority]
