@@ -19,8 +19,8 @@ from typing import Any
 import aiohttp
 import asyncpg
 
-from recado.storage.cluster import Cluster
-from recado.storage.service_folder import locate, service_folder
+from recado.storage.embedded.cluster import Cluster
+from recado.storage.embedded.service_folder import locate, service_folder
 
 ROOT = Path(__file__).parent.parent
 START_LIMIT = 60.0  # seconds

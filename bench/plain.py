@@ -24,7 +24,7 @@ from aiohttp import ClientSession, TCPConnector, web
 from pydantic import BaseModel
 
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 MOST_ROWS = 500
 FLUSHERS = 2

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench.harness import ROOT, Figure
-from recado.storage.postgres_binaries import MAJOR
+from recado.storage.embedded.postgres_binaries import MAJOR
 
 PAGE = ROOT / "docs" / "benchmarks.md"
 BEGIN, END = "<!-- table: written by `make bench` -->", "<!-- end of the table -->"

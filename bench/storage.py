@@ -8,8 +8,8 @@ import asyncpg
 
 from bench.harness import Figure, Say, against, remove_cluster, scratch
 from recado.engine.clock import SystemClock
-from recado.storage.batch import Batcher
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.core.batch import Batcher
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 ROWS = 100_000
 BATCH = 500

@@ -10,8 +10,8 @@ import subprocess
 from pathlib import Path
 from tempfile import mkdtemp
 
-from recado.storage.cluster import Cluster
-from recado.storage.service_folder import locate, service_folder
+from recado.storage.embedded.cluster import Cluster
+from recado.storage.embedded.service_folder import locate, service_folder
 
 
 def give_cluster(data_dir: Path) -> None:

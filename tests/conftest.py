@@ -21,11 +21,11 @@ from tests.required import (  # noqa: F401 - hooks of this run
 )
 
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.migrate import migrate
-from recado.storage.partitions import ensure_partitions
-from recado.storage.postgres import Database
-from recado.storage.service_folder import locate, service_folder
+from recado.storage.core.migrate import migrate
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.postgres import Database
+from recado.storage.embedded.embedded import EmbeddedPostgres
+from recado.storage.embedded.service_folder import locate, service_folder
 
 # How long an example takes says nothing while other tests run beside it.
 settings.register_profile("recado", deadline=None, suppress_health_check=[HealthCheck.too_slow])

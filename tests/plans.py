@@ -8,8 +8,8 @@ from typing import Any
 
 import orjson
 
-from recado.storage.pool import Pool
-from recado.storage.postgres import Database
+from recado.storage.core.pool import Pool
+from recado.storage.core.postgres import Database
 
 Plan = dict[str, Any]
 

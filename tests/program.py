@@ -19,8 +19,8 @@ import aiohttp
 from tests.clusters import give_cluster
 from tests.waiting import until
 
-from recado.storage.cluster import Cluster
-from recado.storage.service_folder import locate, service_folder
+from recado.storage.embedded.cluster import Cluster
+from recado.storage.embedded.service_folder import locate, service_folder
 
 START_LIMIT = 60.0  # seconds; a loaded machine takes several
 STOP_LIMIT = 30.0

@@ -14,13 +14,17 @@ from recado.actors.wallet import Wallet
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import FailureCode, last_error
-from recado.storage import audit, ledger, message_moves, organizations, receipts, settlements
-from recado.storage.directories import Directories
-from recado.storage.ledger import WalletRecord
-from recado.storage.messages import NewMessage
-from recado.storage.postgres import Database
-from recado.storage.receipts import ReportRow
-from recado.storage.settlements import Departed, Failed
+from recado.storage.access import organizations
+from recado.storage.access.directories import Directories
+from recado.storage.billing import ledger
+from recado.storage.billing.ledger import WalletRecord
+from recado.storage.core import audit
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import settlements
+from recado.storage.dispatch.settlements import Departed, Failed
+from recado.storage.messages import message_moves, receipts
+from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.receipts import ReportRow
 
 ENV = "live"
 

@@ -30,13 +30,13 @@ from recado.http.token_authenticator import TokenAuthenticator
 from recado.installation import Installation
 from recado.providers import adapters_of
 from recado.route_table import route_table
-from recado.storage import server_clock
-from recado.storage.chat_windows import ChatWindows
-from recado.storage.idempotency import IdempotencyKeys
-from recado.storage.organizations import NewOrganization
-from recado.storage.ownership import KEPT_EVERY, Owned, Ownership, session_name
-from recado.storage.partitions import ensure_partitions
-from recado.storage.recipients import Recipients
+from recado.storage.access.organizations import NewOrganization
+from recado.storage.core import server_clock
+from recado.storage.core.idempotency import IdempotencyKeys
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.dispatch.ownership import KEPT_EVERY, Owned, Ownership, session_name
+from recado.storage.messages.chat_windows import ChatWindows
+from recado.storage.messages.recipients import Recipients
 
 USES_WRITTEN_EVERY = 60.0  # seconds
 # Of the 20 s that a stop may take (C32): so many to finish what is under way; so many, with what is left of those, to

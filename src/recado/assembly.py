@@ -30,12 +30,12 @@ from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.installation import Installation
-from recado.storage.begun_calls import BegunCalls, boot_id
-from recado.storage.chat_windows import ChatWindows
-from recado.storage.directories import Directories
-from recado.storage.documents import Documents
-from recado.storage.fair_places import FairPlaces
-from recado.storage.recipients import Recipients
+from recado.storage.access.directories import Directories
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.dispatch.begun_calls import BegunCalls, boot_id
+from recado.storage.messages.chat_windows import ChatWindows
+from recado.storage.messages.recipients import Recipients
 
 LOOKUPS_EACH, MOST_LOOKUPS_WAITING = 4, 50  # names that are resolved for one organization at a time
 

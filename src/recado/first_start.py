@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 
 from recado.config.errors import SettingsError
-from recado.storage import whole_file
-from recado.storage.organizations import NewOrganization
+from recado.storage.access.organizations import NewOrganization
+from recado.storage.core import whole_file
 
 SECRETS_FILE = "first-start.txt"
 

@@ -15,14 +15,15 @@ from recado.config.secrets import Keys, load_keys
 from recado.config.settings import Settings
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource, base62
-from recado.storage import accounts, audit
-from recado.storage.backup import unfinished
-from recado.storage.crypto import KeyRing
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.migrate import migrate, pending
-from recado.storage.organizations import NewOrganization, all_organizations, create_organization
-from recado.storage.passwords import Passwords
-from recado.storage.postgres import Database
+from recado.storage.access import accounts
+from recado.storage.access.organizations import NewOrganization, all_organizations, create_organization
+from recado.storage.access.passwords import Passwords
+from recado.storage.core import audit
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.migrate import migrate, pending
+from recado.storage.core.postgres import Database
+from recado.storage.embedded.backup import unfinished
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from recado.channels.outbound_guard import Turn
 from recado.channels.payments import PAYMENTS, PaymentsBridge
 from recado.config.settings import Settings
 from recado.domain.core.clock import Clock
-from recado.storage.fair_places import FairPlaces
+from recado.storage.core.fair_places import FairPlaces
 
 PART_OF_AN_ACCOUNT = 4  # a quarter of the connections for all but sends (C31)
 MOST_CALLS_WAITING = 100  # of an account

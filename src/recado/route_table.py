@@ -36,8 +36,8 @@ from recado.http.routes.static_lists import static_list_routes
 from recado.http.routes.templates import template_routes
 from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
-from recado.storage import accounts
-from recado.storage.migrate import pending
+from recado.storage.access import accounts
+from recado.storage.core.migrate import pending
 
 
 def route_table(made: Assembly) -> tuple[Route, ...]:

@@ -19,9 +19,9 @@ from recado.config.limits import DEFAULT_LIMITS, RequestLimit
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
 from recado.http.route import Route
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.organizations import NewOrganization
-from recado.storage.service_folder import service_folder
+from recado.storage.access.organizations import NewOrganization
+from recado.storage.embedded.embedded import EmbeddedPostgres
+from recado.storage.embedded.service_folder import service_folder
 
 T = TypeVar("T")
 

@@ -9,11 +9,11 @@ import asyncpg
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import TEMPLATE, IdSource
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
-from recado.storage import templates
-from recado.storage.numbers import Number
-from recado.storage.organizations import NewOrganization, create_organization
-from recado.storage.postgres import Database
-from recado.storage.templates import Template
+from recado.storage.access.organizations import NewOrganization, create_organization
+from recado.storage.core.postgres import Database
+from recado.storage.senders.numbers import Number
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}!"}},)
 

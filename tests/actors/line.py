@@ -17,9 +17,9 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
-from recado.storage.directories import Directories
-from recado.storage.organizations import create_organization
-from recado.storage.postgres import Database
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import create_organization
+from recado.storage.core.postgres import Database
 
 
 class Line:

@@ -10,10 +10,10 @@ from tests.purse import Purse
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import messages
-from recado.storage.holds import HoldsRefused
-from recado.storage.messages import STORED, STORED_EARLIER, Bound
-from recado.storage.postgres import Database
+from recado.storage.billing.holds import HoldsRefused
+from recado.storage.core.postgres import Database
+from recado.storage.messages import messages
+from recado.storage.messages.messages import STORED, STORED_EARLIER, Bound
 
 KEYED = {"key_hash": b"k" * 32, "fingerprint": b"f" * 32}
 

@@ -15,11 +15,12 @@ from recado.domain.senders.number import NumberStatus as State
 from recado.domain.templates.template import Language, TemplateCategory
 from recado.domain.templates.template import TemplateStatus as Verdict
 from recado.engine.clock import VirtualClock
-from recado.storage import numbers, templates
-from recado.storage.crypto import KeyRing
-from recado.storage.numbers import Number
-from recado.storage.postgres import Database
-from recado.storage.templates import Template
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 KEYS = KeyRing.parse("k1:MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=")

@@ -13,7 +13,7 @@ from recado.actors.contact_rows import RowReader
 from recado.domain.contacts.contact_import import Country, ImportOptions, MatchBy
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage.contact_imports import ContactImport
+from recado.storage.contacts.contact_imports import ContactImport
 
 IDS = IdSource(SystemClock(), random.Random(3))
 TODAY = date(2026, 1, 1)

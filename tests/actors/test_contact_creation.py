@@ -17,14 +17,14 @@ from recado.domain.contacts.contact_input import read_new
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import debtor_groups, opt_outs
-from recado.storage.audit import SYSTEM
-from recado.storage.contacts import Contact
-from recado.storage.crypto import KeyRing
-from recado.storage.directories import Directories
-from recado.storage.documents import Documents
-from recado.storage.opt_outs import Address
-from recado.storage.postgres import Database
+from recado.storage.access.directories import Directories
+from recado.storage.contacts import debtor_groups, opt_outs
+from recado.storage.contacts.contacts import Contact
+from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.audit import SYSTEM
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
 
 ORG, ENV = "org_1", "test"
 GRANTED = ConsentChange(ConsentStatus.GRANTED, source="file")

@@ -25,14 +25,15 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
 from recado.engine.turns import Turns
-from recado.storage import contact_imports, contact_lines, contacts, lists
-from recado.storage.audit import Actor
-from recado.storage.contact_imports import ContactImport
-from recado.storage.contacts import Contact
-from recado.storage.crypto import KeyRing
-from recado.storage.documents import Documents
-from recado.storage.lists import StaticList
-from recado.storage.postgres import Database
+from recado.storage.audience import lists
+from recado.storage.audience.lists import StaticList
+from recado.storage.contacts import contact_imports, contact_lines, contacts
+from recado.storage.contacts.contact_imports import ContactImport
+from recado.storage.contacts.contacts import Contact
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.audit import Actor
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
 
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK, random.Random(3))

@@ -19,11 +19,11 @@ from recado.domain.contacts.consent import OptOut
 from recado.domain.contacts.contact_import import ImportFormat, ImportMode, ImportOptions, MatchBy
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import opt_outs
-from recado.storage.audit import Actor
-from recado.storage.crypto import KeyRing
-from recado.storage.documents import Documents
-from recado.storage.postgres import Database
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.audit import Actor
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
 
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK, random.Random(3))

@@ -11,11 +11,12 @@ from recado.actors.due_poller import EVERY_NUMBER_EVERY, STARTING_AT_MOST, DuePo
 from recado.actors.number_messages import Look
 from recado.domain.core.ids import MESSAGE, NUMBER, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages
-from recado.storage.dispatch import BLOCK, OF_EACH
-from recado.storage.messages import NewMessage
-from recado.storage.numbers import NumberKey
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch
+from recado.storage.dispatch.dispatch import BLOCK, OF_EACH
+from recado.storage.messages import messages
+from recado.storage.messages.messages import NewMessage
+from recado.storage.senders.numbers import NumberKey
 
 ORGANIZATION = "org_" + "0" * 21
 CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))

@@ -15,11 +15,11 @@ from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock
-from recado.storage import opt_out_replies
-from recado.storage.directories import Directories
-from recado.storage.opt_out_replies import BEFORE_ALL
-from recado.storage.organizations import create_organization
-from recado.storage.postgres import Database
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import create_organization
+from recado.storage.contacts import opt_out_replies
+from recado.storage.contacts.opt_out_replies import BEFORE_ALL
+from recado.storage.core.postgres import Database
 
 PHONE, OTHER = "+5511987650001", "+5511987650002"
 ENV = "test"

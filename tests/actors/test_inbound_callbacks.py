@@ -13,7 +13,7 @@ from recado.channels.events import Event
 from recado.channels.payments import Payment
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
 
 SUBSCRIBE = """
 insert into webhook_subscriptions

@@ -12,7 +12,7 @@ from recado.actors.number_refresh import ASK_AGAIN, with_health, with_refusal, w
 from recado.channels.provider import NumberHealth
 from recado.channels.provider import NumberStatus as Report
 from recado.domain.senders.number import MessagingTier, NumberStatus, QualityRating
-from recado.storage.numbers import REFRESH_EVERY, Number
+from recado.storage.senders.numbers import REFRESH_EVERY, Number
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 NUMBER = Number(

@@ -4,7 +4,7 @@ from tests.storage.test_holds import ADD_NUMBER, ADD_TEMPLATE, IDS, ORGANIZATION
 
 from recado.actors.overtaken import OvertakenHolds
 from recado.domain.core.ids import NUMBER, TEMPLATE
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
 
 
 async def template(db: Database, status: str) -> str:

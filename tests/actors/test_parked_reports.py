@@ -12,7 +12,7 @@ from recado.channels.events import Status, event_to_json
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
 
 PARK = """
 insert into parked_reports (organization_id, number_id, event, retry_at, give_up_at) values ($1, $2, $3, $4, $5)
@@ -90,7 +90,7 @@ async def test_while_the_database_is_away_no_report_is_put_off(parked: Parked, m
 
     with monkeypatch.context() as patched:
         patched.setattr(parked.line.db, "fetchval", away)
-        patched.setattr("recado.storage.receipts.take_parked", away)
+        patched.setattr("recado.storage.messages.receipts.take_parked", away)
         with pytest.raises(Unavailable):
             await parked.retry()
     assert await parked.waiting() == {"a": -1}

@@ -19,11 +19,12 @@ from recado.domain.billing.top_up import TopUpStatus
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import Change, DeliveriesQueued
 from recado.engine.clock import SystemClock
-from recado.storage import ledger, receipts, top_ups
-from recado.storage.organizations import create_organization
-from recado.storage.postgres import Connection, Database
-from recado.storage.receipts import CallbackRow
-from recado.storage.top_ups import TopUp
+from recado.storage.access.organizations import create_organization
+from recado.storage.billing import ledger, top_ups
+from recado.storage.billing.top_ups import TopUp
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import CallbackRow
 
 
 class Till:

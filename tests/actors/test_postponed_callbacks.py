@@ -18,9 +18,10 @@ from recado.actors.postponed_callbacks import MOST, PostponedCallbacks
 from recado.channels.adapters import CallbackEvent
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import outage, receipts
-from recado.storage.postgres import Database
-from recado.storage.receipts import CallbackRow
+from recado.storage.core import outage
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import CallbackRow
 
 STUCK = "5511987650009"
 

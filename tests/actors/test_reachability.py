@@ -11,9 +11,9 @@ from tests.people import insert_people, phone
 from recado.actors.reachability import Reachability
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import reachability
-from recado.storage.moves import Moved
-from recado.storage.postgres import Database
+from recado.storage.contacts import reachability
+from recado.storage.core.moves import Moved
+from recado.storage.core.postgres import Database
 
 ORGANIZATION, ENV = "org_1", "live"
 GONE = "recipient_unreachable: nobody is there"

@@ -8,11 +8,11 @@ from tests.purse import ENV, Purse
 
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import departures
-from recado.storage.departures import Following
-from recado.storage.holds import HoldsRefused
-from recado.storage.messages import NewMessage
-from recado.storage.postgres import Database
+from recado.storage.billing.holds import HoldsRefused
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import departures
+from recado.storage.dispatch.departures import Following
+from recado.storage.messages.messages import NewMessage
 
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK, random.Random(9))

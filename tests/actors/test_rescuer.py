@@ -18,15 +18,16 @@ from recado.actors.rescuer import Rescuer
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.dispatch.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages, receipts, rescue, settlements
-from recado.storage.begun_calls import BegunCalls
-from recado.storage.dispatch import CLAIMED, OVERTAKEN, Claim
-from recado.storage.messages import NewMessage
-from recado.storage.ownership import LOCK, Ownership, living_owner, owner_of
-from recado.storage.postgres import Database
-from recado.storage.receipts import ReportRow
-from recado.storage.rows import pack
-from recado.storage.settlements import Failed
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import pack
+from recado.storage.dispatch import dispatch, rescue, settlements
+from recado.storage.dispatch.begun_calls import BegunCalls
+from recado.storage.dispatch.dispatch import CLAIMED, OVERTAKEN, Claim
+from recado.storage.dispatch.ownership import LOCK, Ownership, living_owner, owner_of
+from recado.storage.dispatch.settlements import Failed
+from recado.storage.messages import messages, receipts
+from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.receipts import ReportRow
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21

@@ -12,9 +12,9 @@ from recado.actors.retention import Retention
 from recado.actors.witness import Witness
 from recado.domain.core.ids import AUDIT, MESSAGE, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
-from recado.storage.organizations import create_organization
-from recado.storage.partitions import ensure_partitions
-from recado.storage.postgres import Database
+from recado.storage.access.organizations import create_organization
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.postgres import Database
 
 NOW = datetime(2031, 6, 15, 12, tzinfo=UTC)
 

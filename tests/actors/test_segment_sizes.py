@@ -15,10 +15,10 @@ from recado.actors.segment_sizes import SegmentSizes
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import SEGMENT, IdSource
 from recado.engine.clock import VirtualClock
-from recado.storage import segments
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import Evaluation
-from recado.storage.segments import Segment
+from recado.storage.audience import segments
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.audience.segments import Segment
+from recado.storage.core.postgres import Database
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 

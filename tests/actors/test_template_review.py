@@ -21,7 +21,7 @@ from recado.channels.provider import Followup, Submission, TemplateStatus
 from recado.domain.core.machine import IllegalMove
 from recado.domain.templates.template import Language, TemplateCategory
 from recado.domain.templates.template import TemplateStatus as Status
-from recado.storage.templates import Template
+from recado.storage.templates.templates import Template
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 TEMPLATE = Template(

@@ -13,7 +13,7 @@ from recado.actors.webhooks import Webhooks
 from recado.actors.witness import Witness
 from recado.domain.core.ids import CONTACT_IMPORT, DELIVERY, EVENT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
 
 TODAY = datetime(2026, 6, 15, 12, tzinfo=UTC)
 YEARS = timedelta(days=6 * 365)  # longer than anything here is kept

@@ -18,10 +18,10 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import Hold
 from recado.domain.messages.message import WaitReason
 from recado.engine.clock import SystemClock
-from recado.storage.crypto import KeyRing
-from recado.storage.directories import Directories
-from recado.storage.organizations import create_organization
-from recado.storage.postgres import Database
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import create_organization
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
 
 QUEUED = """
 insert into dispatch (

@@ -13,9 +13,9 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import FailureCode
 from recado.engine.clock import SystemClock
-from recado.storage.messages import STORED
-from recado.storage.moves import Moved
-from recado.storage.postgres import Database
+from recado.storage.core.moves import Moved
+from recado.storage.core.postgres import Database
+from recado.storage.messages.messages import STORED
 
 CLOCK = SystemClock()
 IDS = IdSource(CLOCK, random.Random(8))

@@ -9,8 +9,8 @@ from tests.actors.acme import acme
 from recado.actors.witness import Witness
 from recado.domain.core.ids import AUDIT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
-from recado.storage.numbers import Number
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.senders.numbers import Number
 
 NOW = datetime(2031, 6, 15, 12, tzinfo=UTC)
 A_DAY = 86_400.0  # seconds

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from recado.storage.service_folder import service_folder
+from recado.storage.embedded.service_folder import service_folder
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 _LIMIT = 120.0  # seconds

@@ -13,7 +13,7 @@ import pytest
 
 from recado.domain.core.tokens import token_hash
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 

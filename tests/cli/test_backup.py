@@ -17,8 +17,8 @@ from tests.program import Api, Program, Service, running
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
-from recado.storage import backup
-from recado.storage.backup import (
+from recado.storage.embedded import backup
+from recado.storage.embedded.backup import (
     UNFINISHED,
     BackupError,
     Halt,
@@ -28,10 +28,10 @@ from recado.storage.backup import (
     read_manifest,
     write_backup,
 )
-from recado.storage.cluster import Cluster
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.server_processes import is_server
-from recado.storage.service_folder import locate
+from recado.storage.embedded.cluster import Cluster
+from recado.storage.embedded.embedded import EmbeddedPostgres
+from recado.storage.embedded.server_processes import is_server
+from recado.storage.embedded.service_folder import locate
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -23,10 +23,10 @@ from recado.cli.doctor.machine import machine
 from recado.cli.doctor.running import Looked, is_ours
 from recado.config.settings import Settings
 from recado.descriptors import LARGEST_RESERVE
-from recado.storage.backup import UNFINISHED
-from recado.storage.cluster_lock import FileLock
-from recado.storage.ownership import Owner
-from recado.storage.service_folder import DATA_FOLDER, SERVICE_ROOT, USERS_LOCK
+from recado.storage.dispatch.ownership import Owner
+from recado.storage.embedded.backup import UNFINISHED
+from recado.storage.embedded.cluster_lock import FileLock
+from recado.storage.embedded.service_folder import DATA_FOLDER, SERVICE_ROOT, USERS_LOCK
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 

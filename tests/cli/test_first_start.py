@@ -18,8 +18,8 @@ from recado.config.settings import Settings, load_settings
 from recado.engine.clock import SystemClock
 from recado.first_start import SECRETS_FILE
 from recado.installation import Installation
-from recado.storage.organizations import NewOrganization, all_organizations
-from recado.storage.postgres import Database
+from recado.storage.access.organizations import NewOrganization, all_organizations
+from recado.storage.core.postgres import Database
 
 Filling = Callable[[], Installation]
 

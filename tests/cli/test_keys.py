@@ -13,7 +13,7 @@ from tests.program import free_port
 from recado.domain.access.scopes import KEY_SCOPES
 from recado.domain.core.tokens import token_env
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 

@@ -12,8 +12,8 @@ import asyncpg
 import pytest
 
 from recado.engine.clock import SystemClock
-from recado.storage.crypto import KeyRing
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.core.crypto import KeyRing
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 OLD, NEW = (f"{kid}:{base64.b64encode(kid.encode() * 16).decode()}" for kid in ("k1", "k2"))

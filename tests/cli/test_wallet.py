@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 Recado = Callable[..., "subprocess.CompletedProcess[str]"]
 SANDBOX = 1_000_000_000

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from recado.storage.core.sql import FILES
+
 SOURCE = Path(__file__).parents[2] / "src" / "recado"
 ASK_THE_MACHINE = {
     "asyncio": {"sleep"},
@@ -41,6 +43,6 @@ def test_only_the_clock_and_the_commands_ask_the_machine() -> None:
 
 def test_no_query_decides_by_the_servers_clock() -> None:
     """`clock.sql` asks it, to compare the two clocks."""
-    files = [file for file in sorted((SOURCE / "storage" / "queries").glob("*.sql")) if file.name != "clock.sql"]
+    files = [file for file in FILES.values() if file.name != "clock.sql"]
     assert files
     assert [file.name for file in files if SQL_NOW.search(file.read_text("utf-8"))] == []

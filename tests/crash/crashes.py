@@ -14,7 +14,7 @@ from tests.crash.rows import calls_of_the_dead, claimed_by_the_dead
 from tests.crash.stage import SHARES, Protocol, SimulatedStage
 
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 
 class Crash(StrEnum):

@@ -10,8 +10,8 @@ from typing import Any
 import asyncpg
 from tests.waiting import until
 
-from recado.storage.begun_calls import NAME, Fenced, FormerCalls
-from recado.storage.rows import Executor
+from recado.storage.core.rows import Executor
+from recado.storage.dispatch.begun_calls import NAME, Fenced, FormerCalls
 
 CHARGE = "charge"
 TOTALS = """

@@ -10,7 +10,7 @@ from tests.program import Api, Service, running
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 SOON = 1.0  # seconds
 PATIENCE = 40.0

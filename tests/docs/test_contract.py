@@ -80,9 +80,9 @@ from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhook_views import DeliveryDetail, WebhookOut
 from recado.http.routes.webhooks import webhook_routes
 from recado.providers import MOST_CALLS_WAITING, PART_OF_AN_ACCOUNT
-from recado.storage.postgres import LONG_SIZE, Database
-from recado.storage.segment_evaluation import AT_ONCE, MOST_WAITING
-from recado.storage.templates import MAX_OF_A_NUMBER
+from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING
+from recado.storage.core.postgres import LONG_SIZE, Database
+from recado.storage.templates.templates import MAX_OF_A_NUMBER
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "contract.md").read_text("utf-8")

@@ -55,14 +55,14 @@ from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
-from recado.storage import accounts, api_keys
-from recado.storage.crypto import KeyRing
-from recado.storage.directories import Directories
-from recado.storage.documents import Documents
-from recado.storage.idempotency import IdempotencyKeys
-from recado.storage.organizations import NewOrganization, create_organization
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import Evaluation
+from recado.storage.access import accounts, api_keys
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import NewOrganization, create_organization
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.idempotency import IdempotencyKeys
+from recado.storage.core.postgres import Database
 
 ADMIN_TOKEN = "the administrator of the tests"
 _LIMIT = (10_000.0, 10_000)

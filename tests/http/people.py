@@ -5,8 +5,8 @@ import os
 from typing import Any
 
 from recado.domain.access.account import Role
-from recado.storage import accounts, sessions
-from recado.storage.accounts import Account
+from recado.storage.access import accounts, sessions
+from recado.storage.access.accounts import Account
 
 _serial = itertools.count(1)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from recado.storage import companies
+from recado.storage.contacts import companies
 
 CNPJ = "11222333000181"
 NOBODY = "0" * 21

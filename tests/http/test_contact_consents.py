@@ -13,7 +13,7 @@ from tests.http.people import session
 
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.changes import ConsentRefused
-from recado.storage import contacts
+from recado.storage.contacts import contacts
 
 PHONE = "+5511987654321"
 OLDER = "CONSENTIMENTO_ANTERIOR_A_RECUSA"

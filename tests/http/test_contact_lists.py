@@ -9,7 +9,7 @@ from tests.http.conftest import Api
 from tests.http.people import session
 from tests.people import insert_people
 
-from recado.storage import contact_fields
+from recado.storage.contacts import contact_fields
 
 
 async def made(api: Api, serial: int = 0, **fields: Any) -> str:

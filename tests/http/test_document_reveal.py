@@ -7,7 +7,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.http.people import person, session
 
-from recado.storage.reveals import MOST
+from recado.storage.contacts.reveals import MOST
 
 CPF, CNPJ, BORN = "529.982.247-25", "12.abc.345/01de-35", "1990-12-31"
 WHY = {"motivo": "the customer asked by phone"}

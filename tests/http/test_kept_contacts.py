@@ -7,7 +7,7 @@ import pytest
 from tests.http.conftest import Api
 from tests.http.test_contacts import PHONE, full
 
-from recado.storage.idempotency import IdempotencyKeys
+from recado.storage.core.idempotency import IdempotencyKeys
 
 KEY: dict[str, Any] = {"headers": {"Idempotency-Key": "once"}}
 DETAILS = ("98765-4321", PHONE, "Maria", "Example.com", "Recife", "crm-7", "Loja Ágil", "+5511987650000")

@@ -10,8 +10,8 @@ from tests.http.registering import NEW, REFUSED, connected, register
 
 from recado.actors.accounts import account_of
 from recado.domain.messages.changes import NumberChanged
-from recado.storage import numbers
-from recado.storage.batch_rows import Recipients
+from recado.storage.batches.batch_rows import Recipients
+from recado.storage.senders import numbers
 
 
 async def test_a_number_is_registered_pending_with_its_defaults(api: Any) -> None:

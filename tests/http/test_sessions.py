@@ -7,7 +7,7 @@ from structlog.testing import capture_logs
 from tests.http.people import person, session
 
 from recado.domain.access.scopes import ALL_SCOPES
-from recado.storage import passwords
+from recado.storage.access import passwords
 
 PASSWORD = "correct horse battery"
 HOUR = 3_600.0

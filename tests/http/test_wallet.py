@@ -11,7 +11,7 @@ import pytest
 from recado.domain.billing.wallet import MOST_BALANCE
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.changes import DeliveriesQueued
-from recado.storage import top_ups
+from recado.storage.billing import top_ups
 
 SANDBOX = 1_000_000_000
 

@@ -6,10 +6,10 @@ from typing import Any
 from tests.people import insert_people, phone
 
 from recado.domain.contacts.contact_search import Inside, search_mark, search_words
-from recado.storage import contact_reads
-from recado.storage.contact_reads import ContactFilter, ContactPage
-from recado.storage.contact_search import ContactSearch
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_reads
+from recado.storage.contacts.contact_reads import ContactFilter, ContactPage
+from recado.storage.contacts.contact_search import ContactSearch
+from recado.storage.core.postgres import Database
 
 ORG, ENV = "org_7", "test"
 

@@ -9,11 +9,11 @@ from tests.required import as_root
 from tests.storage.test_embedded import OtherProcess, make_server
 from tests.waiting import until
 
-from recado.storage.abandoned_clusters import Abandoned, abandoned, abandoned_clusters
-from recado.storage.cluster import Cluster
-from recado.storage.cluster_lock import FileLock
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.service_folder import CHANGE_LOCK, DATA_FOLDER, LOCATION, USERS_LOCK, locate
+from recado.storage.embedded.abandoned_clusters import Abandoned, abandoned, abandoned_clusters
+from recado.storage.embedded.cluster import Cluster
+from recado.storage.embedded.cluster_lock import FileLock
+from recado.storage.embedded.embedded import EmbeddedPostgres
+from recado.storage.embedded.service_folder import CHANGE_LOCK, DATA_FOLDER, LOCATION, USERS_LOCK, locate
 
 KIB = 1024
 

@@ -10,13 +10,14 @@ from tests.people import contact_id, insert_people
 from tests.storage.conftest import opened, read_only
 
 from recado.domain.audience.segment import And, Field, Leaf, Node, Not, Operator, Or
-from recado.storage import audiences, lists, segments
-from recado.storage.contact_reads import ContactFilter, page_query
-from recado.storage.lists import SQL
-from recado.storage.postgres import Database
-from recado.storage.rows import pack
-from recado.storage.segment_evaluation import AFTER_ALL_IDS, LOOKED_UP, Evaluation, over
-from recado.storage.segment_query import query
+from recado.storage.audience import lists, segments
+from recado.storage.audience.lists import SQL
+from recado.storage.audience.segment_evaluation import AFTER_ALL_IDS, LOOKED_UP, Evaluation, over
+from recado.storage.audience.segment_query import query
+from recado.storage.batches import audiences
+from recado.storage.contacts.contact_reads import ContactFilter, page_query
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import pack
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ONE = ("org_7", "test")

@@ -6,8 +6,8 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.storage import batches, totals
-from recado.storage.postgres import Database
+from recado.storage.batches import batches, totals
+from recado.storage.core.postgres import Database
 
 FILL = """
 insert into batches (organization_id, env, id, channel, number_id, type, class, campaign_id, status, requested, skipped,

@@ -12,10 +12,11 @@ from tests.waiting import until
 from recado.domain.core.ids import BATCH, NUMBER, ORGANIZATION, IdSource
 from recado.domain.messages.message import WaitReason
 from recado.engine.clock import SystemClock
-from recado.storage import batch_making, batches, dispatch, totals
-from recado.storage.batch_making import NewBatch, PendingBlock
-from recado.storage.batch_rows import Block, Recipients
-from recado.storage.postgres import Database
+from recado.storage.batches import batch_making, batches, totals
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block, Recipients
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch
 
 IDS = IdSource(SystemClock(), random.Random(11))
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)

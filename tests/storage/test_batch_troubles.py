@@ -16,10 +16,10 @@ from tests.storage.batching import INSERT, START, inserter, make_table, stored
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import BODY_LENGTH, MESSAGE, lowest_id
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage.batch import Batcher
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.partitions import partition_repair
-from recado.storage.postgres import Database
+from recado.storage.core.batch import Batcher
+from recado.storage.core.partitions import partition_repair
+from recado.storage.core.postgres import Database
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 
 async def test_a_poison_row_harms_only_its_own_caller(database: Database) -> None:

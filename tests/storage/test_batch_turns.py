@@ -2,8 +2,8 @@
 
 import pytest
 
-from recado.storage.batches import next_in_turn
-from recado.storage.postgres import Database
+from recado.storage.batches.batches import next_in_turn
+from recado.storage.core.postgres import Database
 
 FILL = """
 insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, skipped,

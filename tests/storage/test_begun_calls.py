@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.storage import begun_calls
-from recado.storage.begun_calls import NAME, BegunCalls, FormerCalls
+from recado.storage.dispatch import begun_calls
+from recado.storage.dispatch.begun_calls import NAME, BegunCalls, FormerCalls
 
 ORGANIZATION = "org_" + "0" * 21
 TAKEN = datetime(2026, 3, 10, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -213,7 +213,7 @@ _KILLED = """
 import sys, os, signal
 from datetime import datetime
 from pathlib import Path
-from recado.storage.begun_calls import BegunCalls
+from recado.storage.dispatch.begun_calls import BegunCalls
 calls = BegunCalls(Path(sys.argv[1]), boot="boot-1")
 taken = datetime.fromisoformat(sys.argv[2])
 calls.open(7, taken)

@@ -5,9 +5,9 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from recado.storage import receipts
-from recado.storage.postgres import Database
-from recado.storage.receipts import CallbackRow
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import CallbackRow
 
 NOW = datetime(2026, 3, 10, 12, tzinfo=UTC)
 

@@ -9,8 +9,9 @@ import pytest
 from tests.storage.conftest import opened, read_only
 
 from recado.domain.messages.message import MessageStatus
-from recado.storage import campaigns, replacements, resends
-from recado.storage.postgres import Database
+from recado.storage.batches import campaigns
+from recado.storage.core.postgres import Database
+from recado.storage.messages import replacements, resends
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 # Campaigns of 20 organizations, one in fifty running, with their totals; batches and failed messages beside them.

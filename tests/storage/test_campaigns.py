@@ -13,10 +13,10 @@ from tests.waiting import until
 from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.core.ids import BATCH, MESSAGE, IdSource
 from recado.engine.clock import VirtualClock
-from recado.storage import campaigns, totals
-from recado.storage.migrate import migrate, read_migrations
-from recado.storage.moves import Moved
-from recado.storage.postgres import Database
+from recado.storage.batches import campaigns, totals
+from recado.storage.core.migrate import migrate, read_migrations
+from recado.storage.core.moves import Moved
+from recado.storage.core.postgres import Database
 
 ORGANIZATION = "org_" + "1" * 21
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)

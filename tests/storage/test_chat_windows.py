@@ -4,8 +4,8 @@ import asyncio
 from datetime import UTC, datetime
 
 from recado.engine.clock import SystemClock
-from recado.storage.chat_windows import SQL, ChatWindows
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.messages.chat_windows import SQL, ChatWindows
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21

@@ -9,11 +9,12 @@ import pytest
 from recado.domain.core.ids import CONTACT, MESSAGE, IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages, settlements
-from recado.storage.dispatch import CLAIMED, LOST, OPTED_OUT, OVERTAKEN, WINDOW_CLOSED, Claim
-from recado.storage.messages import NewMessage
-from recado.storage.postgres import Database
-from recado.storage.settlements import Returned
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch, settlements
+from recado.storage.dispatch.dispatch import CLAIMED, LOST, OPTED_OUT, OVERTAKEN, WINDOW_CLOSED, Claim
+from recado.storage.dispatch.settlements import Returned
+from recado.storage.messages import messages
+from recado.storage.messages.messages import NewMessage
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21

@@ -3,8 +3,8 @@
 import pytest
 from tests.plans import plan_for_any
 
-from recado.storage import companies, contact_imports, contact_updates, contacts
-from recado.storage.postgres import Database
+from recado.storage.contacts import companies, contact_imports, contact_updates, contacts
+from recado.storage.core.postgres import Database
 
 HOLDERS = {"contacts_phone": "phone", "contacts_external_id": "external_id"}
 

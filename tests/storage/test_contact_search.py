@@ -11,11 +11,11 @@ from tests.storage.conftest import opened, read_only
 from tests.storage.searching import ENV, ORG, add, learnt, names, page
 
 from recado.domain.contacts.contact_search import folded, search_mark, search_terms
-from recado.storage import contact_reads
-from recado.storage.contact_reads import ContactFilter
-from recado.storage.contact_search import condition
-from recado.storage.migrate import migrate
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_reads
+from recado.storage.contacts.contact_reads import ContactFilter
+from recado.storage.contacts.contact_search import condition
+from recado.storage.core.migrate import migrate
+from recado.storage.core.postgres import Database
 
 PEOPLE = (
     "Maria da Conceição",  # 1

@@ -11,10 +11,10 @@ from tests.storage.conftest import empty_database, opened
 from tests.storage.searching import ENV, ORG, add, learnt, names
 
 from recado.domain.contacts.contact_search import Inside
-from recado.storage import contact_reads
-from recado.storage.contact_reads import ContactFilter
-from recado.storage.migrate import migrate, pending
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_reads
+from recado.storage.contacts.contact_reads import ContactFilter
+from recado.storage.core.migrate import migrate, pending
+from recado.storage.core.postgres import Database
 
 CONFIGURATION = Path(__file__).parents[2] / "docs" / "configuration.md"
 

@@ -9,10 +9,10 @@ from tests.plans import grow, indexes, plan_for_any, plan_of, whole_tables
 from tests.storage.conftest import opened, read_only
 
 from recado.domain.contacts.contact_search import Inside
-from recado.storage import contact_reads
-from recado.storage.contact_reads import ContactFilter
-from recado.storage.migrate import migrate
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_reads
+from recado.storage.contacts.contact_reads import ContactFilter
+from recado.storage.core.migrate import migrate
+from recado.storage.core.postgres import Database
 
 ORG, ENV = "org_7", "test"
 MILLION = 1_000_000

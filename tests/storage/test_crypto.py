@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.storage.crypto import KeyRing, Tampered
+from recado.storage.core.crypto import KeyRing, Tampered
 
 OLD = bytes(range(32))
 NEW = bytes(range(32, 64))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from recado.engine.clock import VirtualClock
-from recado.storage.directory import Directory
+from recado.storage.core.directory import Directory
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

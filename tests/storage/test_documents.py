@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.storage.crypto import KeyRing, Tampered
-from recado.storage.documents import Documents
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.crypto import KeyRing, Tampered
 
 OLD, NEW = bytes(range(32)), bytes(range(32, 64))
 DOCUMENTS = Documents(KeyRing({"k1": OLD}), b"i" * 32)

@@ -19,19 +19,19 @@ from structlog.testing import capture_logs
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
-from recado.storage import embedded
-from recado.storage.cluster import Cluster, ClusterError
-from recado.storage.embedded import EmbeddedError, EmbeddedPostgres
-from recado.storage.postgres import Database
-from recado.storage.server_processes import is_server
-from recado.storage.service_folder import locate
+from recado.storage.core.postgres import Database
+from recado.storage.embedded import embedded
+from recado.storage.embedded.cluster import Cluster, ClusterError
+from recado.storage.embedded.embedded import EmbeddedError, EmbeddedPostgres
+from recado.storage.embedded.server_processes import is_server
+from recado.storage.embedded.service_folder import locate
 
 # A process that joins the server, tells its pid, and leaves when its input ends.
 OTHER_PROCESS = """
 import asyncio, concurrent.futures.thread, os, sys
 from pathlib import Path
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 async def main():
     server = EmbeddedPostgres(Path(sys.argv[1]), clock=SystemClock())

@@ -14,11 +14,19 @@ from structlog.testing import capture_logs
 from tests.required import as_root, only_where
 from tests.storage.test_embedded import OtherProcess, make_server, query
 
-from recado.storage import service_folder as service_folder_module
-from recado.storage.cluster import Cluster
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.postgres_binaries import bundled_binaries
-from recado.storage.service_folder import DATA_FOLDER, LOCATION, Home, NoHome, holds_database, locate, service_folder
+from recado.storage.embedded import service_folder as service_folder_module
+from recado.storage.embedded.cluster import Cluster
+from recado.storage.embedded.embedded import EmbeddedPostgres
+from recado.storage.embedded.postgres_binaries import bundled_binaries
+from recado.storage.embedded.service_folder import (
+    DATA_FOLDER,
+    LOCATION,
+    Home,
+    NoHome,
+    holds_database,
+    locate,
+    service_folder,
+)
 
 
 def test_a_long_path_moves_the_socket_to_a_short_folder_that_every_process_finds(tmp_path: Path) -> None:

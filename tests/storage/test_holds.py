@@ -8,9 +8,10 @@ import pytest
 
 from recado.domain.core.ids import BATCH, MESSAGE, NUMBER, TEMPLATE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import dispatch, messages, overtaken
-from recado.storage.messages import NewMessage
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch, overtaken
+from recado.storage.messages import messages
+from recado.storage.messages.messages import NewMessage
 
 CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
 IDS = IdSource(CLOCK, random.Random(6))

@@ -5,8 +5,10 @@ import re
 import pytest
 from tests.storage.test_events import plan_of
 
-from recado.storage import batch_making, departures, dispatch, messages, receipts, recipients, replacements, settlements
-from recado.storage.postgres import Database
+from recado.storage.batches import batch_making
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import departures, dispatch, settlements
+from recado.storage.messages import messages, receipts, recipients, replacements
 
 STATEMENTS = {
     "accept": messages.ACCEPT,

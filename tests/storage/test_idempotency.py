@@ -10,11 +10,11 @@ from tests.people import insert_people
 from tests.waiting import until
 
 from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
-from recado.storage import contacts
-from recado.storage.callers import before_commit
-from recado.storage.idempotency import LOCK, IdempotencyKeys, erase, purge
-from recado.storage.migrate import migrate, read_migrations
-from recado.storage.postgres import Connection, Database
+from recado.storage.contacts import contacts
+from recado.storage.core.callers import before_commit
+from recado.storage.core.idempotency import LOCK, IdempotencyKeys, erase, purge
+from recado.storage.core.migrate import migrate, read_migrations
+from recado.storage.core.postgres import Connection, Database
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 OWNER = ("org_1", "test", b"k" * 32)

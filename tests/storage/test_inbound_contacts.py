@@ -8,9 +8,9 @@ import pytest
 from tests.people import contact_id, insert_people, phone
 
 from recado.domain.contacts.contact_search import search_mark, search_query
-from recado.storage import inbound_contacts
-from recado.storage.contacts import Contact
-from recado.storage.postgres import Database
+from recado.storage.contacts import inbound_contacts
+from recado.storage.contacts.contacts import Contact
+from recado.storage.core.postgres import Database
 
 ORG, ENV = "org_7", "test"
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -13,11 +13,11 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.domain.core.tokens import mint_token
 from recado.engine.clock import VirtualClock
-from recado.storage import api_keys, organizations
-from recado.storage.api_keys import ApiKey
-from recado.storage.key_directory import KeyDirectory
-from recado.storage.organizations import NewOrganization, create_organization
-from recado.storage.postgres import Database
+from recado.storage.access import api_keys, organizations
+from recado.storage.access.api_keys import ApiKey
+from recado.storage.access.key_directory import KeyDirectory
+from recado.storage.access.organizations import NewOrganization, create_organization
+from recado.storage.core.postgres import Database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -12,11 +12,11 @@ from recado.domain.billing.wallet import WalletStatus, status_of
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import grants, ledger, top_ups
-from recado.storage.audit import SYSTEM
-from recado.storage.ledger import Credited
-from recado.storage.organizations import create_organization
-from recado.storage.postgres import Database
+from recado.storage.access.organizations import create_organization
+from recado.storage.billing import grants, ledger, top_ups
+from recado.storage.billing.ledger import Credited
+from recado.storage.core.audit import SYSTEM
+from recado.storage.core.postgres import Database
 
 NOW = datetime(2026, 11, 21, 9, tzinfo=UTC)
 

@@ -12,11 +12,12 @@ from hypothesis import strategies as st
 from tests.identifiers import read_identifiers
 from tests.people import contact_id, insert_people
 
-from recado.storage import contact_reads, list_pages, lists
-from recado.storage.contact_reads import ContactFilter, ContactPage
-from recado.storage.list_pages import Milestones
-from recado.storage.lists import MemberChange, StaticList
-from recado.storage.postgres import Connection, Database
+from recado.storage.audience import lists
+from recado.storage.audience.lists import MemberChange, StaticList
+from recado.storage.contacts import contact_reads, list_pages
+from recado.storage.contacts.contact_reads import ContactFilter, ContactPage
+from recado.storage.contacts.list_pages import Milestones
+from recado.storage.core.postgres import Connection, Database
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 ORGANIZATION, ENV = "org_1", "test"

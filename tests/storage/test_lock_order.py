@@ -11,13 +11,15 @@ from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage import contact_erasures, contacts, departures, dispatch, receipts, settlements, withdrawals
-from recado.storage.contact_erasures import Erasure
-from recado.storage.departures import Following
-from recado.storage.dispatch import CLAIMED, Held
-from recado.storage.postgres import Database
-from recado.storage.receipts import ReportRow
-from recado.storage.settlements import Departed, Failed, Returned, Uncertain
+from recado.storage.contacts import contact_erasures, contacts
+from recado.storage.contacts.contact_erasures import Erasure
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import departures, dispatch, settlements, withdrawals
+from recado.storage.dispatch.departures import Following
+from recado.storage.dispatch.dispatch import CLAIMED, Held
+from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import ReportRow
 
 LATEST = lowest_id(MESSAGE, NOW + timedelta(days=1))
 

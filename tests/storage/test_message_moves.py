@@ -13,11 +13,12 @@ from recado.actors.consequences import Consequences
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import MessageStatus
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import audit, message_moves, message_reads, messages
-from recado.storage.audit import Actor
-from recado.storage.message_reads import Message
-from recado.storage.messages import NewMessage
-from recado.storage.postgres import Database
+from recado.storage.core import audit
+from recado.storage.core.audit import Actor
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_moves, message_reads, messages
+from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import NewMessage
 
 ORGANIZATION = "org_" + "0" * 21
 NUMBER = "num_" + "0" * 21

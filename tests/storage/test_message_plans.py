@@ -3,8 +3,9 @@
 import pytest
 from tests.plans import indexes, plan_for_any, plan_of, whole_tables
 
-from recado.storage import contact_erasures, replacements
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_erasures
+from recado.storage.core.postgres import Database
+from recado.storage.messages import replacements
 
 FILL = """
 insert into messages (organization_id, env, channel, id, direction, status, type, recipient, recipient_hash, class,

@@ -11,9 +11,9 @@ import pytest
 
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage import message_reads
-from recado.storage.message_reads import Message, MessageFilter, count_query, list_page, page_query
-from recado.storage.partitions import partition
+from recado.storage.core.partitions import partition
+from recado.storage.messages import message_reads
+from recado.storage.messages.message_reads import Message, MessageFilter, count_query, list_page, page_query
 
 Connection = Any  # asyncpg's: generic to the type checker only
 

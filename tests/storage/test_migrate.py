@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 
 from recado.domain.contacts.contact_search import search_mark, search_words
 from recado.domain.core.phones import canonical_phone, phone_hash, recipient_hash
-from recado.storage import migrate as migrate_module
-from recado.storage import receipts
-from recado.storage.migrate import Migration, MigrationError, migrate, pending, read_migrations
-from recado.storage.postgres import Database
+from recado.storage.core import migrate as migrate_module
+from recado.storage.core.migrate import Migration, MigrationError, migrate, pending, read_migrations
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
 
 SHIPPED = read_migrations()
 MORE = (

@@ -16,12 +16,16 @@ from tests.plans import Plan, grow, indexes, plan_for_any, plan_of, whole_tables
 from tests.storage.conftest import opened, read_only
 
 from recado.domain.audience.segment import And, Field, Leaf, Node, Not, Operator, Or
-from recado.storage import audiences, contact_reads, contacts, dispatch, list_pages, lists, messages, segments
-from recado.storage.contact_reads import ContactFilter
-from recado.storage.postgres import Database
-from recado.storage.rows import pack
-from recado.storage.segment_evaluation import AFTER_ALL_IDS
-from recado.storage.segment_query import query
+from recado.storage.audience import lists, segments
+from recado.storage.audience.segment_evaluation import AFTER_ALL_IDS
+from recado.storage.audience.segment_query import query
+from recado.storage.batches import audiences
+from recado.storage.contacts import contact_reads, contacts, list_pages
+from recado.storage.contacts.contact_reads import ContactFilter
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import pack
+from recado.storage.dispatch import dispatch
+from recado.storage.messages import messages
 
 ORGANIZATION, ENV = "org_7", "test"
 ONE = (ORGANIZATION, ENV)

@@ -4,9 +4,9 @@ from datetime import UTC, datetime, timedelta
 from itertools import product
 
 from recado.domain.contacts.consent import OptOut
-from recado.storage import opt_outs
-from recado.storage.opt_outs import Address
-from recado.storage.postgres import Database
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.postgres import Database
 
 FIRST = datetime(2026, 3, 1, tzinfo=UTC)
 REFUSALS = [

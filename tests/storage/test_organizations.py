@@ -12,9 +12,11 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource, created_at
 from recado.domain.core.tokens import token_env, token_hash
 from recado.engine.clock import VirtualClock
-from recado.storage import api_keys, audit, numbers, organizations
-from recado.storage.organizations import NewOrganization, create_organization
-from recado.storage.postgres import Database
+from recado.storage.access import api_keys, organizations
+from recado.storage.access.organizations import NewOrganization, create_organization
+from recado.storage.core import audit
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

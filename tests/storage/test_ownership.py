@@ -13,9 +13,9 @@ import pytest
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
-from recado.storage import ownership
-from recado.storage.ownership import GRACE, LOCK, Owned, Ownership, living_owner, owner_of, session_name
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import ownership
+from recado.storage.dispatch.ownership import GRACE, LOCK, Owned, Ownership, living_owner, owner_of, session_name
 
 HERE = "this-machine"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from recado.domain.core.errors import Unavailable
-from recado.storage import passwords as module
-from recado.storage.callers import working_for
-from recado.storage.passwords import AT_ONCE, MOST_OF_CALLER, MOST_WAITING, Passwords
+from recado.storage.access import passwords as module
+from recado.storage.access.passwords import AT_ONCE, MOST_OF_CALLER, MOST_WAITING, Passwords
+from recado.storage.core.callers import working_for
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from tests.waiting import until
 
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
-from recado.storage import pool as pool_module
-from recado.storage.callers import working_for
-from recado.storage.pool import Pool
-from recado.storage.postgres import Database
+from recado.storage.core import pool as pool_module
+from recado.storage.core.callers import working_for
+from recado.storage.core.pool import Pool
+from recado.storage.core.postgres import Database
 
 SIZE, SHARE = 4, 2
 

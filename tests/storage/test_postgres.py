@@ -11,10 +11,10 @@ from structlog.testing import capture_logs
 
 from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import postgres as postgres_module
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.failures import worth_repeating
-from recado.storage.postgres import Database, UnsuitableServer, connection_lost
+from recado.storage.core import postgres as postgres_module
+from recado.storage.core.failures import worth_repeating
+from recado.storage.core.postgres import Database, UnsuitableServer, connection_lost
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 # The first time that this is evaluated its own connection ends.
 BREAK_ONCE = "case when nextval('runs') = 1 then pg_terminate_backend(pg_backend_pid()) end"

@@ -10,8 +10,8 @@ from recado.domain.billing.prices import month_of
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
-from recado.storage.postgres import Database
-from recado.storage.prices import Captured, PriceDirectory
+from recado.storage.billing.prices import Captured, PriceDirectory
+from recado.storage.core.postgres import Database
 
 # The table of the rules: kind, four tiers, abroad.
 TABLE = [

@@ -5,8 +5,8 @@ from typing import Any
 import orjson
 from tests.people import contact_id, phone
 
-from recado.storage.postgres import Database
-from recado.storage.reachability import SQL
+from recado.storage.contacts.reachability import SQL
+from recado.storage.core.postgres import Database
 
 FILL = """
 insert into contacts (organization_id, env, id, phone, phone_hash, attributes, tags, tag_keys, source, opt_in_status,

@@ -10,9 +10,9 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock
-from recado.storage import recipients
-from recado.storage.postgres import Database
-from recado.storage.recipients import Asked, Recipient, Recipients
+from recado.storage.core.postgres import Database
+from recado.storage.messages import recipients
+from recado.storage.messages.recipients import Asked, Recipient, Recipients
 
 ORGANIZATION = "org_" + "0" * 21
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)

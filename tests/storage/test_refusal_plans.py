@@ -3,8 +3,9 @@
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
-from recado.storage import contact_updates, contacts, withdrawals
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_updates, contacts
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import withdrawals
 
 CONTACTS = """
 insert into contacts (organization_id, env, id, phone, phone_hash, email, email_key, source, opt_in_status, search,

@@ -12,12 +12,14 @@ from tests.storage.test_report_races import departs, report
 
 from recado.actors.consequences import Consequences
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
-from recado.storage import batches, dispatch, message_moves, message_reads, receipts, rescue, settlements, withdrawals
-from recado.storage.audit import Actor
-from recado.storage.dispatch import CLAIMED, OPTED_OUT, Held
-from recado.storage.message_reads import MessageFilter
-from recado.storage.postgres import Database
-from recado.storage.settlements import Failed, Returned, Uncertain
+from recado.storage.batches import batches
+from recado.storage.core.audit import Actor
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch, rescue, settlements, withdrawals
+from recado.storage.dispatch.dispatch import CLAIMED, OPTED_OUT, Held
+from recado.storage.dispatch.settlements import Failed, Returned, Uncertain
+from recado.storage.messages import message_moves, message_reads, receipts
+from recado.storage.messages.message_reads import MessageFilter
 
 LEFT_AT = NOW + timedelta(milliseconds=40)
 DUE = NOW + timedelta(seconds=5)

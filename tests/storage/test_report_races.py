@@ -13,12 +13,13 @@ from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stor
 from tests.waiting import until
 
 from recado.domain.core.ids import MESSAGE, IdSource
-from recado.storage import dispatch, receipts, settlements
-from recado.storage.dispatch import CLAIMED
-from recado.storage.moves import Moved
-from recado.storage.postgres import Database
-from recado.storage.receipts import ReportRow
-from recado.storage.settlements import Departed, Failed, Uncertain
+from recado.storage.core.moves import Moved
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch, settlements
+from recado.storage.dispatch.dispatch import CLAIMED
+from recado.storage.dispatch.settlements import Departed, Failed, Uncertain
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import ReportRow
 
 ANY_ID = IdSource(CLOCK, random.Random(6)).new(MESSAGE)
 LEFT_AT = NOW + timedelta(milliseconds=40)

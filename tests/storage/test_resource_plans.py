@@ -5,8 +5,11 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.storage import accounts, api_keys, idempotency, numbers, organizations, sessions, templates, usage
-from recado.storage.postgres import Database
+from recado.storage.access import accounts, api_keys, organizations, sessions
+from recado.storage.core import idempotency
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers, usage
+from recado.storage.templates import templates
 
 FILL = """
 insert into organizations select 'org_' || i, 'n', 'active', 'UTC', 'BR', null, null, false, '{}', '{}', null, null,

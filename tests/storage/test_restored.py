@@ -10,11 +10,12 @@ from tests.storage.test_claims import NOW, stored
 
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import ledger, message_reads, messages, receipts
-from recado.storage.messages import NewMessage
-from recado.storage.postgres import Database
-from recado.storage.receipts import ReportRow
-from recado.storage.restored import Ended, end_queue
+from recado.storage.billing import ledger
+from recado.storage.core.postgres import Database
+from recado.storage.embedded.restored import Ended, end_queue
+from recado.storage.messages import message_reads, messages, receipts
+from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.receipts import ReportRow
 
 ORGANIZATION = "org_" + "0" * 21
 HOUR = timedelta(hours=1)

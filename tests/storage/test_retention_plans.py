@@ -8,9 +8,9 @@ import pytest
 from tests.storage.test_resource_plans import scans
 
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage import retention
-from recado.storage.partitions import ensure_partitions
-from recado.storage.postgres import Database
+from recado.storage.core import retention
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.postgres import Database
 
 MONTH = "messages_2025_02"
 AT = datetime(2025, 2, 10, tzinfo=UTC)

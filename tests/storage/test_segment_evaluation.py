@@ -9,10 +9,10 @@ from tests.waiting import until
 
 from recado.domain.audience.segment import Field, Leaf, Not, Operator
 from recado.domain.core.errors import Unavailable
-from recado.storage import segment_evaluation
-from recado.storage.audiences import Audience
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import AFTER_ALL_IDS, AT_ONCE, MOST_WAITING, Evaluation
+from recado.storage.audience import segment_evaluation
+from recado.storage.audience.segment_evaluation import AFTER_ALL_IDS, AT_ONCE, MOST_WAITING, Evaluation
+from recado.storage.batches.audiences import Audience
+from recado.storage.core.postgres import Database
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 EVERYBODY = Not(Leaf(Field.TAG, Operator.IS, "nobody has it"))

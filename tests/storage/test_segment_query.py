@@ -10,9 +10,9 @@ from tests.people import insert_people
 from tests.segments import NOW, contacts, holds, trees
 
 from recado.domain.audience.segment import And, Field, Leaf, Node, Operator
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import Evaluation
-from recado.storage.segment_query import SQL, Condition, query
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.audience.segment_query import SQL, Condition, query
+from recado.storage.core.postgres import Database
 
 HOSTILE = [
     "'; drop table contacts; --",

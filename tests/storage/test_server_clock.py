@@ -10,9 +10,10 @@ from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.domain.core.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE, IdSource
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import messages, server_clock
-from recado.storage.messages import NewMessage
-from recado.storage.postgres import Database
+from recado.storage.core import server_clock
+from recado.storage.core.postgres import Database
+from recado.storage.messages import messages
+from recado.storage.messages.messages import NewMessage
 
 LATER = VirtualClock(SystemClock().now() + timedelta(hours=1))
 IDS = IdSource(LATER, random.Random(3))

@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.storage.test_embedded import OtherProcess
 from tests.waiting import until
 
-from recado.storage.server_processes import any_of, children, is_server
-from recado.storage.service_folder import locate
+from recado.storage.embedded.server_processes import any_of, children, is_server
+from recado.storage.embedded.service_folder import locate
 
 
 async def test_a_child_that_a_killed_server_left_is_one_of_its_cluster(data_dir: Path) -> None:

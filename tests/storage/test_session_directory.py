@@ -12,12 +12,12 @@ from recado.domain.access.account import Role
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
-from recado.storage import accounts, sessions
-from recado.storage.accounts import Account
-from recado.storage.organizations import create_organization
-from recado.storage.postgres import Database
-from recado.storage.session_directory import SessionDirectory
-from recado.storage.sessions import OpenedSession
+from recado.storage.access import accounts, sessions
+from recado.storage.access.accounts import Account
+from recado.storage.access.organizations import create_organization
+from recado.storage.access.session_directory import SessionDirectory
+from recado.storage.access.sessions import OpenedSession
+from recado.storage.core.postgres import Database
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from recado.storage.shielded import to_its_end
+from recado.storage.core.shielded import to_its_end
 
 
 @pytest.mark.parametrize("times", [1, 2, 3])

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.domain.messages.message import MESSAGE_MACHINE, MessageStatus
-from recado.storage import totals
-from recado.storage.moves import Moved
-from recado.storage.postgres import Database
-from recado.storage.totals import BATCH, CAMPAIGN
+from recado.storage.batches import totals
+from recado.storage.batches.totals import BATCH, CAMPAIGN
+from recado.storage.core.moves import Moved
+from recado.storage.core.postgres import Database
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")

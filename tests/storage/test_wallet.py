@@ -10,9 +10,11 @@ from tests.storage.test_resource_plans import scans
 
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock
-from recado.storage import departures, messages, wallet
-from recado.storage.postgres import Database
-from recado.storage.wallet import SQL, Charge, Settlement
+from recado.storage.billing import wallet
+from recado.storage.billing.wallet import SQL, Charge, Settlement
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import departures
+from recado.storage.messages import messages
 
 FILL = """
 insert into wallets (organization_id, env, id, status, balance_coins, held_coins, low_balance_threshold_coins,

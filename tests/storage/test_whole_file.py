@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.required import as_root
 
-from recado.storage import whole_file
+from recado.storage.core import whole_file
 
 
 def test_a_file_is_replaced_and_closed_to_others(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.people import insert_people
 
-from recado.storage import contact_reads
-from recado.storage.contact_reads import ContactFilter
-from recado.storage.postgres import Database
-from recado.storage.wide_rows import READ_BYTES, bounded, rows_of
+from recado.storage.contacts import contact_reads
+from recado.storage.contacts.contact_reads import ContactFilter
+from recado.storage.core.postgres import Database
+from recado.storage.core.wide_rows import READ_BYTES, bounded, rows_of
 
 KEY = ("org_1", "test")
 PAGE = bounded("select id, content, more from wide order by id limit $1", ("content", "more"), "p.id")

@@ -6,8 +6,8 @@ import pytest
 from tests.storage.test_claims import NOW, ORGANIZATION, stored
 
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
-from recado.storage import withdrawals
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import withdrawals
 
 FIRST = Withdrawal(ORGANIZATION, "test", WithdrawalKind.OPTED_OUT, "-1", "msg_5")
 LATER = replace(FIRST, before_id="msg_7")

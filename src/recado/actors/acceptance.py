@@ -32,17 +32,19 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import MessageStatus, is_uncertain
-from recado.storage import audit, message_reads, messages, wallet
-from recado.storage.chat_windows import WINDOW, ChatWindows
-from recado.storage.idempotency import RETENTION
-from recado.storage.message_reads import Message
-from recado.storage.messages import AcceptResult, Bound, ConsentCheck, NewMessage, NoConsent, Stored
-from recado.storage.numbers import Number, NumberDirectory
-from recado.storage.organizations import Organization, OrganizationDirectory
-from recado.storage.postgres import Database
-from recado.storage.prices import PriceDirectory
-from recado.storage.recipients import Asked, Recipient, Recipients
-from recado.storage.templates import Template, TemplateDirectory
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.billing import wallet
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core import audit
+from recado.storage.core.idempotency import RETENTION
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_reads, messages
+from recado.storage.messages.chat_windows import WINDOW, ChatWindows
+from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import AcceptResult, Bound, ConsentCheck, NewMessage, NoConsent, Stored
+from recado.storage.messages.recipients import Asked, Recipient, Recipients
+from recado.storage.senders.numbers import Number, NumberDirectory
+from recado.storage.templates.templates import Template, TemplateDirectory
 
 _REBINDS = 3  # a key that is taken again this often while we look is left to the caller's next try
 

@@ -22,13 +22,13 @@ from recado.domain.messages.message import CLASS_OF, Priority, default_ttl
 from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
 from recado.domain.templates.template_content import header_takes_text, variable_count
-from recado.storage.audit import Actor
-from recado.storage.message_reads import Message
-from recado.storage.messages import ConsentCheck, NewMessage
-from recado.storage.numbers import Number
-from recado.storage.organizations import Organization
-from recado.storage.recipients import Recipient
-from recado.storage.templates import Template
+from recado.storage.access.organizations import Organization
+from recado.storage.core.audit import Actor
+from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import ConsentCheck, NewMessage
+from recado.storage.messages.recipients import Recipient
+from recado.storage.senders.numbers import Number
+from recado.storage.templates.templates import Template
 
 LONGEST_SCHEDULE: Final = timedelta(days=90)
 CHATAPP: Final = "chatapp"

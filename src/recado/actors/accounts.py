@@ -4,8 +4,8 @@ from typing import TypeVar
 
 from recado.channels.provider import Account
 from recado.domain.core.errors import Problem
-from recado.storage.crypto import KeyRing
-from recado.storage.numbers import Number
+from recado.storage.core.crypto import KeyRing
+from recado.storage.senders.numbers import Number
 
 Provider = TypeVar("Provider")
 

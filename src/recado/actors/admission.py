@@ -14,15 +14,17 @@ from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import MessageStatus
-from recado.storage import audit, messages, replacements, wallet
-from recado.storage.holds import HoldsRefused
-from recado.storage.ledger import WalletRecord
-from recado.storage.messages import SINGLE_OWNER, AcceptResult, NewMessage, Stored
-from recado.storage.moves import Moved
-from recado.storage.postgres import Database
-from recado.storage.replacements import Replacement
-from recado.storage.rows import Executor
-from recado.storage.wallet import WalletKey
+from recado.storage.billing import wallet
+from recado.storage.billing.holds import HoldsRefused
+from recado.storage.billing.ledger import WalletRecord
+from recado.storage.billing.wallet import WalletKey
+from recado.storage.core import audit
+from recado.storage.core.moves import Moved
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
+from recado.storage.messages import messages, replacements
+from recado.storage.messages.messages import SINGLE_OWNER, AcceptResult, NewMessage, Stored
+from recado.storage.messages.replacements import Replacement
 
 Result = AcceptResult | Exception
 

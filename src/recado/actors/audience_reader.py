@@ -13,9 +13,9 @@ from recado.actors.batch_audience import Audiences
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
-from recado.storage import batches
-from recado.storage.batches import BatchKey
-from recado.storage.postgres import Database
+from recado.storage.batches import batches
+from recado.storage.batches.batches import BatchKey
+from recado.storage.core.postgres import Database
 
 log = structlog.get_logger()
 

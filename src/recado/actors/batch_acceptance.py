@@ -35,19 +35,20 @@ from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import BATCH, IdSource
 from recado.domain.messages.message import CLASS_OF, default_ttl
 from recado.engine.steps import in_steps
-from recado.storage import batches, messages
-from recado.storage.batch import Batcher
-from recado.storage.batch_making import NewBatch
-from recado.storage.batches import Batch
-from recado.storage.chat_windows import WINDOW
-from recado.storage.holds import HoldsRefused
-from recado.storage.idempotency import RETENTION
-from recado.storage.messages import Bound
-from recado.storage.numbers import Number, NumberDirectory
-from recado.storage.organizations import Organization, OrganizationDirectory
-from recado.storage.partitions import partition_repair
-from recado.storage.postgres import Database
-from recado.storage.templates import Template, TemplateDirectory
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.batches import batches
+from recado.storage.batches.batch_making import NewBatch
+from recado.storage.batches.batches import Batch
+from recado.storage.billing.holds import HoldsRefused
+from recado.storage.core.batch import Batcher
+from recado.storage.core.idempotency import RETENTION
+from recado.storage.core.partitions import partition_repair
+from recado.storage.core.postgres import Database
+from recado.storage.messages import messages
+from recado.storage.messages.chat_windows import WINDOW
+from recado.storage.messages.messages import Bound
+from recado.storage.senders.numbers import Number, NumberDirectory
+from recado.storage.templates.templates import Template, TemplateDirectory
 
 IN_A_COMMIT = 8  # batches
 COMMITS_IN_FLIGHT = 3

@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from recado.actors.row import WINDOW, Row
-from recado.storage.batch_making import NewBatch, PendingBlock
-from recado.storage.batch_rows import Block
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block
 
 MILLISECOND = timedelta(milliseconds=1)
 MOST = WINDOW + 1  # one more than fits tells the lane that there are more in the table

@@ -16,13 +16,14 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable, field_refused
 from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
 from recado.domain.core.references import reference_not_found
-from recado.storage import audiences, batches, lists, segments
-from recado.storage.audiences import Audience
-from recado.storage.batch_making import PendingBlock
-from recado.storage.batches import BatchKey
-from recado.storage.chat_windows import WINDOW
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import Evaluation
+from recado.storage.audience import lists, segments
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.batches import audiences, batches
+from recado.storage.batches.audiences import Audience
+from recado.storage.batches.batch_making import PendingBlock
+from recado.storage.batches.batches import BatchKey
+from recado.storage.core.postgres import Database
+from recado.storage.messages.chat_windows import WINDOW
 
 log = structlog.get_logger()
 

@@ -18,15 +18,16 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import MessageStatus
-from recado.storage import audiences, batch_making, replacements, totals
-from recado.storage.audit import append
-from recado.storage.batch_making import NewBatch, PendingBlock
-from recado.storage.batch_rows import Block, Recipients
-from recado.storage.batches import BatchKey
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.postgres import Database
-from recado.storage.replacements import Replacement
-from recado.storage.rows import Executor
+from recado.storage.batches import audiences, batch_making, totals
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block, Recipients
+from recado.storage.batches.batches import BatchKey
+from recado.storage.core.audit import append
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
+from recado.storage.messages import replacements
+from recado.storage.messages.replacements import Replacement
 
 _FAILED = (MessageStatus.FAILED.value,)
 

@@ -5,10 +5,10 @@ Asked for in blocks: ten thousand at once would keep a connection, and every oth
 
 from recado.actors.batch_rules import Accepted, BatchDraft, only_with_consent
 from recado.domain.batches.batch import BLOCK
-from recado.storage import recipients
-from recado.storage.organizations import Organization
-from recado.storage.recipients import Asked, Recipient
-from recado.storage.rows import Executor
+from recado.storage.access.organizations import Organization
+from recado.storage.core.rows import Executor
+from recado.storage.messages import recipients
+from recado.storage.messages.recipients import Asked, Recipient
 
 
 async def phones_by_contact(executor: Executor, draft: BatchDraft) -> dict[str, str]:

@@ -9,11 +9,11 @@ from recado.actors.records import Records
 from recado.domain.billing.prices import Price, chatapp_kind, region_of
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
-from recado.storage import wallet
-from recado.storage.batch_making import NewBatch, PendingBlock
-from recado.storage.batch_rows import Block
-from recado.storage.prices import PriceDirectory
-from recado.storage.rows import Executor
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block
+from recado.storage.billing import wallet
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core.rows import Executor
 
 
 class WalletTariff:

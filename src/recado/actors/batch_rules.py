@@ -22,8 +22,8 @@ from recado.domain.core.phones import canonical_phone, recipient_hash
 from recado.domain.core.references import no_such
 from recado.domain.core.steps import Steps
 from recado.domain.messages.message import Priority
-from recado.storage.batch_rows import Recipients
-from recado.storage.recipients import Recipient
+from recado.storage.batches.batch_rows import Recipients
+from recado.storage.messages.recipients import Recipient
 
 _STEP = 250  # recipients: some milliseconds when each has sixty variables
 

@@ -23,11 +23,11 @@ from recado.domain.batches.batch import NO_BALANCE, BatchEvent, BatchStatus
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
-from recado.storage import batches
-from recado.storage.batches import Batch, BatchKey, OpenBatch
-from recado.storage.fair_places import FairPlaces
-from recado.storage.postgres import Database
-from recado.storage.totals import BATCH, TotalsKey
+from recado.storage.batches import batches
+from recado.storage.batches.batches import Batch, BatchKey, OpenBatch
+from recado.storage.batches.totals import BATCH, TotalsKey
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Database
 
 log = structlog.get_logger()
 

@@ -20,11 +20,11 @@ from recado.channels.provider import MalformedCallback
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
-from recado.storage import receipts
-from recado.storage.batch import Batcher
-from recado.storage.failures import connection_broke, worth_repeating
-from recado.storage.postgres import Database
-from recado.storage.receipts import CallbackRow
+from recado.storage.core.batch import Batcher
+from recado.storage.core.failures import connection_broke, worth_repeating
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import CallbackRow
 
 log = structlog.get_logger()
 

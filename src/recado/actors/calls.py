@@ -37,10 +37,10 @@ from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import FailureCode, WaitReason, last_error
-from recado.storage.begun_calls import BegunCalls
-from recado.storage.organizations import ENVIRONMENTS
-from recado.storage.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
-from recado.storage.templates import Template
+from recado.storage.access.organizations import ENVIRONMENTS
+from recado.storage.dispatch.begun_calls import BegunCalls
+from recado.storage.dispatch.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
+from recado.storage.templates.templates import Template
 
 log = structlog.get_logger()
 

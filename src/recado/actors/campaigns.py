@@ -12,12 +12,12 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.engine.periodic import Periodic
-from recado.storage import campaigns
-from recado.storage.campaigns import Campaign, CampaignKey
-from recado.storage.events import emit
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.postgres import Database
-from recado.storage.rows import Executor
+from recado.storage.batches import campaigns
+from recado.storage.batches.campaigns import Campaign, CampaignKey
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
+from recado.storage.webhooks.events import emit
 
 log = structlog.get_logger()
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from recado.actors.row import Row
 from recado.domain.templates.template import TemplateCategory
-from recado.storage.templates import Template
+from recado.storage.templates.templates import Template
 
 Recipient = tuple[str, str, int]
 """Organization, environment, `recipient_hash`."""

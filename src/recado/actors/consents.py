@@ -13,13 +13,14 @@ from recado.domain.contacts.contact import email_key
 from recado.domain.core.ids import MESSAGE, IdSource, created_at, lowest_id
 from recado.domain.messages.changes import Change, ConsentRefused, DeliveriesQueued, OnChange, WithdrawalsLeft
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
-from recado.storage import contact_consents, opt_outs, withdrawals
-from recado.storage.audit import Actor
-from recado.storage.contacts import Contact
-from recado.storage.events import RecordEvent, emit_records
-from recado.storage.moves import AfterCommit, Effects, Moved
-from recado.storage.opt_outs import Address, Refusal
-from recado.storage.rows import Executor
+from recado.storage.contacts import contact_consents, opt_outs
+from recado.storage.contacts.contacts import Contact
+from recado.storage.contacts.opt_outs import Address, Refusal
+from recado.storage.core.audit import Actor
+from recado.storage.core.moves import AfterCommit, Effects, Moved
+from recado.storage.core.rows import Executor
+from recado.storage.dispatch import withdrawals
+from recado.storage.webhooks.events import RecordEvent, emit_records
 
 ContactKey = tuple[str, str, str]
 """Organization, environment, contact."""

@@ -26,13 +26,14 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.turns import in_pieces, turns
-from recado.storage import companies, contact_imports, contact_lines, contact_updates, contacts, lists, opt_outs
-from recado.storage.audit import Actor
-from recado.storage.contact_imports import ContactImport, Progress
-from recado.storage.contacts import Contact, consent_columns
-from recado.storage.documents import Documents
-from recado.storage.failures import Collided
-from recado.storage.postgres import Connection, Database
+from recado.storage.audience import lists
+from recado.storage.contacts import companies, contact_imports, contact_lines, contact_updates, contacts, opt_outs
+from recado.storage.contacts.contact_imports import ContactImport, Progress
+from recado.storage.contacts.contacts import Contact, consent_columns
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.audit import Actor
+from recado.storage.core.failures import Collided
+from recado.storage.core.postgres import Connection, Database
 
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
 """A consent that does not undo a refusal: the row is written without it."""

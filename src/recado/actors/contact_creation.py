@@ -15,12 +15,12 @@ from recado.domain.contacts.consent import Changed, ConsentChange, ConsentStatus
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
-from recado.storage import companies, contacts, debtor_groups, opt_outs
-from recado.storage.audit import Actor
-from recado.storage.batch import Batcher
-from recado.storage.contacts import Contact, consent_columns
-from recado.storage.postgres import Connection, Database
-from recado.storage.webhooks import SubscriptionDirectory, Takers
+from recado.storage.contacts import companies, contacts, debtor_groups, opt_outs
+from recado.storage.contacts.contacts import Contact, consent_columns
+from recado.storage.core.audit import Actor
+from recado.storage.core.batch import Batcher
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.webhooks.webhooks import SubscriptionDirectory, Takers
 
 IN_A_COMMIT = 100  # so that the next ones are being read while these are written
 COMMITS_IN_FLIGHT = 3

@@ -11,10 +11,11 @@ from recado.actors.contact_events import without_details
 from recado.domain.core.clock import Clock
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.engine.periodic import Periodic
-from recado.storage import contact_erasures, withdrawals
-from recado.storage.contact_erasures import Erasure
-from recado.storage.moves import Effects
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_erasures
+from recado.storage.contacts.contact_erasures import Erasure
+from recado.storage.core.moves import Effects
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import withdrawals
 
 SECONDS = 60.0
 LATER = timedelta(seconds=30)

@@ -6,8 +6,8 @@ from typing import Any
 
 from recado.domain.contacts.consent import Changed
 from recado.domain.core.masking import mask_phone
-from recado.storage.contacts import Contact
-from recado.storage.events import RecordEvent
+from recado.storage.contacts.contacts import Contact
+from recado.storage.webhooks.events import RecordEvent
 
 CREATED = "contact.created"
 CONSENT_CHANGED = "contact.consent_changed"

@@ -7,9 +7,9 @@ from recado.actors.contact_targets import Target, sifted
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import IdSource
-from recado.storage import contact_updates, debtor_groups
-from recado.storage.contact_imports import Progress
-from recado.storage.rows import Executor
+from recado.storage.contacts import contact_updates, debtor_groups
+from recado.storage.contacts.contact_imports import Progress
+from recado.storage.core.rows import Executor
 
 
 async def with_groups(

@@ -31,13 +31,15 @@ from recado.domain.core.ids import LIST, IdSource
 from recado.domain.core.references import reference_not_found
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
-from recado.storage import audit, contact_imports, lists
-from recado.storage.audit import Actor
-from recado.storage.contact_imports import ContactImport, ImportKey
-from recado.storage.crypto import Tampered
-from recado.storage.documents import Documents
-from recado.storage.fair_places import FairPlaces
-from recado.storage.postgres import Connection, Database
+from recado.storage.audience import lists
+from recado.storage.contacts import contact_imports
+from recado.storage.contacts.contact_imports import ContactImport, ImportKey
+from recado.storage.contacts.documents import Documents
+from recado.storage.core import audit
+from recado.storage.core.audit import Actor
+from recado.storage.core.crypto import Tampered
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Connection, Database
 
 log = structlog.get_logger()
 

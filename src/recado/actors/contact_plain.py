@@ -11,9 +11,9 @@ from recado.domain.contacts.contact import MOST_TAGS, ContactSource
 from recado.domain.contacts.contact_import import ImportMode, ImportOptions, MatchBy
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.turns import in_pieces
-from recado.storage import contact_updates
-from recado.storage.contact_lines import PlainLines
-from recado.storage.postgres import Connection
+from recado.storage.contacts import contact_updates
+from recado.storage.contacts.contact_lines import PlainLines
+from recado.storage.core.postgres import Connection
 
 PIECE = 50  # contacts that are made in one turn
 

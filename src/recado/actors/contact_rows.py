@@ -27,7 +27,7 @@ from recado.domain.contacts.contact_import import (
 )
 from recado.domain.contacts.contact_input import read_new
 from recado.domain.core.errors import FieldError
-from recado.storage.contact_imports import ContactImport
+from recado.storage.contacts.contact_imports import ContactImport
 
 SESSION: Final = "account"
 

@@ -16,8 +16,8 @@ from recado.domain.core.ids import COMPANY, created_at
 from recado.domain.core.phones import phone_hash
 from recado.domain.core.reading import Refusal
 from recado.domain.core.references import reference_not_found
-from recado.storage.contacts import Contact
-from recado.storage.documents import Documents
+from recado.storage.contacts.contacts import Contact
+from recado.storage.contacts.documents import Documents
 
 Values = Mapping[str, Any]
 

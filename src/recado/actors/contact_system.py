@@ -9,11 +9,11 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import OnChange
 from recado.engine.service import ServiceGroup
-from recado.storage.contact_search import ContactSearch
-from recado.storage.documents import Documents
-from recado.storage.moves import Effects
-from recado.storage.postgres import Database
-from recado.storage.webhooks import SubscriptionDirectory
+from recado.storage.contacts.contact_search import ContactSearch
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.moves import Effects
+from recado.storage.core.postgres import Database
+from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 
 class ContactSystem:

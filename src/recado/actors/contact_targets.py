@@ -12,11 +12,11 @@ from recado.domain.contacts.contact_import import ImportMode, ImportOptions, Mat
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import CONTACT, lowest_id
 from recado.engine.turns import in_pieces
-from recado.storage import companies, contacts
-from recado.storage.contact_imports import ContactImport, Progress
-from recado.storage.contacts import Contact
-from recado.storage.debtor_groups import Groups
-from recado.storage.rows import Executor
+from recado.storage.contacts import companies, contacts
+from recado.storage.contacts.contact_imports import ContactImport, Progress
+from recado.storage.contacts.contacts import Contact
+from recado.storage.contacts.debtor_groups import Groups
+from recado.storage.core.rows import Executor
 
 STATEMENT: Final = 250
 """Contacts of one statement: to make its parameters, and to read what it answers, takes a millisecond or two."""

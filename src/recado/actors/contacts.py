@@ -20,24 +20,23 @@ from recado.domain.contacts.consent import (
 )
 from recado.domain.core.errors import not_found
 from recado.domain.core.ids import IdSource
-from recado.storage import (
-    audit,
+from recado.storage.audience import lists
+from recado.storage.contacts import (
     companies,
     contact_consents,
     contact_erasures,
     contact_updates,
     contacts,
     debtor_groups,
-    idempotency,
-    lists,
     opt_outs,
-    withdrawals,
 )
-from recado.storage.contacts import Contact, consent_columns
-from recado.storage.debtor_groups import Groups
-from recado.storage.documents import Documents
-from recado.storage.opt_outs import Address, Refusal
-from recado.storage.postgres import Connection, Database
+from recado.storage.contacts.contacts import Contact, consent_columns
+from recado.storage.contacts.debtor_groups import Groups
+from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.opt_outs import Address, Refusal
+from recado.storage.core import audit, idempotency
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.dispatch import withdrawals
 
 Check = Callable[[Contact], None]
 """Raises when the caller does not accept the contact's version."""

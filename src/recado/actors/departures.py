@@ -28,9 +28,9 @@ from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.pacing import Pacer
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.messages.message import WaitReason
-from recado.storage.dispatch import CLAIMED, IN_WINDOW, LOST
-from recado.storage.settlements import Returned
-from recado.storage.templates import Template
+from recado.storage.dispatch.dispatch import CLAIMED, IN_WINDOW, LOST
+from recado.storage.dispatch.settlements import Returned
+from recado.storage.templates.templates import Template
 
 CLAIM_AHEAD = 0.05  # seconds
 # Before a database that is far away a claim begins so much earlier that its answer is there for the departure. It waits

@@ -16,8 +16,8 @@ from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.pacing import Pacer
 from recado.domain.dispatch.pair_pacing import PairPacing
-from recado.storage import dispatch
-from recado.storage.numbers import NumberKey
+from recado.storage.dispatch import dispatch
+from recado.storage.senders.numbers import NumberKey
 
 AT_ONCE = 6  # of the sixteen connections that answer requests
 DAY = timedelta(days=1)

@@ -6,10 +6,10 @@ from recado.actors.number_messages import Look
 from recado.actors.sending import Tell
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
-from recado.storage import dispatch
-from recado.storage.dispatch import BLOCK
-from recado.storage.numbers import NumberKey
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch
+from recado.storage.dispatch.dispatch import BLOCK
+from recado.storage.senders.numbers import NumberKey
 
 EVERY = 1.0  # seconds
 EVERY_NUMBER_EVERY = 10  # runs: an actor in memory has been told, and is reminded less often

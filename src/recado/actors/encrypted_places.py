@@ -4,9 +4,9 @@ from typing import Final
 
 from recado.actors.accounts import ACCESS_TOKEN
 from recado.actors.webhook_desk import ANSWER_FIELD
-from recado.storage.documents import CIPHER_COLUMNS
-from recado.storage.reencryption import Place
-from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD
+from recado.storage.contacts.documents import CIPHER_COLUMNS
+from recado.storage.core.reencryption import Place
+from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD
 
 _RECORD = ("organization_id", "id")
 _DELIVERY = ("organization_id", "subscription_id", "id")

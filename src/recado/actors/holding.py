@@ -15,8 +15,8 @@ from recado.actors.row import Row
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.gates import Fail, Hold
 from recado.domain.messages.message import FailureCode, WaitReason, last_error
-from recado.storage import dispatch
-from recado.storage.numbers import NumberKey
+from recado.storage.dispatch import dispatch
+from recado.storage.senders.numbers import NumberKey
 
 log = structlog.get_logger()
 

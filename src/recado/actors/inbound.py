@@ -15,13 +15,14 @@ from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.phones import canonical_phone, recipient_hash
 from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus
-from recado.storage import opt_out_replies, receipts
-from recado.storage.inbound_contacts import Person
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.opt_out_replies import Owed
-from recado.storage.organizations import OrganizationDirectory
-from recado.storage.receipts import InboundRow
-from recado.storage.rows import Executor
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.contacts import opt_out_replies
+from recado.storage.contacts.inbound_contacts import Person
+from recado.storage.contacts.opt_out_replies import Owed
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.rows import Executor
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import InboundRow
 
 
 @dataclass(frozen=True, slots=True)

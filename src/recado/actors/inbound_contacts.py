@@ -17,12 +17,12 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT, IdSource, created_at
 from recado.domain.core.phones import phone_hash
 from recado.domain.messages.changes import OnChange
-from recado.storage import contacts, inbound_contacts, opt_outs
-from recado.storage.audit import SYSTEM
-from recado.storage.contacts import Contact, consent_columns
-from recado.storage.inbound_contacts import Person, person_of
-from recado.storage.opt_outs import Address
-from recado.storage.rows import Executor
+from recado.storage.contacts import contacts, inbound_contacts, opt_outs
+from recado.storage.contacts.contacts import Contact, consent_columns
+from recado.storage.contacts.inbound_contacts import Person, person_of
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.audit import SYSTEM
+from recado.storage.core.rows import Executor
 
 CHANNEL = "chatapp"
 _LATER = timedelta(microseconds=1)

@@ -5,8 +5,9 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.engine.periodic import Periodic
-from recado.storage import audit, wallet
-from recado.storage.postgres import Database
+from recado.storage.billing import wallet
+from recado.storage.core import audit
+from recado.storage.core.postgres import Database
 
 log = structlog.get_logger()
 

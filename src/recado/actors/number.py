@@ -34,8 +34,8 @@ from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Fail, Hold, number_hold
 from recado.domain.messages.message import WaitReason
 from recado.engine.actor import Actor
-from recado.storage.dispatch import OVERTAKEN, WINDOW_CLOSED
-from recado.storage.numbers import NumberKey
+from recado.storage.dispatch.dispatch import OVERTAKEN, WINDOW_CLOSED
+from recado.storage.senders.numbers import NumberKey
 
 log = structlog.get_logger()
 

@@ -28,11 +28,11 @@ from recado.domain.senders.number import (
     QualityRating,
     reported_event,
 )
-from recado.storage import numbers
-from recado.storage.changing import changing
-from recado.storage.crypto import KeyRing
-from recado.storage.numbers import REFRESH_EVERY, Number
-from recado.storage.postgres import Database
+from recado.storage.core.changing import changing
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import REFRESH_EVERY, Number
 
 ASK_AGAIN = timedelta(seconds=60)  # a number that is not verified yet, or a provider that did not answer
 CLOCKS_APART = timedelta(seconds=60)  # the provider's from ours, and its whole seconds

@@ -15,9 +15,9 @@ from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.senders.number import TIER_LIMITS, MessagingTier, effective_per_second
-from recado.storage import dispatch
-from recado.storage.numbers import Number, NumberKey
-from recado.storage.organizations import Organization
+from recado.storage.access.organizations import Organization
+from recado.storage.dispatch import dispatch
+from recado.storage.senders.numbers import Number, NumberKey
 
 
 @dataclass(frozen=True, slots=True)

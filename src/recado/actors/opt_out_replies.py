@@ -16,11 +16,11 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.messages.message import Priority
 from recado.engine.periodic import Periodic
-from recado.storage import opt_out_replies
-from recado.storage.chat_windows import WINDOW
-from recado.storage.opt_out_replies import BEFORE_ALL, Owed
-from recado.storage.organizations import OrganizationDirectory
-from recado.storage.postgres import Database
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.contacts import opt_out_replies
+from recado.storage.contacts.opt_out_replies import BEFORE_ALL, Owed
+from recado.storage.core.postgres import Database
+from recado.storage.messages.chat_windows import WINDOW
 
 log = structlog.get_logger()
 

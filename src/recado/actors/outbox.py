@@ -7,11 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import MessageStatus
-from recado.storage.events import Emission, deliveries_of, emission, emit_batch
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.rows import Executor
-from recado.storage.settlements import Departed
-from recado.storage.webhooks import SubscriptionDirectory, SubscriptionKey, Takers
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.rows import Executor
+from recado.storage.dispatch.settlements import Departed
+from recado.storage.webhooks.events import Emission, deliveries_of, emission, emit_batch
+from recado.storage.webhooks.webhooks import SubscriptionDirectory, SubscriptionKey, Takers
 
 RECEIVED, SENT = "message.received", "message.sent"
 _EVENTS = {

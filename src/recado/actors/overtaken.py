@@ -1,8 +1,8 @@
 """Lets go what is held for a reason that is gone, though nobody released it: so much a look, and the rest later."""
 
-from recado.storage import overtaken
-from recado.storage.overtaken import FIRST, Group
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import overtaken
+from recado.storage.dispatch.overtaken import FIRST, Group
 
 PAGE = 1_000  # rows in a statement
 ROWS = 50_000  # in a look

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from recado.domain.batches.batch import BatchStatus
-from recado.storage.batches import OpenBatch
+from recado.storage.batches.batches import OpenBatch
 
 _HELD = frozenset({BatchStatus.PAUSED.value, BatchStatus.CANCELED.value})
 _MILLISECOND = timedelta(milliseconds=1)

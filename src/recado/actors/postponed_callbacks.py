@@ -15,9 +15,9 @@ from recado.channels.adapters import CallbackEvent
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.retry import backoff
 from recado.engine.periodic import Periodic
-from recado.storage import receipts
-from recado.storage.failures import worth_repeating
-from recado.storage.postgres import Database
+from recado.storage.core.failures import worth_repeating
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
 
 log = structlog.get_logger()
 

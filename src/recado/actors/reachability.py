@@ -15,12 +15,12 @@ from recado.actors.acceptance_rules import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import MessageStatus
-from recado.storage import reachability
-from recado.storage.batch import Batcher
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.postgres import Database
-from recado.storage.reachability import Environment, Told
-from recado.storage.rows import Executor
+from recado.storage.contacts import reachability
+from recado.storage.contacts.reachability import Environment, Told
+from recado.storage.core.batch import Batcher
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
 
 log = structlog.get_logger()
 

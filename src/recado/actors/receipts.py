@@ -21,13 +21,13 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id
 from recado.domain.messages.message import FailureCode, last_error
-from recado.storage import receipts
-from recado.storage.failures import worth_repeating
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.numbers import Number
-from recado.storage.postgres import Connection, Database
-from recado.storage.receipts import ParkedRow, ReportRow
-from recado.storage.rows import Executor
+from recado.storage.core.failures import worth_repeating
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.rows import Executor
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import ParkedRow, ReportRow
+from recado.storage.senders.numbers import Number
 
 log = structlog.get_logger()
 

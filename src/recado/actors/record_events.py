@@ -6,11 +6,11 @@ from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.domain.senders.number import NumberStatus
 from recado.domain.templates.template import TemplateStatus
-from recado.storage.api_keys import ApiKey
-from recado.storage.events import emit
-from recado.storage.numbers import Number
-from recado.storage.rows import Executor
-from recado.storage.templates import Template
+from recado.storage.access.api_keys import ApiKey
+from recado.storage.core.rows import Executor
+from recado.storage.senders.numbers import Number
+from recado.storage.templates.templates import Template
+from recado.storage.webhooks.events import emit
 
 
 def announce(changed: OnChange, queued: DeliveriesQueued) -> None:

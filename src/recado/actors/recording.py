@@ -8,12 +8,12 @@ from recado.actors.outbox import Outbox
 from recado.actors.totals import Totals
 from recado.actors.wallet import Wallet
 from recado.domain.messages.message import MessageStatus
-from recado.storage import departures, settlements
-from recado.storage.departures import Following
-from recado.storage.holds import HoldsRefused
-from recado.storage.postgres import Database
-from recado.storage.rows import in_order
-from recado.storage.settlements import Departed
+from recado.storage.billing.holds import HoldsRefused
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import in_order
+from recado.storage.dispatch import departures, settlements
+from recado.storage.dispatch.departures import Following
+from recado.storage.dispatch.settlements import Departed
 
 
 class Recording:

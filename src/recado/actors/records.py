@@ -6,11 +6,11 @@ from recado.actors.owners import Owners
 from recado.actors.withdrawing import Withdrawing
 from recado.channels.adapters import SenderFor
 from recado.domain.core.clock import Clock
-from recado.storage.crypto import KeyRing
-from recado.storage.numbers import NumberDirectory
-from recado.storage.organizations import OrganizationDirectory
-from recado.storage.postgres import Database
-from recado.storage.templates import TemplateDirectory
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.senders.numbers import NumberDirectory
+from recado.storage.templates.templates import TemplateDirectory
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from recado.domain.core.ids import IdSource, created_at
 from recado.domain.core.masking import is_masked
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
 from recado.domain.messages.message import CLASSES, is_uncertain
-from recado.storage.audit import entry_of
-from recado.storage.replacements import REPLACEABLE, Replacement
+from recado.storage.core.audit import entry_of
+from recado.storage.messages.replacements import REPLACEABLE, Replacement
 
 
 def draft_again(

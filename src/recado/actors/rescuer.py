@@ -23,11 +23,11 @@ from recado.domain.messages.message import BULK, UNCERTAIN_AFTER, FailureCode, l
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.templates.template import TemplateCategory
 from recado.engine.periodic import Periodic
-from recado.storage import dispatch, rescue, settlements
-from recado.storage.begun_calls import BegunCalls, FormerCalls
-from recado.storage.dispatch import BLOCK
-from recado.storage.ownership import owner_of
-from recado.storage.settlements import Failed, Returned
+from recado.storage.dispatch import dispatch, rescue, settlements
+from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
+from recado.storage.dispatch.dispatch import BLOCK
+from recado.storage.dispatch.ownership import owner_of
+from recado.storage.dispatch.settlements import Failed, Returned
 
 log = structlog.get_logger()
 

@@ -22,17 +22,18 @@ from recado.domain.core.references import reference_not_found
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
 from recado.domain.messages.message import CLASS_OF, Priority, default_ttl
 from recado.domain.templates.template import TemplateCategory
-from recado.storage import batches, recipients, resends
-from recado.storage.audit import Actor, entry_of
-from recado.storage.batch_making import ALREADY_REPLACED, NewBatch
-from recado.storage.batch_rows import Recipients
-from recado.storage.chat_windows import WINDOW
-from recado.storage.numbers import Number, NumberDirectory
-from recado.storage.organizations import Organization, OrganizationDirectory
-from recado.storage.postgres import Database
-from recado.storage.recipients import Asked
-from recado.storage.resends import FailedFilter, Old
-from recado.storage.templates import Template, TemplateDirectory
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.batches import batches
+from recado.storage.batches.batch_making import ALREADY_REPLACED, NewBatch
+from recado.storage.batches.batch_rows import Recipients
+from recado.storage.core.audit import Actor, entry_of
+from recado.storage.core.postgres import Database
+from recado.storage.messages import recipients, resends
+from recado.storage.messages.chat_windows import WINDOW
+from recado.storage.messages.recipients import Asked
+from recado.storage.messages.resends import FailedFilter, Old
+from recado.storage.senders.numbers import Number, NumberDirectory
+from recado.storage.templates.templates import Template, TemplateDirectory
 
 FILTER = "/filter"
 

@@ -11,9 +11,9 @@ from recado.actors.batch_rules import LeftOut
 from recado.domain.core.errors import Problem
 from recado.domain.core.masking import is_masked
 from recado.domain.messages.message import MessageStatus
-from recado.storage.numbers import Number
-from recado.storage.resends import Old
-from recado.storage.templates import Template
+from recado.storage.messages.resends import Old
+from recado.storage.senders.numbers import Number
+from recado.storage.templates.templates import Template
 
 NOT_FOUND: Final = "NOT_FOUND"
 UNCERTAIN: Final = "OUTCOME_UNKNOWN"

@@ -7,8 +7,9 @@ import structlog
 from recado.actors.witness import Witness
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
-from recado.storage import organizations, retention
-from recado.storage.postgres import Database
+from recado.storage.access import organizations
+from recado.storage.core import retention
+from recado.storage.core.postgres import Database
 
 EVERY = 86_400.0  # seconds
 FAR_BEHIND = timedelta(days=31)

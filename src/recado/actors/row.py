@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 from recado.domain.messages.message import NORMAL
-from recado.storage.messages import NewMessage
+from recado.storage.messages.messages import NewMessage
 
 OWNERS = 16  # of a class of a number, whose rows are in memory (C14.5.2)
 ROWS_PER_OWNER = 20

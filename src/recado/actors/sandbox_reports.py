@@ -6,8 +6,8 @@ from recado.actors.receipts import PARKED_FOR, Receipts, Report
 from recado.channels.events import Inbound, Status, event_from_json
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.periodic import Periodic
-from recado.storage import receipts
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
 
 ENV = "test"
 BLOCK = 1_000

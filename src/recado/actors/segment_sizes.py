@@ -7,10 +7,10 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
-from recado.storage import segments
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import Evaluation
-from recado.storage.segments import Segment
+from recado.storage.audience import segments
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.audience.segments import Segment
+from recado.storage.core.postgres import Database
 
 log = structlog.get_logger()
 

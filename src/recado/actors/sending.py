@@ -21,14 +21,15 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import MessageStatus
 from recado.engine.service import ServiceGroup
-from recado.storage import dispatch, messages, settlements
-from recado.storage.batch import Batcher
-from recado.storage.dispatch import OVERTAKEN, Claim, Held
-from recado.storage.messages import AcceptResult, NewMessage, Stored
-from recado.storage.numbers import NumberKey
-from recado.storage.partitions import partition_repair
-from recado.storage.postgres import Database
-from recado.storage.settlements import Departed, Failed, Returned, Uncertain
+from recado.storage.core.batch import Batcher
+from recado.storage.core.partitions import partition_repair
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch, settlements
+from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, Held
+from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
+from recado.storage.messages import messages
+from recado.storage.messages.messages import AcceptResult, NewMessage, Stored
+from recado.storage.senders.numbers import NumberKey
 
 log = structlog.get_logger()
 

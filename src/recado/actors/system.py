@@ -62,12 +62,12 @@ from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.storage.begun_calls import BegunCalls
-from recado.storage.moves import AfterCommit
-from recado.storage.numbers import NumberKey
-from recado.storage.prices import PriceDirectory
-from recado.storage.segment_evaluation import Evaluation
-from recado.storage.webhooks import SubscriptionDirectory
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core.moves import AfterCommit
+from recado.storage.dispatch.begun_calls import BegunCalls
+from recado.storage.senders.numbers import NumberKey
+from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
 

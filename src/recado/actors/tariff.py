@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Protocol
 
 from recado.domain.core.errors import Problem
-from recado.storage.batch_making import NewBatch, PendingBlock
-from recado.storage.batch_rows import Block
-from recado.storage.rows import Executor
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block
+from recado.storage.core.rows import Executor
 
 
 class Tariff(Protocol):

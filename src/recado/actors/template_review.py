@@ -33,11 +33,12 @@ from recado.domain.templates.template import (
     TemplateStatus,
     reported_events,
 )
-from recado.storage import numbers, templates
-from recado.storage.changing import changing
-from recado.storage.crypto import KeyRing
-from recado.storage.postgres import Database
-from recado.storage.templates import Template
+from recado.storage.core.changing import changing
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 # Waits before the submission is tried again while the provider is away; after the last one it is given up.
 SUBMIT_AGAIN = (

@@ -17,11 +17,11 @@ from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import TEMPLATE, IdSource
 from recado.domain.messages.changes import DeliveriesQueued, OnChange
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
-from recado.storage import templates
-from recado.storage.crypto import KeyRing
-from recado.storage.numbers import Number
-from recado.storage.postgres import Connection, Database
-from recado.storage.templates import Template
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.senders.numbers import Number
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 AT_ONCE = 20  # runs of different numbers
 MOST_WAITING = 1_000

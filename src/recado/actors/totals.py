@@ -4,11 +4,11 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from recado.domain.core.clock import Clock
-from recado.storage import totals
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.postgres import Database
-from recado.storage.rows import Executor
-from recado.storage.totals import TotalsKey
+from recado.storage.batches import totals
+from recado.storage.batches.totals import TotalsKey
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
 
 Emptied = Callable[[Sequence[TotalsKey]], None]
 """Told after the commit: nothing of these is queued or sending any more."""

@@ -7,9 +7,12 @@ from recado.actors.webhooks import Webhooks
 from recado.actors.witness import Witness
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
-from recado.storage import accounts, contact_consents, contact_fields, contact_imports, idempotency, sessions, top_ups
-from recado.storage.partitions import ensure_partitions
-from recado.storage.postgres import Database
+from recado.storage.access import accounts, sessions
+from recado.storage.billing import top_ups
+from recado.storage.contacts import contact_consents, contact_fields, contact_imports
+from recado.storage.core import idempotency
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.postgres import Database
 
 HOUR = 3_600.0  # seconds
 

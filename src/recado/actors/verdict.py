@@ -10,8 +10,8 @@ from recado.domain.dispatch.gates import Fail, Hold, TemplateFacts, class_hold, 
 from recado.domain.dispatch.retry import REPEAT_WITHIN
 from recado.domain.messages.message import BULK, FailureCode, WaitReason
 from recado.domain.templates.template import TemplateCategory
-from recado.storage.dispatch import OPTED_OUT, WINDOW_CLOSED
-from recado.storage.templates import Template
+from recado.storage.dispatch.dispatch import OPTED_OUT, WINDOW_CLOSED
+from recado.storage.templates.templates import Template
 
 EXPIRED = Fail(FailureCode.EXPIRED, "its time to live ran out")
 NOT_REPEATED = Fail(FailureCode.OUTCOME_UNKNOWN, "the provider may not know it any more")

@@ -13,11 +13,11 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import FOREVER, Fail, Hold, TemplateFacts, class_hold, message_gate, number_hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import NumberStatus, what_to_do
-from recado.storage import dispatch
-from recado.storage.message_reads import Message
-from recado.storage.numbers import Number, NumberKey
-from recado.storage.organizations import Organization
-from recado.storage.templates import Template
+from recado.storage.access.organizations import Organization
+from recado.storage.dispatch import dispatch
+from recado.storage.messages.message_reads import Message
+from recado.storage.senders.numbers import Number, NumberKey
+from recado.storage.templates.templates import Template
 
 Ask = Callable[[NumberKey], Awaitable[NumberSituation | None]]
 """What holds the number now, from its actor; None when it does not answer in time."""

@@ -7,13 +7,13 @@ from recado.domain.billing.prices import FAMILY_OF, month_of
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.domain.messages.message import MessageStatus
-from recado.storage import wallet
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.prices import Captured, PriceDirectory
-from recado.storage.rows import Executor
-from recado.storage.settlements import Departed
-from recado.storage.wallet import Charge, Settlement, WalletKey
-from recado.storage.webhooks import SubscriptionKey
+from recado.storage.billing import wallet
+from recado.storage.billing.prices import Captured, PriceDirectory
+from recado.storage.billing.wallet import Charge, Settlement, WalletKey
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.rows import Executor
+from recado.storage.dispatch.settlements import Departed
+from recado.storage.webhooks.webhooks import SubscriptionKey
 
 _CAPTURED = frozenset({MessageStatus.SENT.value, MessageStatus.DELIVERED.value, MessageStatus.READ.value})
 _CONCERNED = _CAPTURED | {MessageStatus.FAILED.value, MessageStatus.ARCHIVED.value}

@@ -20,13 +20,13 @@ from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.webhooks.webhook import GONE, MAX_AGE, retry_delay
 from recado.engine.turns import turns
-from recado.storage import deliveries, webhooks
-from recado.storage.batch import Batcher
-from recado.storage.crypto import KeyRing, Tampered
-from recado.storage.deliveries import DELIVERED, DROPPED, Due, Result
-from recado.storage.fair_places import FairPlaces
-from recado.storage.postgres import Database
-from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Subscription, SubscriptionKey
+from recado.storage.core.batch import Batcher
+from recado.storage.core.crypto import KeyRing, Tampered
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Database
+from recado.storage.webhooks import deliveries, webhooks
+from recado.storage.webhooks.deliveries import DELIVERED, DROPPED, Due, Result
+from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD, HealthNote, Subscription, SubscriptionKey
 
 log = structlog.get_logger()
 

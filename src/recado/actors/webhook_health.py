@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE, Health, SubscriptionEvent, SubscriptionStatus
-from recado.storage.webhooks import HealthNote, SubscriptionKey
+from recado.storage.webhooks.webhooks import HealthNote, SubscriptionKey
 
 EVERY = 1.0  # seconds between writes of counters; a status is written at once
 

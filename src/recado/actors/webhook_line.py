@@ -9,7 +9,7 @@ from typing import Final, Protocol
 import structlog
 
 from recado.engine.turns import Turns
-from recado.storage.webhooks import SubscriptionKey
+from recado.storage.webhooks.webhooks import SubscriptionKey
 
 log = structlog.get_logger()
 

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from recado.channels.guarded_http import Response
-from recado.storage.deliveries import Due
-from recado.storage.webhooks import HealthNote
+from recado.storage.webhooks.deliveries import Due
+from recado.storage.webhooks.webhooks import HealthNote
 
 
 @dataclass(frozen=True, slots=True)

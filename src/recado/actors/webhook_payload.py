@@ -14,7 +14,7 @@ from recado.domain.core.events import API_VERSION, MASKED_FIELDS
 from recado.domain.core.ids import created_at
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage.deliveries import Told
+from recado.storage.webhooks.deliveries import Told
 
 _MASKS: Mapping[str, Callable[[str], str]] = {"email": mask_email, "social": mask_social_id}
 # Columns in the order of the reference, and which moments an event of that status implies.

@@ -6,7 +6,7 @@ At most `WINDOW` wait here; the rest of a backlog waits in the table, and is rea
 from collections import deque
 from collections.abc import Iterable
 
-from recado.storage.deliveries import Due
+from recado.storage.webhooks.deliveries import Due
 
 WINDOW, LOW = 500, 200  # deliveries in memory: named at most, and read on below
 PIECE = 300  # deliveries read at a time: what they tell is made into values in one step of the loop

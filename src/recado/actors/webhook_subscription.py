@@ -23,10 +23,10 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import created_at
 from recado.domain.webhooks.webhook import GONE, MAX_AGE, SubscriptionStatus
 from recado.engine.actor import Actor
-from recado.storage import deliveries, webhooks
-from recado.storage.callers import working_for
-from recado.storage.deliveries import Due
-from recado.storage.webhooks import HealthNote, Subscription, SubscriptionKey
+from recado.storage.core.callers import working_for
+from recado.storage.webhooks import deliveries, webhooks
+from recado.storage.webhooks.deliveries import Due
+from recado.storage.webhooks.webhooks import HealthNote, Subscription, SubscriptionKey
 
 log = structlog.get_logger()
 

@@ -23,12 +23,13 @@ from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.storage import deliveries, events, organizations, webhooks
-from recado.storage.crypto import KeyRing
-from recado.storage.deliveries import DELIVERED, DROPPED, Due, Result, Told
-from recado.storage.fair_places import FairPlaces
-from recado.storage.postgres import Database
-from recado.storage.webhooks import Subscription, SubscriptionKey
+from recado.storage.access import organizations
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Database
+from recado.storage.webhooks import deliveries, events, webhooks
+from recado.storage.webhooks.deliveries import DELIVERED, DROPPED, Due, Result, Told
+from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey
 
 log = structlog.get_logger()
 

@@ -15,9 +15,9 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
-from recado.storage import withdrawals
-from recado.storage.moves import Effects, Moved
-from recado.storage.postgres import Connection, Database
+from recado.storage.core.moves import Effects, Moved
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.dispatch import withdrawals
 
 log = structlog.get_logger()
 

@@ -10,7 +10,7 @@ from recado.actors.row import Row
 from recado.domain.dispatch.gates import Fail, Hold
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
-from recado.storage.templates import Template
+from recado.storage.templates.templates import Template
 
 REFUSED = Fail(FailureCode.OPTED_OUT, "the contact opted out")
 DELETED = Hold(WaitReason.OWNER_PAUSED)

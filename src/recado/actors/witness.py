@@ -4,8 +4,8 @@ from datetime import datetime, timedelta
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.retention import WITNESSED_AFTER
-from recado.storage import retention
-from recado.storage.postgres import Database
+from recado.storage.core import retention
+from recado.storage.core.postgres import Database
 
 SET = timedelta(minutes=1)  # between two looks; less is how clocks are kept right
 

@@ -11,8 +11,9 @@ from recado.cli.keys import Org
 from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
 from recado.domain.access.account import Role
-from recado.storage import accounts, audit
-from recado.storage.accounts import Account
+from recado.storage.access import accounts
+from recado.storage.access.accounts import Account
+from recado.storage.core import audit
 
 NAME_LIMIT = 120  # characters
 EMAIL_LIMIT = 254

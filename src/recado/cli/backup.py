@@ -23,7 +23,9 @@ from recado.config.settings import Settings
 from recado.domain.core.counting import counted
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
-from recado.storage.backup import (
+from recado.storage.core.shielded import to_its_end
+from recado.storage.dispatch.ownership import Ownership
+from recado.storage.embedded.backup import (
     Halt,
     Manifest,
     claim_folder,
@@ -32,10 +34,8 @@ from recado.storage.backup import (
     release_folder,
     write_backup,
 )
-from recado.storage.embedded import EmbeddedPostgres
-from recado.storage.ownership import Ownership
-from recado.storage.restored import Ended, end_queue
-from recado.storage.shielded import to_its_end
+from recado.storage.embedded.embedded import EmbeddedPostgres
+from recado.storage.embedded.restored import Ended, end_queue
 
 
 def mount(app: typer.Typer) -> None:

@@ -9,15 +9,15 @@ import asyncpg
 
 from recado.config.errors import SettingsError
 from recado.domain.core.errors import Problem
-from recado.storage.backup import BackupError
-from recado.storage.cluster import ClusterError
-from recado.storage.cluster_lock import LockTimeout
-from recado.storage.embedded import EmbeddedError
-from recado.storage.migrate import MigrationError
-from recado.storage.ownership import Owned
-from recado.storage.postgres import UnsuitableServer
-from recado.storage.postgres_binaries import BinariesMissing
-from recado.storage.service_folder import NoHome
+from recado.storage.core.migrate import MigrationError
+from recado.storage.core.postgres import UnsuitableServer
+from recado.storage.dispatch.ownership import Owned
+from recado.storage.embedded.backup import BackupError
+from recado.storage.embedded.cluster import ClusterError
+from recado.storage.embedded.cluster_lock import LockTimeout
+from recado.storage.embedded.embedded import EmbeddedError
+from recado.storage.embedded.postgres_binaries import BinariesMissing
+from recado.storage.embedded.service_folder import NoHome
 
 
 class CommandError(Exception):

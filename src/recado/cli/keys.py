@@ -18,10 +18,11 @@ from recado.domain.core.spelling import closest
 from recado.domain.core.timestamps import format_timestamp
 from recado.http.routes.api_key_models import ClassLimit
 from recado.installation import Installation
-from recado.storage import api_keys, audit
-from recado.storage.api_keys import ApiKey
-from recado.storage.organizations import ENVIRONMENTS
-from recado.storage.postgres import Connection
+from recado.storage.access import api_keys
+from recado.storage.access.api_keys import ApiKey
+from recado.storage.access.organizations import ENVIRONMENTS
+from recado.storage.core import audit
+from recado.storage.core.postgres import Connection
 
 NAME_LIMIT = 80  # characters (C24.4)
 PAGE = 200

@@ -10,10 +10,10 @@ from recado.cli.errors import CommandError
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
 from recado.installation import Installation
-from recado.storage import organizations
-from recado.storage.backup import unfinished
-from recado.storage.organizations import Organization
-from recado.storage.service_folder import holds_database
+from recado.storage.access import organizations
+from recado.storage.access.organizations import Organization
+from recado.storage.embedded.backup import unfinished
+from recado.storage.embedded.service_folder import holds_database
 
 
 def require_installation(settings: Settings) -> None:

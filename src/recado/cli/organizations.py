@@ -10,8 +10,8 @@ from recado.cli.errors import CommandError
 from recado.cli.opening import opened
 from recado.config.settings import Settings
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage import audit
-from recado.storage.organizations import NewOrganization, Organization, all_organizations, create_organization
+from recado.storage.access.organizations import NewOrganization, Organization, all_organizations, create_organization
+from recado.storage.core import audit
 
 NAME_LIMIT = 120  # characters
 

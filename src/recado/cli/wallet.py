@@ -11,9 +11,10 @@ from recado.cli.opening import chosen_organization, opened
 from recado.config.settings import Settings
 from recado.domain.billing.top_up import MOST_COINS
 from recado.domain.core.counting import counted
-from recado.storage import audit, grants
-from recado.storage.ledger import Credited
-from recado.storage.organizations import Organization
+from recado.storage.access.organizations import Organization
+from recado.storage.billing import grants
+from recado.storage.billing.ledger import Credited
+from recado.storage.core import audit
 
 REFERENCE_LIMIT = 128  # characters
 

@@ -5,9 +5,9 @@ from typing import Any
 
 from recado.domain.core.ids import IdSource
 from recado.http.call import Call
-from recado.storage import audit
-from recado.storage.audit import Actor
-from recado.storage.rows import Executor
+from recado.storage.core import audit
+from recado.storage.core.audit import Actor
+from recado.storage.core.rows import Executor
 
 
 def actor_of(call: Call) -> Actor:

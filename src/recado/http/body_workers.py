@@ -20,7 +20,7 @@ from pydantic import BaseModel
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.errors import Problem, Unavailable
 from recado.http.body_reading import LENGTH, Answer, Job, LargeBody, large_body, name_of
-from recado.storage.fair_places import FairPlaces
+from recado.storage.core.fair_places import FairPlaces
 
 PROCESSES: Final = 2
 MOST_WAITING: Final = 8  # bodies of one caller

@@ -43,8 +43,8 @@ from recado.http.router import NO_PARAMETERS, Found, Router, ids_are_formed
 from recado.http.spool import Spooler, media_type_of
 from recado.http.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
 from recado.http.usual_words import usual
-from recado.storage.callers import STRANGER, working_for
-from recado.storage.fair_places import FairPlaces
+from recado.storage.core.callers import STRANGER, working_for
+from recado.storage.core.fair_places import FairPlaces
 
 # Pages, or parts of large ones, that are being made: each holds its rows while it waits for the database, or for its
 # turn to be rendered. The more an organization makes at once, the longer everybody else's wait in that line.

@@ -11,8 +11,8 @@ from recado.domain.core.page import CursorSigner, cursor_scope
 from recado.http.call import Call
 from recado.http.models import ApiModel, QueryInt, QueryModel, Timestamp
 from recado.http.page_items import PAGE_BYTES, PageItems, each
-from recado.storage.postgres import FAR
-from recado.storage.rows import Page as Found
+from recado.storage.core.postgres import FAR
+from recado.storage.core.rows import Page as Found
 
 MOST_SKIPPED = 100_000
 MOST_SKIPPED_MESSAGES = 10_000

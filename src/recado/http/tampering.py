@@ -7,9 +7,9 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.http.audit import actor_of
 from recado.http.call import Call
-from recado.storage import audit
-from recado.storage.crypto import Tampered
-from recado.storage.postgres import Database
+from recado.storage.core import audit
+from recado.storage.core.crypto import Tampered
+from recado.storage.core.postgres import Database
 
 
 @asynccontextmanager

@@ -5,8 +5,8 @@ from ipaddress import ip_network
 from recado.domain.access.scopes import implied
 from recado.domain.core.tokens import is_session
 from recado.http.principal import ACCOUNT, KEY, Principal
-from recado.storage.key_directory import KeyDirectory, KnownKey
-from recado.storage.session_directory import KnownSession, SessionDirectory
+from recado.storage.access.key_directory import KeyDirectory, KnownKey
+from recado.storage.access.session_directory import KnownSession, SessionDirectory
 
 
 class TokenAuthenticator:

@@ -17,7 +17,7 @@ from tests.program import Api, Service, running
 from tests.waiting import until
 
 from recado.engine.clock import SystemClock
-from recado.storage.embedded import EmbeddedPostgres
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 ROWS = 60_000  # long enough to be killed twice
 TWICE = 500  # rows whose contact comes again at the end of the file

@@ -24,16 +24,17 @@ from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import message_reads, numbers
-from recado.storage.chat_windows import ChatWindows
-from recado.storage.directories import Directories
-from recado.storage.message_reads import Message
-from recado.storage.messages import NewMessage
-from recado.storage.numbers import Number
-from recado.storage.organizations import Organization
-from recado.storage.postgres import Database
-from recado.storage.recipients import Recipients
-from recado.storage.templates import Template
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import Organization
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_reads
+from recado.storage.messages.chat_windows import ChatWindows
+from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.recipients import Recipients
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
+from recado.storage.templates.templates import Template
 
 PHONE = "+5511987654321"
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)

@@ -11,9 +11,9 @@ from recado.actors.hints import Arrived
 from recado.actors.replacing import draft_again
 from recado.actors.totals import Totals
 from recado.domain.core.ids import MESSAGE
-from recado.storage import campaigns
-from recado.storage.audit import Actor
-from recado.storage.messages import Stored
+from recado.storage.batches import campaigns
+from recado.storage.core.audit import Actor
+from recado.storage.messages.messages import Stored
 
 OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 BATCH = "btc_000000000000000000001"

@@ -13,7 +13,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT
 from recado.domain.core.phones import phone_hash
 from recado.domain.templates.template import TemplateCategory
-from recado.storage.audit import Actor
+from recado.storage.core.audit import Actor
 
 OTHER = "+5511987654322"
 OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")

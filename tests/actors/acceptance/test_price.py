@@ -7,9 +7,9 @@ from tests.actors.acceptance.conftest import PHONE
 
 from recado.actors.acceptance import Acceptance, Replayed
 from recado.domain.templates.template import TemplateCategory
-from recado.storage.audit import Actor
-from recado.storage.chat_windows import ChatWindows
-from recado.storage.recipients import Recipients
+from recado.storage.core.audit import Actor
+from recado.storage.messages.chat_windows import ChatWindows
+from recado.storage.messages.recipients import Recipients
 
 ABROAD = "+14155552671"
 

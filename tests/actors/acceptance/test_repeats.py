@@ -9,8 +9,8 @@ import pytest
 from recado.actors.acceptance import Accepted, Replayed
 from recado.actors.acceptance_rules import MessageDraft
 from recado.domain.senders.number import NumberStatus
-from recado.storage.audit import Actor
-from recado.storage.message_reads import Message
+from recado.storage.core.audit import Actor
+from recado.storage.messages.message_reads import Message
 
 OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)

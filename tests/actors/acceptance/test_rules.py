@@ -10,7 +10,9 @@ from recado.domain.core.ids import lowest_id
 from recado.domain.messages.message import Priority
 from recado.domain.senders.number import NumberStatus
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
-from recado.storage import numbers, organizations, templates
+from recado.storage.access import organizations
+from recado.storage.senders import numbers
+from recado.storage.templates import templates
 
 PHONE = "+5511987654321"
 BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)

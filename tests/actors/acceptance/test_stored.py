@@ -11,8 +11,8 @@ from recado.actors.acceptance_rules import LONGEST_SCHEDULE, held_ms
 from recado.actors.hints import Arrived
 from recado.domain.messages.message import Priority
 from recado.domain.templates.template import TemplateCategory
-from recado.storage import audit
-from recado.storage.audit import Actor
+from recado.storage.core import audit
+from recado.storage.core.audit import Actor
 
 PHONE = "+5511987654321"
 OPERATOR = Actor("key", "key_000000000000000000001", ip="203.0.113.9", request_id="req_1")

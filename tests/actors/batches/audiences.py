@@ -10,10 +10,10 @@ from tests.people import insert_people
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import SEGMENT
 from recado.domain.templates.template import TemplateCategory
-from recado.storage import lists, segments
-from recado.storage.batches import Batch
-from recado.storage.lists import StaticList
-from recado.storage.segments import Segment
+from recado.storage.audience import lists, segments
+from recado.storage.audience.lists import StaticList
+from recado.storage.audience.segments import Segment
+from recado.storage.batches.batches import Batch
 
 
 async def people(

@@ -32,16 +32,16 @@ from recado.domain.batches.batch import BatchStatus
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
-from recado.storage import batches
-from recado.storage.batch_making import NewBatch
-from recado.storage.batches import Batch
-from recado.storage.directories import Directories
-from recado.storage.numbers import Number
-from recado.storage.organizations import Organization
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import Evaluation
-from recado.storage.settlements import Departed, Failed
-from recado.storage.templates import Template
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import Organization
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.batches import batches
+from recado.storage.batches.batch_making import NewBatch
+from recado.storage.batches.batches import Batch
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch.settlements import Departed, Failed
+from recado.storage.senders.numbers import Number
+from recado.storage.templates.templates import Template
 
 PRICE = 1_800  # coins: a utility template abroad
 

@@ -6,7 +6,7 @@ from tests.actors.batches.conftest import Workshop
 
 from recado.actors.batches import Batches
 from recado.actors.owners import Owners
-from recado.storage.batches import Batch
+from recado.storage.batches.batches import Batch
 
 COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")
 

@@ -13,8 +13,8 @@ from recado.actors.batch_rules import BatchDraft
 from recado.actors.row import WINDOW
 from recado.domain.core.errors import Problem
 from recado.domain.core.phones import recipient_hash
-from recado.storage import price_overrides
-from recado.storage.price_overrides import Override
+from recado.storage.billing import price_overrides
+from recado.storage.billing.price_overrides import Override
 
 
 async def refusal(workshop: Workshop, draft: BatchDraft) -> Problem:

@@ -10,10 +10,10 @@ from recado.actors.batch_acceptance import AcceptedBatch
 from recado.actors.hints import Arrived
 from recado.domain.core.ids import BATCH, MESSAGE, created_at
 from recado.http.routes.batch_view import batch_view
-from recado.storage.batch_making import NewBatch
-from recado.storage.batch_rows import Recipients
-from recado.storage.messages import NewMessage, Stored
-from recado.storage.replacements import Replacement
+from recado.storage.batches.batch_making import NewBatch
+from recado.storage.batches.batch_rows import Recipients
+from recado.storage.messages.messages import NewMessage, Stored
+from recado.storage.messages.replacements import Replacement
 
 
 async def again(workshop: Workshop, old_id: str, batch_id: str) -> NewMessage:

@@ -10,7 +10,7 @@ from tests.people import contact_id, phone
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.core.phones import phone_hash, recipient_hash
 from recado.domain.templates.template import TemplateCategory
-from recado.storage import withdrawals
+from recado.storage.dispatch import withdrawals
 
 pytestmark = pytest.mark.usefixtures("nobody")
 

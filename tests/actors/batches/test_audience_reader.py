@@ -14,7 +14,7 @@ from recado.actors.audience_reader import PAUSE
 from recado.actors.batch_audience import Audiences
 from recado.domain.batches.batch import BatchStatus
 from recado.domain.core.errors import Unavailable
-from recado.storage.segment_evaluation import Evaluation
+from recado.storage.audience.segment_evaluation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("nobody")
 

@@ -9,8 +9,8 @@ from tests.actors.batches.counting import COUNTS, another_process, checked
 from tests.waiting import until
 
 from recado.actors.batch_prices import WalletTariff
-from recado.storage import batch_making, batches
-from recado.storage.settlements import Failed
+from recado.storage.batches import batch_making, batches
+from recado.storage.dispatch.settlements import Failed
 
 
 async def test_a_large_batch_is_built_in_blocks_and_then_runs(workshop: Workshop) -> None:

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from recado.actors.owners import Owners
 from recado.domain.batches.batch import BatchStatus
-from recado.storage.batches import OpenBatch
+from recado.storage.batches.batches import OpenBatch
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

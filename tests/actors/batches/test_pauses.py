@@ -12,10 +12,10 @@ from tests.waiting import until
 from recado.actors.hints import OwnerMoved
 from recado.actors.owners import Owners
 from recado.domain.core.errors import Unavailable
-from recado.storage import batches
-from recado.storage.batches import OpenBatch
-from recado.storage.callers import working_for
-from recado.storage.postgres import Database
+from recado.storage.batches import batches
+from recado.storage.batches.batches import OpenBatch
+from recado.storage.core.callers import working_for
+from recado.storage.core.postgres import Database
 
 
 async def test_a_pause_takes_what_is_queued_out_of_the_ready_index(workshop: Workshop) -> None:

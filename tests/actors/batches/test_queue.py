@@ -12,8 +12,9 @@ from recado.actors import batch_queue
 from recado.actors.batch_queue import BLOCKS_AT_ONCE
 from recado.actors.campaigns import CampaignCompletion
 from recado.domain.core.errors import Unavailable
-from recado.storage import batches, campaigns, dispatch, overtaken
-from recado.storage.overtaken import Group
+from recado.storage.batches import batches, campaigns
+from recado.storage.dispatch import dispatch, overtaken
+from recado.storage.dispatch.overtaken import Group
 
 ROWS = 1_000
 BLOCK = 100

@@ -22,13 +22,16 @@ from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.changes import Change, WithdrawalsLeft
 from recado.domain.messages.withdrawal import WithdrawalKind
 from recado.domain.templates.template import TemplateCategory
-from recado.storage import batches, contact_erasures, templates, withdrawals
-from recado.storage.audit import SYSTEM
-from recado.storage.crypto import KeyRing
-from recado.storage.documents import Documents
-from recado.storage.moves import AfterCommit, Moved
-from recado.storage.opt_outs import Address
-from recado.storage.rows import Executor
+from recado.storage.batches import batches
+from recado.storage.contacts import contact_erasures
+from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.audit import SYSTEM
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.rows import Executor
+from recado.storage.dispatch import withdrawals
+from recado.storage.templates import templates
 
 BLOCK = 10
 ROWS = 35

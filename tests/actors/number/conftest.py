@@ -33,14 +33,16 @@ from recado.engine.clock import VirtualClock
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.storage import messages, numbers, organizations
-from recado.storage.crypto import KeyRing
-from recado.storage.directories import Directories
-from recado.storage.messages import NewMessage
-from recado.storage.numbers import Number, NumberKey
-from recado.storage.organizations import Organization
-from recado.storage.postgres import Database
-from recado.storage.templates import Template
+from recado.storage.access import organizations
+from recado.storage.access.directories import Directories
+from recado.storage.access.organizations import Organization
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.messages import messages
+from recado.storage.messages.messages import NewMessage
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number, NumberKey
+from recado.storage.templates.templates import Template
 
 IDLE_AFTER = 60.0
 STEP = 0.01  # seconds: how far time goes before what was asked of the database is waited for

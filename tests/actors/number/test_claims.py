@@ -10,9 +10,9 @@ from recado.actors import sending
 from recado.actors.number_messages import Look
 from recado.actors.rescuer import LAST_CLAIMS, LOOK_EVERY, Rescuer
 from recado.actors.row import row_from
-from recado.storage import dispatch
-from recado.storage.begun_calls import BegunCalls
-from recado.storage.dispatch import CLAIMED, LOST
+from recado.storage.dispatch import dispatch
+from recado.storage.dispatch.begun_calls import BegunCalls
+from recado.storage.dispatch.dispatch import CLAIMED, LOST
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

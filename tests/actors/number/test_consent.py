@@ -20,11 +20,12 @@ from recado.domain.messages.changes import ConsentRefused, WithdrawalsLeft
 from recado.domain.messages.message import NORMAL
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.domain.templates.template import TemplateCategory
-from recado.storage import messages, withdrawals
-from recado.storage.audit import SYSTEM
-from recado.storage.documents import Documents
-from recado.storage.messages import NewMessage
-from recado.storage.opt_outs import Address
+from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.audit import SYSTEM
+from recado.storage.dispatch import withdrawals
+from recado.storage.messages import messages
+from recado.storage.messages.messages import NewMessage
 
 
 class Marketing:

@@ -10,7 +10,7 @@ from recado.actors.ready_rows import ReadyRows
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.pacing import Pacer
 from recado.engine.clock import VirtualClock
-from recado.storage.dispatch import CLAIMED
+from recado.storage.dispatch.dispatch import CLAIMED
 
 START = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 

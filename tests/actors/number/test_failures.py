@@ -9,7 +9,7 @@ from recado.actors import number
 from recado.actors.number_messages import AskSituation
 from recado.channels.provider import Accepted, Outcome, SlowPair
 from recado.domain.core.errors import Unavailable
-from recado.storage import dispatch
+from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

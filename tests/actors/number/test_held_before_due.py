@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from recado.actors.number_messages import Look
-from recado.storage import dispatch, message_moves, organizations
-from recado.storage.audit import Actor
-from recado.storage.numbers import NumberKey
-from recado.storage.postgres import Database
+from recado.storage.access import organizations
+from recado.storage.core.audit import Actor
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch
+from recado.storage.messages import message_moves
+from recado.storage.senders.numbers import NumberKey
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

@@ -22,7 +22,9 @@ from recado.domain.dispatch.pair_pacing import BURST
 from recado.domain.messages.message import BULK, NORMAL
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.templates.template import TemplateStatus
-from recado.storage import dispatch, organizations, templates
+from recado.storage.access import organizations
+from recado.storage.dispatch import dispatch
+from recado.storage.templates import templates
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

@@ -18,9 +18,10 @@ from recado.channels.provider import Accepted, Account, Down, OutboundMessage, O
 from recado.domain.core.ids import MESSAGE
 from recado.domain.messages.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason
 from recado.domain.senders.number import NumberStatus
-from recado.storage import dispatch, messages
-from recado.storage.messages import NewMessage
-from recado.storage.numbers import NumberKey
+from recado.storage.dispatch import dispatch
+from recado.storage.messages import messages
+from recado.storage.messages.messages import NewMessage
+from recado.storage.senders.numbers import NumberKey
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from recado.actors.hints import Forced, OwnerMoved
 from recado.actors.number_messages import Look
 from recado.domain.core.ids import BATCH
-from recado.storage import dispatch
+from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from recado.actors.number_messages import Changed, Look
 from recado.channels.provider import Accepted, Down, OutboundMessage, Outcome, SlowPair
 from recado.domain.dispatch.pair_pacing import BURST
-from recado.storage import dispatch
+from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

@@ -10,8 +10,9 @@ from recado.channels.provider import Accepted, Down, Outcome, Refused, Retry, Sl
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import BATCH
 from recado.domain.dispatch.retry import REPEAT_WITHIN
-from recado.storage import dispatch, numbers
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch
+from recado.storage.senders import numbers
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

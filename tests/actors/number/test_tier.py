@@ -8,7 +8,7 @@ import pytest
 from recado.actors.number_messages import Look
 from recado.domain.senders import number as number_domain
 from recado.domain.senders.number import MessagingTier
-from recado.storage import dispatch
+from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
     from tests.actors.number.conftest import Line

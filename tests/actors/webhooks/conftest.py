@@ -23,11 +23,11 @@ from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.storage import events, webhooks
-from recado.storage.crypto import KeyRing
-from recado.storage.organizations import NewOrganization, create_organization
-from recado.storage.postgres import Database
-from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
+from recado.storage.access.organizations import NewOrganization, create_organization
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.webhooks import events, webhooks
+from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
 
 LOCAL = (ip_network("127.0.0.0/8"), ip_network("::1"))
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

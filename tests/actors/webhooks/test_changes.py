@@ -10,8 +10,8 @@ from tests.actors.webhooks.conftest import Place, Receiver
 from tests.waiting import until
 
 from recado.domain.webhooks.webhook import SubscriptionStatus
-from recado.storage import deliveries, events, webhooks
-from recado.storage.webhooks import HealthNote, Subscription
+from recado.storage.webhooks import deliveries, events, webhooks
+from recado.storage.webhooks.webhooks import HealthNote, Subscription
 
 S = SubscriptionStatus
 

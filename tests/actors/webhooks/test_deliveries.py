@@ -12,8 +12,8 @@ from tests.actors.webhooks.conftest import Place, Receiver, make_webhooks
 
 from recado.channels.webhook_signing import new_secret
 from recado.domain.webhooks.webhook import SubscriptionStatus
-from recado.storage import deliveries, webhooks
-from recado.storage.webhooks import SECRET_FIELD, HealthNote, Subscription
+from recado.storage.webhooks import deliveries, webhooks
+from recado.storage.webhooks.webhooks import SECRET_FIELD, HealthNote, Subscription
 
 S = SubscriptionStatus
 

@@ -7,8 +7,8 @@ import pytest
 from tests.actors.webhooks.conftest import Place, Receiver
 
 from recado.domain.webhooks.webhook import SubscriptionStatus
-from recado.storage import deliveries, webhooks
-from recado.storage.webhooks import HealthNote
+from recado.storage.webhooks import deliveries, webhooks
+from recado.storage.webhooks.webhooks import HealthNote
 
 
 async def test_a_failing_subscription_without_deliveries_asks_for_none(

@@ -12,8 +12,8 @@ from tests.crash.rows import read_untold
 
 from recado.actors.webhook_desk import result_of
 from recado.domain.core.errors import Unavailable
-from recado.storage import deliveries
-from recado.storage.deliveries import Result
+from recado.storage.webhooks import deliveries
+from recado.storage.webhooks.deliveries import Result
 
 SETTLE = "recado.actors.webhook_desk.deliveries.settle"
 

@@ -11,7 +11,7 @@ from recado.actors.webhook_payload import envelope
 from recado.actors.webhook_samples import sample_of
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.core.ids import EVENT, MESSAGE, lowest_id
-from recado.storage.deliveries import Told
+from recado.storage.webhooks.deliveries import Told
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)
 NOTHING = Told(**{field.name: None for field in fields(Told)})  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.actors.webhook_stock import LOW, PIECE, WINDOW, Stock
-from recado.storage.deliveries import Due
+from recado.storage.webhooks.deliveries import Due
 
 
 def due(delivery_id: str) -> Due:

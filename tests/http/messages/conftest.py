@@ -44,14 +44,15 @@ from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
-from recado.storage import ledger, templates
-from recado.storage.chat_windows import ChatWindows
-from recado.storage.documents import Documents
-from recado.storage.idempotency import IdempotencyKeys
-from recado.storage.partitions import ensure_partitions
-from recado.storage.recipients import Recipients
-from recado.storage.segment_evaluation import Evaluation
-from recado.storage.templates import Template
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.billing import ledger
+from recado.storage.contacts.documents import Documents
+from recado.storage.core.idempotency import IdempotencyKeys
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.messages.chat_windows import ChatWindows
+from recado.storage.messages.recipients import Recipients
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 PHONE = "+5511987654321"
 MASKED = "+55*******4321"

@@ -4,7 +4,7 @@ from typing import Any
 
 from recado.domain.core.ids import NUMBER, TEMPLATE
 from recado.domain.core.phones import recipient_hash
-from recado.storage.settlements import Failed
+from recado.storage.dispatch.settlements import Failed
 
 NOWHERE = "msg_000000000000000000000"
 

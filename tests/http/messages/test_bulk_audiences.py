@@ -6,9 +6,9 @@ import pytest
 from tests.people import insert_people
 
 from recado.domain.core.ids import LIST, SEGMENT
-from recado.storage import lists, segments
-from recado.storage.lists import StaticList
-from recado.storage.segments import Segment
+from recado.storage.audience import lists, segments
+from recado.storage.audience.lists import StaticList
+from recado.storage.audience.segments import Segment
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from recado.domain.senders.number import NumberStatus
-from recado.storage.settlements import Departed, Failed
+from recado.storage.dispatch.settlements import Departed, Failed
 
 QUARTER = 15 * 60
 

@@ -10,9 +10,10 @@ from tests.waiting import until
 from recado.actors.contact_erasure import masked
 from recado.actors.contact_imports import Draft
 from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
-from recado.storage import contact_erasures, lists
-from recado.storage.audit import Actor
-from recado.storage.lists import StaticList
+from recado.storage.audience import lists
+from recado.storage.audience.lists import StaticList
+from recado.storage.contacts import contact_erasures
+from recado.storage.core.audit import Actor
 
 PHONE = "+5511987654321"
 OTHER = "+5511987654322"

@@ -8,7 +8,7 @@ import pytest
 
 from recado.actors.acceptance import Acceptance
 from recado.domain.core.errors import Unavailable
-from recado.storage import opt_out_replies
+from recado.storage.contacts import opt_out_replies
 
 PHONE = "+5511987654321"
 REPLY = "Você não receberá mais mensagens."

@@ -7,7 +7,7 @@ import pytest
 from tests.http.messages.resending import NOWHERE, copies, failed, message, resend, second_template
 
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
-from recado.storage.settlements import Failed
+from recado.storage.dispatch.settlements import Failed
 
 
 async def test_failed_messages_are_sent_again_as_copies(mail: Any) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.http.messages.resending import many_failed, resend
 
-from recado.storage import replacements
+from recado.storage.messages import replacements
 
 
 async def test_more_than_a_block_is_built_after_the_answer(mail: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 from tests.waiting import until
 
-from recado.storage import events
+from recado.storage.webhooks import events
 
 
 class Endpoint:

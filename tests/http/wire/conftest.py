@@ -20,7 +20,7 @@ from recado.http.principal import Principal
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.server import HttpServer
-from recado.storage.callers import working_for
+from recado.storage.core.callers import working_for
 
 BASE_URL = "https://api.example.com"
 SENDER = Principal("org_1", "live", "key", "key_1", frozenset({"things:read", "things:write"}))

@@ -17,7 +17,7 @@ from recado.http.page_items import PAGE_BYTES, STEP_BYTES, PageItems, each
 from recado.http.paging import CursorQuery, Cursors, PageQuery, items_of
 from recado.http.reply import Reply
 from recado.http.routes.lists import shown
-from recado.storage.rows import Page
+from recado.storage.core.rows import Page
 
 LARGE = "x" * (300 * 1024)
 CURSORS = Cursors(CursorSigner(b"k" * 32))

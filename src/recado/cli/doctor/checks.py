@@ -17,8 +17,8 @@ from recado.config.errors import SettingsError
 from recado.config.logging import configure_logging
 from recado.config.secrets import KEY_FILE, load_keys
 from recado.config.settings import Settings, load_settings, misspelled
-from recado.storage.abandoned_clusters import abandoned_clusters
-from recado.storage.service_folder import USERS_LOCK
+from recado.storage.embedded.abandoned_clusters import abandoned_clusters
+from recado.storage.embedded.service_folder import USERS_LOCK
 
 _TOOL_TIMEOUT = 5.0
 _SHORT_TOKEN = 20  # characters

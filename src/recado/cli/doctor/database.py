@@ -10,14 +10,14 @@ from recado.cli.doctor.running import Looked, is_ours
 from recado.cli.errors import explain
 from recado.config.settings import Settings, database_host
 from recado.engine.clock import SystemClock
-from recado.storage import troubles
-from recado.storage.backup import unfinished
-from recado.storage.cluster import DATABASE, PORT, ROLE, server_pid, socket_folder_of
-from recado.storage.migrate import pending
-from recado.storage.organizations import all_organizations
-from recado.storage.ownership import living_owner
-from recado.storage.postgres import Database
-from recado.storage.service_folder import INSIDE, service_folder
+from recado.storage.access.organizations import all_organizations
+from recado.storage.core.migrate import pending
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import troubles
+from recado.storage.dispatch.ownership import living_owner
+from recado.storage.embedded.backup import unfinished
+from recado.storage.embedded.cluster import DATABASE, PORT, ROLE, server_pid, socket_folder_of
+from recado.storage.embedded.service_folder import INSIDE, service_folder
 
 _SKEW_LIMIT: Final = 2.0  # seconds
 _PATIENCE: Final = 5.0  # seconds

@@ -12,7 +12,7 @@ import aiohttp
 from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.config.settings import Settings
 from recado.descriptors import WANTED, Descriptors, attainable
-from recado.storage.service_folder import service_folder
+from recado.storage.embedded.service_folder import service_folder
 
 _TIMEOUT: Final = 5.0  # seconds
 _LITTLE_ROOM: Final = 5 * 2**30  # bytes

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from recado.cli.doctor.finding import Finding, failure
 from recado.config.settings import Settings
-from recado.storage.ownership import Owner
+from recado.storage.dispatch.ownership import Owner
 
 _PROC = Path("/proc")
 _LISTENS = "0A"  # the state of a socket in /proc/net/tcp

@@ -1,6 +1,6 @@
 """The conditions of a segment as a tree of values: its fields, operators and bounds (C13.2, C13.3).
 
-`segment_reading.py` reads trees from JSON; what they mean for contacts is in `storage/segment_query.py`.
+`segment_reading.py` reads trees from JSON; what they mean for contacts is in `segment_query.py`.
 """
 
 from collections.abc import Mapping

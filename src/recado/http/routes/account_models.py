@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, WithJsonSchema
 from recado.domain.access.scopes import ALL_SCOPES
 from recado.http.models import ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.paging import Page
-from recado.storage.accounts import Account
+from recado.storage.access.accounts import Account
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
 Email = Annotated[str, Field(max_length=254, pattern=r"^[^@\s]+@[^@\s]+$", examples=["ana@example.com"])]

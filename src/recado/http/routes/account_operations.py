@@ -19,13 +19,14 @@ from recado.http.principal import ACCOUNT
 from recado.http.reply import Reply
 from recado.http.routes.account_models import account_view
 from recado.http.routes.lists import listed
-from recado.storage import accounts, audit, organizations, sessions
-from recado.storage.accounts import Account
-from recado.storage.audit import Actor
-from recado.storage.changing import changing
-from recado.storage.passwords import Passwords
-from recado.storage.postgres import Connection, Database
-from recado.storage.session_directory import SessionDirectory
+from recado.storage.access import accounts, organizations, sessions
+from recado.storage.access.accounts import Account
+from recado.storage.access.passwords import Passwords
+from recado.storage.access.session_directory import SessionDirectory
+from recado.storage.core import audit
+from recado.storage.core.audit import Actor
+from recado.storage.core.changing import changing
+from recado.storage.core.postgres import Connection, Database
 
 PII = "pii:full"
 

@@ -15,9 +15,9 @@ from recado.http.routes.account_models import (
     InvitedAccount,
 )
 from recado.http.routes.account_operations import AccountOperations
-from recado.storage.passwords import Passwords
-from recado.storage.postgres import Database
-from recado.storage.session_directory import SessionDirectory
+from recado.storage.access.passwords import Passwords
+from recado.storage.access.session_directory import SessionDirectory
+from recado.storage.core.postgres import Database
 
 
 def account_routes(

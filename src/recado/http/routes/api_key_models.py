@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES
 from recado.http.models import ApiModel, PatchModel, Timestamp, most_members, one_of, unset
 from recado.http.paging import Page
-from recado.storage.api_keys import ApiKey
+from recado.storage.access.api_keys import ApiKey
 
 LONGEST_GRACE = 604_800  # seconds: a week
 

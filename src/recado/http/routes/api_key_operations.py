@@ -20,11 +20,11 @@ from recado.http.middleware.rate_limits import Limit
 from recado.http.reply import Reply
 from recado.http.routes.api_key_models import ClassLimit, key_view
 from recado.http.routes.lists import listed
-from recado.storage import api_keys
-from recado.storage.api_keys import ApiKey
-from recado.storage.changing import changing
-from recado.storage.key_directory import KeyDirectory
-from recado.storage.postgres import Connection, Database
+from recado.storage.access import api_keys
+from recado.storage.access.api_keys import ApiKey
+from recado.storage.access.key_directory import KeyDirectory
+from recado.storage.core.changing import changing
+from recado.storage.core.postgres import Connection, Database
 
 
 class ApiKeyOperations:

@@ -17,8 +17,8 @@ from recado.http.routes.api_key_models import (
     Rotation,
 )
 from recado.http.routes.api_key_operations import ApiKeyOperations
-from recado.storage.key_directory import KeyDirectory
-from recado.storage.postgres import Database
+from recado.storage.access.key_directory import KeyDirectory
+from recado.storage.core.postgres import Database
 
 
 def api_key_routes(

@@ -11,9 +11,9 @@ from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, CursorQuery, Cursors, PeriodQuery, items_of
 from recado.http.reply import Reply
 from recado.http.route import Route
-from recado.storage import audit
-from recado.storage.audit import AuditEntry
-from recado.storage.postgres import Database
+from recado.storage.core import audit
+from recado.storage.core.audit import AuditEntry
+from recado.storage.core.postgres import Database
 
 OPERATION = "listAudit"
 

@@ -7,8 +7,8 @@ import orjson
 from recado.domain.batches.batch import BatchStatus
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
-from recado.storage.batch_making import NewBatch
-from recado.storage.batches import Batch
+from recado.storage.batches.batch_making import NewBatch
+from recado.storage.batches.batches import Batch
 
 _OPTIONAL = (
     ("name", "name"),

@@ -11,9 +11,9 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.batch_view import batch_view
 from recado.http.routes.bulk_models import BatchOut, BatchPage, BatchQuery
 from recado.http.routes.lists import listed
-from recado.storage import batches
-from recado.storage.batches import Batch
-from recado.storage.postgres import Database
+from recado.storage.batches import batches
+from recado.storage.batches.batches import Batch
+from recado.storage.core.postgres import Database
 
 CANCEL: Final = (
     "What was claimed already, at most 50 ms of the number's rate, still leaves; nothing else does. Of a large batch "

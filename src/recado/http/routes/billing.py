@@ -10,8 +10,8 @@ from recado.http.route import Route
 from recado.http.routes.wallet import wallet_routes
 from recado.http.routes.wallet_credits import wallet_credit_routes
 from recado.http.routes.wallet_prices import wallet_price_routes
-from recado.storage.postgres import Database
-from recado.storage.prices import PriceDirectory
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core.postgres import Database
 
 
 def billing_routes(

@@ -13,9 +13,9 @@ from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.routes.bulk_models import Totals
 from recado.http.routes.lists import listed
-from recado.storage import campaigns
-from recado.storage.campaigns import Campaign
-from recado.storage.postgres import Database
+from recado.storage.batches import campaigns
+from recado.storage.batches.campaigns import Campaign
+from recado.storage.core.postgres import Database
 
 SCOPE: Final = "campaigns:read"
 _PLAIN: Final = re.compile(r"(?=.*[A-Za-z])[A-Za-z0-9_.-]{1,80}").fullmatch

@@ -31,11 +31,12 @@ from recado.http.routes.company_models import (
 )
 from recado.http.routes.contact_lists import contact_views
 from recado.http.routes.lists import shown
-from recado.storage import audit, companies, contact_reads
-from recado.storage.companies import Company
-from recado.storage.contacts import Contact
-from recado.storage.postgres import Connection, Database
-from recado.storage.rows import Executor, Page
+from recado.storage.contacts import companies, contact_reads
+from recado.storage.contacts.companies import Company
+from recado.storage.contacts.contacts import Contact
+from recado.storage.core import audit
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.rows import Executor, Page
 
 FindAccount = Callable[[Executor, str, str], Awaitable[object | None]]
 """From organization and id to an account, or None."""

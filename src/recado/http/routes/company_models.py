@@ -12,7 +12,7 @@ from recado.domain.core.ids import ACCOUNT, CONTACT
 from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp, unset
 from recado.http.paging import MOST_SKIPPED, Page
 from recado.http.routes.contact_answers import ContactOut
-from recado.storage.companies import Company, Counts
+from recado.storage.contacts.companies import Company, Counts
 
 MOST_LISTED = 100
 

@@ -23,9 +23,9 @@ from recado.http.reply import Reply
 from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.contact_models import ContactCreate, Id, Tags
 from recado.http.unknown_fields import is_strict, misplaced, name_in, refuse, unknown_fields, unknown_parameters
-from recado.storage import contact_imports
-from recado.storage.contact_imports import PROCESSING, ContactImport
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_imports
+from recado.storage.contacts.contact_imports import PROCESSING, ContactImport
+from recado.storage.core.postgres import Database
 
 BODY_LIMIT: Final = 50 * MIB
 FORMATS: Final = {

@@ -7,9 +7,9 @@ from recado.domain.access.scopes import PII
 from recado.http.call import Call
 from recado.http.page_items import Views
 from recado.http.routes.contact_view import contact_view
-from recado.storage import debtor_groups
-from recado.storage.contacts import Contact
-from recado.storage.postgres import Database
+from recado.storage.contacts import debtor_groups
+from recado.storage.contacts.contacts import Contact
+from recado.storage.core.postgres import Database
 
 
 def contact_views(database: Database, call: Call) -> Views[Contact]:

@@ -26,12 +26,12 @@ from recado.http.routes.contact_models import ContactQuery
 from recado.http.routes.contact_view import contact_view, masked
 from recado.http.routes.lists import shown
 from recado.http.tampering import tampering_recorded
-from recado.storage import contact_reads, contacts, debtor_groups
-from recado.storage.contact_reads import ContactFilter, ContactPage
-from recado.storage.contacts import Contact
-from recado.storage.debtor_groups import Groups
-from recado.storage.list_pages import Milestones
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_reads, contacts, debtor_groups
+from recado.storage.contacts.contact_reads import ContactFilter, ContactPage
+from recado.storage.contacts.contacts import Contact
+from recado.storage.contacts.debtor_groups import Groups
+from recado.storage.contacts.list_pages import Milestones
+from recado.storage.core.postgres import Database
 
 PII: Final = "pii:full"
 DOCUMENTS: Final = "contacts:pii"

@@ -15,9 +15,9 @@ from recado.http.routes.contact_operations import PII, for_caller
 from recado.http.routes.contact_view import consent_view, group_view
 from recado.http.routes.lists import listed
 from recado.http.routes.phones import phone_at
-from recado.storage import contact_consents, contact_fields, contacts, debtor_groups
-from recado.storage.opt_outs import Address
-from recado.storage.postgres import Database
+from recado.storage.contacts import contact_consents, contact_fields, contacts, debtor_groups
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.postgres import Database
 
 CONSENTS: Final = "listContactConsents"
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.masking import mask_phone
-from recado.storage.contact_consents import ConsentEntry
-from recado.storage.contacts import Contact
+from recado.storage.contacts.contact_consents import ConsentEntry
+from recado.storage.contacts.contacts import Contact
 
 # What is shown only where there is something: the names of the API, and the fields of a contact.
 _OPTIONAL: Final = {

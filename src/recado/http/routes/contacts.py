@@ -18,7 +18,7 @@ from recado.http.routes.contact_answers import (
 from recado.http.routes.contact_models import ContactCreate, ContactPatch, ContactQuery, DebtorGroupQuery, OptOut
 from recado.http.routes.contact_operations import LIST, ContactOperations
 from recado.http.routes.contact_records import ContactRecords
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
 
 TAG = "Contacts"
 

@@ -13,10 +13,11 @@ from recado.http.models import ApiModel
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.tampering import tampering_recorded
-from recado.storage import audit, contacts, reveals
-from recado.storage.contacts import Contact
-from recado.storage.documents import CIPHER_COLUMNS, Documents
-from recado.storage.postgres import Connection, Database
+from recado.storage.contacts import contacts, reveals
+from recado.storage.contacts.contacts import Contact
+from recado.storage.contacts.documents import CIPHER_COLUMNS, Documents
+from recado.storage.core import audit
+from recado.storage.core.postgres import Connection, Database
 
 ShownField = Literal["cpf", "cnpj", "nascimento"]
 

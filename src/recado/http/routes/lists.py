@@ -7,7 +7,7 @@ from recado.http.page_items import PAGE_BYTES, PageItems, each
 from recado.http.paging import envelope
 from recado.http.rendering import JSON
 from recado.http.reply import Reply, StreamReply
-from recado.storage.rows import Page
+from recado.storage.core.rows import Page
 
 T = TypeVar("T")
 

@@ -13,8 +13,8 @@ from recado.domain.core.ids import created_at, time_in
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import CLASSES
-from recado.storage.message_reads import Message
-from recado.storage.messages import NewMessage
+from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import NewMessage
 
 _PRIORITIES = tuple(priority.value for priority in CLASSES)
 _MASKS: dict[str, Callable[[str], str]] = {

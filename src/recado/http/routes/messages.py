@@ -30,11 +30,11 @@ from recado.http.routes.message_models import (
 )
 from recado.http.routes.message_view import AcceptedView, created_view, masked, message_view
 from recado.http.routes.phones import searched_phone
-from recado.storage import message_moves, message_reads
-from recado.storage.message_reads import GENERIC_CHANNELS, Message, MessageFilter, MessagePage
-from recado.storage.moves import Effects
-from recado.storage.numbers import NumberKey
-from recado.storage.postgres import Database
+from recado.storage.core.moves import Effects
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_moves, message_reads
+from recado.storage.messages.message_reads import GENERIC_CHANNELS, Message, MessageFilter, MessagePage
+from recado.storage.senders.numbers import NumberKey
 
 LIST: Final = "listMessages"
 

@@ -10,10 +10,11 @@ from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.route import Access, Route
 from recado.http.routes.number_models import NumberAdminPatch, NumberOut, number_view
-from recado.storage import audit, numbers
-from recado.storage.changing import changing
-from recado.storage.numbers import Number
-from recado.storage.postgres import Database
+from recado.storage.core import audit
+from recado.storage.core.changing import changing
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
 
 
 def number_administration_routes(*, database: Database, ids: IdSource, changed: OnChange) -> tuple[Route, ...]:

@@ -23,10 +23,10 @@ from recado.http.models import ApiModel, Timestamp
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.routes.number_models import NameStatus, ProfileOut
-from recado.storage import numbers, usage
-from recado.storage.directory import Directory
-from recado.storage.numbers import Number, NumberKey
-from recado.storage.postgres import Database
+from recado.storage.core.directory import Directory
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers, usage
+from recado.storage.senders.numbers import Number, NumberKey
 
 CACHED = 10.0  # seconds that an answer is given again
 PATIENCE = 7.0  # seconds with the provider: less than an answer may take in all (C31)

@@ -12,7 +12,7 @@ from recado.http.call import Call
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import Page, PageQuery
 from recado.http.reply import Reply
-from recado.storage.numbers import Number
+from recado.storage.senders.numbers import Number
 
 NameStatus = Literal["approved", "pending", "rejected", "expired", "none"]
 Removal = Literal["PARTNER_REMOVED", "PARTNER_APP_UNINSTALLED"]

@@ -12,10 +12,10 @@ from recado.http.call import Call
 from recado.http.models import ApiModel, QueryModel, Timestamp
 from recado.http.reply import Reply
 from recado.http.route import Route
-from recado.storage import numbers, usage
-from recado.storage.numbers import Number
-from recado.storage.organizations import DEFAULT_TIME_ZONE, OrganizationDirectory
-from recado.storage.postgres import Database
+from recado.storage.access.organizations import DEFAULT_TIME_ZONE, OrganizationDirectory
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers, usage
+from recado.storage.senders.numbers import Number
 
 
 class UsageQuery(QueryModel):

@@ -33,11 +33,11 @@ from recado.http.routes.number_models import (
     number_view,
 )
 from recado.http.routes.phones import phone_at
-from recado.storage import numbers
-from recado.storage.changing import changing
-from recado.storage.crypto import KeyRing
-from recado.storage.numbers import Number
-from recado.storage.postgres import Database
+from recado.storage.core.changing import changing
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
 
 
 class NumberOperations:

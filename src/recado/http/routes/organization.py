@@ -22,11 +22,13 @@ from recado.http.routes.organization_models import (
     organization_view,
     overrides_view,
 )
-from recado.storage import audit, organizations, price_overrides
-from recado.storage.changing import changing
-from recado.storage.organizations import Organization
-from recado.storage.postgres import Connection, Database
-from recado.storage.price_overrides import Override
+from recado.storage.access import organizations
+from recado.storage.access.organizations import Organization
+from recado.storage.billing import price_overrides
+from recado.storage.billing.price_overrides import Override
+from recado.storage.core import audit
+from recado.storage.core.changing import changing
+from recado.storage.core.postgres import Connection, Database
 
 
 class OrganizationOperations:

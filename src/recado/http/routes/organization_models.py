@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 from recado.http.models import ApiModel, PatchModel, Timestamp, most_members, unset
 from recado.http.routes.account_models import Email
 from recado.http.routes.api_key_models import IssuedKey
-from recado.storage.organizations import Organization
-from recado.storage.price_overrides import Override
+from recado.storage.access.organizations import Organization
+from recado.storage.billing.price_overrides import Override
 
 
 @cache

@@ -6,9 +6,9 @@ from recado.domain.core.ids import IdSource
 from recado.http.route import Route
 from recado.http.routes.accounts import account_routes
 from recado.http.routes.sessions import session_routes
-from recado.storage.passwords import Passwords
-from recado.storage.postgres import Database
-from recado.storage.session_directory import SessionDirectory
+from recado.storage.access.passwords import Passwords
+from recado.storage.access.session_directory import SessionDirectory
+from recado.storage.core.postgres import Database
 
 
 def people_routes(

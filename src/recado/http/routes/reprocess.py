@@ -14,9 +14,9 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.message_draft import SENDING_CODES
 from recado.http.routes.message_models import CreatedMessage
 from recado.http.routes.message_view import created_view
-from recado.storage import message_reads
-from recado.storage.message_reads import Message
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_reads
+from recado.storage.messages.message_reads import Message
 
 
 class Reprocess(ApiModel):

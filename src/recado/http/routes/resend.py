@@ -16,7 +16,7 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.batch_view import batch_view, new_batch_view
 from recado.http.routes.bulk_models import BatchOut
 from recado.http.routes.message_models import Id
-from recado.storage.resends import FailedFilter
+from recado.storage.messages.resends import FailedFilter
 
 MOST_IDS: Final = 1_000
 

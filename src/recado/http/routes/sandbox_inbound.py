@@ -13,9 +13,9 @@ from recado.http.models import ApiModel
 from recado.http.reply import Reply
 from recado.http.route import Idempotency, Route
 from recado.http.routes.phones import phone_at
-from recado.storage import message_reads
-from recado.storage.numbers import Number, NumberDirectory
-from recado.storage.postgres import Database
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_reads
+from recado.storage.senders.numbers import Number, NumberDirectory
 
 TEST = "test"
 

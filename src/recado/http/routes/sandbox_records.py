@@ -19,11 +19,12 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.number_models import NumberOut, Removal, number_replay, number_reply
 from recado.http.routes.template_edits import submit, template_reply
 from recado.http.routes.template_models import TemplateOut
-from recado.storage import numbers, templates
-from recado.storage.changing import changing
-from recado.storage.numbers import Number
-from recado.storage.postgres import Database
-from recado.storage.templates import Template
+from recado.storage.core.changing import changing
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 TEST = "test"
 

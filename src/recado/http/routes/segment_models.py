@@ -18,8 +18,8 @@ from recado.domain.audience.segment import (
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import CursorPage, CursorQuery, Page, PageQuery
 from recado.http.routes.contact_answers import ContactOut
-from recado.storage.segment_evaluation import Matches
-from recado.storage.segments import Segment
+from recado.storage.audience.segment_evaluation import Matches
+from recado.storage.audience.segments import Segment
 
 _SCALAR = {"type": ["string", "number", "boolean"]}
 _VALUE = {"anyOf": [_SCALAR, {"type": "array", "items": _SCALAR, "minItems": 1, "maxItems": MAX_VALUES}]}

@@ -17,8 +17,8 @@ from recado.http.routes.segment_models import (
     SegmentQuery,
 )
 from recado.http.routes.segments import CONTACTS, SegmentOperations
-from recado.storage.postgres import Database
-from recado.storage.segment_evaluation import Evaluation
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.core.postgres import Database
 
 
 def segment_routes(*, database: Database, ids: IdSource, evaluation: Evaluation, cursors: Cursors) -> tuple[Route, ...]:

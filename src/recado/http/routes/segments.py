@@ -19,11 +19,12 @@ from recado.http.reply import Reply
 from recado.http.routes.contact_lists import contact_views
 from recado.http.routes.lists import shown
 from recado.http.routes.segment_models import preview_view, segment_view
-from recado.storage import audit, segments
-from recado.storage.postgres import Connection, Database
-from recado.storage.rows import Page
-from recado.storage.segment_evaluation import Evaluation
-from recado.storage.segments import REFRESH_EVERY, Segment
+from recado.storage.audience import segments
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.audience.segments import REFRESH_EVERY, Segment
+from recado.storage.core import audit
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.rows import Page
 
 CONTACTS = "listSegmentContacts"
 

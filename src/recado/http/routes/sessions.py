@@ -12,14 +12,15 @@ from recado.http.principal import ACCOUNT
 from recado.http.reply import Reply
 from recado.http.route import Access, Route
 from recado.http.routes.account_models import SessionOut, SignIn, account_view
-from recado.storage import accounts, audit, sessions
-from recado.storage.accounts import Account
-from recado.storage.audit import Actor
-from recado.storage.changing import changing
-from recado.storage.passwords import Passwords
-from recado.storage.postgres import Database
-from recado.storage.session_directory import SessionDirectory
-from recado.storage.sessions import OpenedSession
+from recado.storage.access import accounts, sessions
+from recado.storage.access.accounts import Account
+from recado.storage.access.passwords import Passwords
+from recado.storage.access.session_directory import SessionDirectory
+from recado.storage.access.sessions import OpenedSession
+from recado.storage.core import audit
+from recado.storage.core.audit import Actor
+from recado.storage.core.changing import changing
+from recado.storage.core.postgres import Database
 
 
 class SessionOperations:

@@ -8,7 +8,7 @@ from pydantic_core import PydanticCustomError
 from recado.domain.audience.members import MAX_IDENTIFIERS
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import Page, PageQuery
-from recado.storage.lists import Membership, StaticList
+from recado.storage.audience.lists import Membership, StaticList
 
 Name = Annotated[
     str, Field(min_length=1, max_length=120, description="Unique, without regard to case and repeated spaces.")

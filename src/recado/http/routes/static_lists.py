@@ -24,9 +24,10 @@ from recado.http.routes.static_list_models import (
     list_view,
     membership_view,
 )
-from recado.storage import audit, lists
-from recado.storage.lists import MemberChange, StaticList
-from recado.storage.postgres import Connection, Database
+from recado.storage.audience import lists
+from recado.storage.audience.lists import MemberChange, StaticList
+from recado.storage.core import audit
+from recado.storage.core.postgres import Connection, Database
 
 MEMBERS_LIMIT = 64 * MIB
 

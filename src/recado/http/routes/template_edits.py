@@ -13,10 +13,11 @@ from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.routes.template_models import stored_components, template_view
-from recado.storage import numbers, templates
-from recado.storage.numbers import Number
-from recado.storage.rows import Executor
-from recado.storage.templates import Template
+from recado.storage.core.rows import Executor
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 
 def template_reply(template: Template, status: int = 200) -> Reply:

@@ -9,7 +9,7 @@ from recado.domain.core.ids import NUMBER
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import Page, PageQuery
-from recado.storage.templates import Template
+from recado.storage.templates.templates import Template
 
 MOST_COMPONENTS = 50
 

@@ -34,12 +34,13 @@ from recado.http.routes.template_models import (
     stored_components,
     template_view,
 )
-from recado.storage import numbers, templates
-from recado.storage.changing import changing
-from recado.storage.crypto import KeyRing
-from recado.storage.postgres import Connection, Database
-from recado.storage.rows import Page
-from recado.storage.templates import Template
+from recado.storage.core.changing import changing
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.rows import Page
+from recado.storage.senders import numbers
+from recado.storage.templates import templates
+from recado.storage.templates.templates import Template
 
 
 class TemplateOperations:

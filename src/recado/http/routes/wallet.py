@@ -23,10 +23,10 @@ from recado.http.routes.wallet_models import (
     top_up_view,
     wallet_view,
 )
-from recado.storage import ledger, top_ups
-from recado.storage.postgres import Database
-from recado.storage.top_ups import TopUp
-from recado.storage.webhooks import SubscriptionKey
+from recado.storage.billing import ledger, top_ups
+from recado.storage.billing.top_ups import TopUp
+from recado.storage.core.postgres import Database
+from recado.storage.webhooks.webhooks import SubscriptionKey
 
 LEDGER = "listLedger"
 PAGES = f"{LEDGER} by position"

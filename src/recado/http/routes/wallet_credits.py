@@ -8,9 +8,10 @@ from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.route import Access, Route
 from recado.http.routes.wallet_models import CreditOut, WalletCredit, entry_view, wallet_view
-from recado.storage import grants, organizations
-from recado.storage.organizations import Organization
-from recado.storage.postgres import Database
+from recado.storage.access import organizations
+from recado.storage.access.organizations import Organization
+from recado.storage.billing import grants
+from recado.storage.core.postgres import Database
 
 
 def wallet_credit_routes(*, database: Database, ids: IdSource, changed: OnChange) -> tuple[Route, ...]:

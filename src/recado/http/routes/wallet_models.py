@@ -8,8 +8,8 @@ from recado.domain.billing.top_up import LEAST_CENTS, MOST_CENTS, MOST_COINS
 from recado.domain.billing.wallet import MOST_BALANCE
 from recado.http.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.paging import CursorPage, CursorQuery, Page, PeriodQuery
-from recado.storage.ledger import LedgerEntry, WalletRecord
-from recado.storage.top_ups import TopUp
+from recado.storage.billing.ledger import LedgerEntry, WalletRecord
+from recado.storage.billing.top_ups import TopUp
 
 Kind = Literal["topup", "charge", "refund", "adjustment"]
 Env = Literal["live", "test"]

@@ -10,7 +10,7 @@ from recado.http.call import Call
 from recado.http.models import ApiModel, Timestamp
 from recado.http.reply import Reply
 from recado.http.route import Route
-from recado.storage.prices import PriceDirectory
+from recado.storage.billing.prices import PriceDirectory
 
 UNITS = {"sms": "segment", "email": "recipient", "push": "device"}
 MESSAGE = "message"

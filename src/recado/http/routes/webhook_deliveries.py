@@ -30,11 +30,11 @@ from recado.http.routes.webhook_views import (
     delivery_view,
 )
 from recado.http.tampering import tampering_recorded
-from recado.storage import deliveries, events, webhooks
-from recado.storage.crypto import KeyRing
-from recado.storage.deliveries import PENDING, Delivery
-from recado.storage.postgres import Connection, Database
-from recado.storage.webhooks import Subscription
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.webhooks import deliveries, events, webhooks
+from recado.storage.webhooks.deliveries import PENDING, Delivery
+from recado.storage.webhooks.webhooks import Subscription
 
 LIST = "listWebhookDeliveries"
 REPLAY = "webhook.replay"  # in the audit

@@ -14,8 +14,8 @@ from recado.http.call import Call
 from recado.http.middleware.idempotency import rotated_since
 from recado.http.operation import missing_scope
 from recado.http.routes.webhook_models import MASK, Header, masks
-from recado.storage.crypto import KeyRing
-from recado.storage.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
+from recado.storage.core.crypto import KeyRing
+from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD, Subscription
 
 
 def plain_headers(headers: list[Header] | None, before: list[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -34,11 +34,11 @@ from recado.http.routes.webhook_edits import (
 from recado.http.routes.webhook_models import Retry
 from recado.http.routes.webhook_views import webhook_view
 from recado.http.tampering import tampering_recorded
-from recado.storage import webhooks
-from recado.storage.changing import changing
-from recado.storage.crypto import KeyRing
-from recado.storage.postgres import Connection, Database
-from recado.storage.webhooks import Subscription
+from recado.storage.core.changing import changing
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.webhooks import webhooks
+from recado.storage.webhooks.webhooks import Subscription
 
 DEFAULT_TEST = "message.delivered"
 

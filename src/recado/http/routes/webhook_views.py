@@ -10,9 +10,9 @@ from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, Page
 from recado.http.routes.webhook_models import MASK, masks
-from recado.storage.crypto import KeyRing
-from recado.storage.deliveries import DELIVERED, PENDING, Delivery
-from recado.storage.webhooks import QUEUES, Subscription
+from recado.storage.core.crypto import KeyRing
+from recado.storage.webhooks.deliveries import DELIVERED, PENDING, Delivery
+from recado.storage.webhooks.webhooks import QUEUES, Subscription
 
 
 class HeaderOut(ApiModel):

@@ -11,8 +11,8 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.webhook_models import SecretRotation, WebhookCreate, WebhookPatch, WebhookQuery, WebhookTest
 from recado.http.routes.webhook_operations import WebhookOperations
 from recado.http.routes.webhook_views import WebhookOut, WebhookPage, WebhookTested, WebhookWithSecret
-from recado.storage.crypto import KeyRing
-from recado.storage.postgres import Database
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
 
 
 def webhook_routes(

@@ -1,0 +1,212 @@
+"""Organizations: their settings, and what a new one is born with (C2.2, C24.1)."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, time, timedelta
+
+from recado.domain.access.account import Role
+from recado.domain.access.scopes import KEY_SCOPES
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import ORGANIZATION, IdSource, created_at
+from recado.storage.access import accounts, api_keys
+from recado.storage.access.accounts import Account
+from recado.storage.access.api_keys import ApiKey
+from recado.storage.billing import ledger
+from recado.storage.core import audit
+from recado.storage.core.audit import Actor
+from recado.storage.core.directory import Directory
+from recado.storage.core.rows import Executor, reader
+from recado.storage.core.sql import load
+from recado.storage.senders import numbers
+from recado.storage.senders.numbers import Number
+
+SQL = load("organizations")
+
+ACTIVE, SUSPENDED = "active", "suspended"
+DEFAULT_TIME_ZONE = "America/Sao_Paulo"
+DEFAULT_COUNTRY = "BR"
+ENVIRONMENTS = ("live", "test")
+OWNER_NAME = "Owner"
+SANDBOX_PHONE = "+15555550100"  # reserved for fiction: nobody can be called by mistake
+
+
+@dataclass(frozen=True, slots=True)
+class Organization:
+    """One customer. `held_ms`: time for which its queues stood still; `held_since`: since when they do now."""
+
+    id: str
+    name: str
+    status: str
+    time_zone: str
+    country: str
+    quiet_start: time | None
+    quiet_end: time | None
+    require_granted_for_marketing: bool
+    opt_out_keywords: tuple[str, ...]
+    opt_in_keywords: tuple[str, ...]
+    opt_out_reply: str | None
+    dedicated_sender: str | None
+    held_ms: int
+    held_since: datetime | None
+    revision: int
+    updated_at: datetime
+    hide_phone_hash: bool = False
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+    @property
+    def suspended(self) -> bool:
+        return self.status == SUSPENDED
+
+
+@dataclass(frozen=True, slots=True)
+class NewOrganization:
+    """What `create_organization` made. `keys`: by environment, each with its token, which is shown once.
+
+    `owner`: the invited owner, if there is one, with the token of its invitation, shown once too.
+    """
+
+    organization: Organization
+    keys: Mapping[str, tuple[ApiKey, str]] = field(repr=False)
+    number: Number
+    owner: tuple[Account, str] | None = field(default=None, repr=False)
+
+
+read = reader(Organization, opt_out_keywords=tuple, opt_in_keywords=tuple)
+
+
+async def create_organization(
+    connection: Executor,
+    ids: IdSource,
+    *,
+    name: str,
+    now: datetime,
+    random_bytes: Callable[[int], bytes],
+    actor: Actor = audit.SYSTEM,
+    owner_email: str | None = None,
+) -> NewOrganization:
+    """Make an organization with a key and a wallet per environment and a connected sandbox number (C2.2).
+
+    To be run in one transaction. The keys hold every scope that a key may hold; the audit tells of them and of the
+    owner who is invited; the caller writes its entry for the organization itself. Raises `Problem`
+    ACCOUNT_EMAIL_TAKEN.
+    """
+    organization_id = ids.new(ORGANIZATION)
+    made_at = created_at(organization_id)
+    organization = read(
+        await connection.fetchrow(SQL.insert, organization_id, name, DEFAULT_TIME_ZONE, DEFAULT_COUNTRY, made_at)
+    )
+    keys = {
+        env: await api_keys.issue_key(
+            connection,
+            ids,
+            organization_id=organization.id,
+            env=env,
+            name="First key",
+            scopes=KEY_SCOPES,
+            random_bytes=random_bytes,
+            created_by_id=actor.id,
+        )
+        for env in ENVIRONMENTS
+    }
+    for env, (key, _) in keys.items():
+        for action in ("api_key.create", "pii_full.grant"):
+            await audit.write(
+                connection, ids, actor, action, organization_id=organization.id, env=env, target_id=key.id
+            )
+    await ledger.open_wallets(connection, ids, organization.id, now)
+    number = await numbers.insert(
+        connection,
+        numbers.sandbox_number(ids, organization_id=organization.id, display_phone=SANDBOX_PHONE, now=now),
+    )
+    if owner_email is None:
+        return NewOrganization(organization, keys, number)
+    account, token = await accounts.create(
+        connection,
+        ids,
+        organization_id=organization.id,
+        name=OWNER_NAME,
+        email=owner_email,
+        role=Role.OWNER,
+        now=now,
+        random_bytes=random_bytes,
+        invited_by_id=actor.id,
+    )
+    for action in ("account.create", "pii_full.grant"):
+        await audit.write(
+            connection, ids, actor, action, organization_id=organization.id, env=None, target_id=account.id
+        )
+    return NewOrganization(organization, keys, number, (account, token))
+
+
+async def get(executor: Executor, organization_id: str) -> Organization | None:
+    row = await executor.fetchrow(SQL.by_id, organization_id)
+    return read(row) if row else None
+
+
+async def get_locked(connection: Executor, organization_id: str) -> Organization | None:
+    """As `get`, and nobody else changes the row until this transaction ends."""
+    row = await connection.fetchrow(SQL.by_id_locked, organization_id)
+    return read(row) if row else None
+
+
+async def all_organizations(executor: Executor) -> list[Organization]:
+    """Oldest first."""
+    return [read(row) for row in await executor.fetch(SQL.all)]
+
+
+def with_status(organization: Organization, status: str, now: datetime) -> Organization:
+    """The organization suspended or active again; the time suspended is added to the time held (C14.5, TTL)."""
+    if status == organization.status:
+        return organization
+    if status == SUSPENDED:
+        return replace(organization, status=status, held_since=now)
+    held = now - organization.held_since if organization.held_since else timedelta()
+    held_ms = organization.held_ms + max(0, int(held.total_seconds() * 1000))
+    return replace(organization, status=status, held_since=None, held_ms=held_ms)
+
+
+async def save(executor: Executor, before: Organization, after: Organization, now: datetime) -> Organization:
+    """Write what differs and raise the revision; no difference writes nothing.
+
+    Raises `Problem` VERSION_MISMATCH when the row is no longer at `before.revision`.
+    """
+    if after == before:
+        return before
+    row = await executor.fetchrow(
+        SQL.save,
+        before.id,
+        before.revision,
+        after.name,
+        after.status,
+        after.time_zone,
+        after.country,
+        after.quiet_start,
+        after.quiet_end,
+        after.require_granted_for_marketing,
+        list(after.opt_out_keywords),
+        list(after.opt_in_keywords),
+        after.opt_out_reply,
+        after.dedicated_sender,
+        after.held_ms,
+        after.held_since,
+        before.revision + 1,
+        now,
+        after.hide_phone_hash,
+    )
+    if row is None:
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the organization at the same time: read it again and repeat the change.",
+        )
+    return read(row)
+
+
+class OrganizationDirectory(Directory[str, Organization]):
+    """Organizations by id, read through, at most 5 s old."""
+
+    def __init__(self, executor: Executor, *, clock: Clock) -> None:
+        super().__init__(lambda organization_id: get(executor, organization_id), clock=clock)

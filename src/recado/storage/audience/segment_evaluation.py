@@ -1,0 +1,145 @@
+"""What a filter finds among the contacts: a count, a sample, a page (C13.1, C13.3).
+
+An evaluation may look at every contact there is. So only a few run at a time, one of an organization; each has ten
+seconds, and is planned with its values known.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from recado.domain.audience.segment import Node
+from recado.domain.billing.prices import BR, INTL
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import CONTACT
+from recado.storage.audience.segment_query import SQL, query
+from recado.storage.batches import audiences
+from recado.storage.batches.audiences import Audience, Reached
+from recado.storage.contacts import contacts
+from recado.storage.contacts.contacts import Contact
+from recado.storage.core.compose import compose
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.rows import Page, page
+from recado.storage.core.wide_rows import bounded, rows_of
+
+SAMPLE: Final = 20  # contacts that a preview names
+NEWEST: Final = 20_000  # contacts among which a preview looks for them first
+EVALUATION_LIMIT: Final = 10.0  # seconds, those spent waiting for the others included
+AT_ONCE: Final = 2  # the rest of the server is for messages
+MOST_WAITING: Final = 20  # of one organization
+LOOKED_UP: Final = 100_000  # members of a list: to look up more of them one by one takes a quarter of a second
+AFTER_ALL_IDS: Final = CONTACT + "~"  # greater than every id
+CONTACTS: Final = bounded(SQL.contacts, contacts.WIDE, "p.id desc")
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """What a filter finds: how many, and some of them, the newest first."""
+
+    count: int
+    sample: list[str]
+
+
+class Evaluation:
+    """Evaluates filters for the contacts of one environment. `now`: days back are counted from it.
+
+    `Unavailable` for what takes too long, and when too much of an organization waits already.
+    """
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self._places = FairPlaces(AT_ONCE, most_waiting=MOST_WAITING)
+
+    async def count(self, organization_id: str, env: str, tree: Node, now: datetime) -> int:
+        """How many match."""
+        async with self._connection(organization_id) as connection:
+            await connection.execute(SQL.look_at_everybody)
+            return await _count(connection, organization_id, env, tree, now)
+
+    async def preview(self, organization_id: str, env: str, tree: Node, now: datetime) -> Matches:
+        """How many match, and the newest twenty of them."""
+        async with self._connection(organization_id) as connection:
+            sql, arguments = query(SQL.newest, organization_id, env, tree, now, limit=SAMPLE, newest=NEWEST)
+            sample = [row["id"] for row in await connection.fetch(sql, *arguments)]
+            await connection.execute(SQL.look_at_everybody)
+            if len(sample) == SAMPLE:
+                return Matches(await _count(connection, organization_id, env, tree, now), sample)
+            sql, arguments = query(SQL.everybody, organization_id, env, tree, now, limit=SAMPLE)
+            rows: Any = await connection.fetch(sql, *arguments)
+        return Matches(rows[0]["count"] if rows else 0, [row["id"] for row in rows])
+
+    async def contacts(
+        self, organization_id: str, env: str, tree: Node, now: datetime, *, before_id: str | None, limit: int
+    ) -> Page[Contact]:
+        """Those that match now, newest first, older than `before_id` when it is given. Nobody counts them.
+
+        Up to `limit`, or what is read at once.
+        """
+        more: dict[str, Any] = {"before_id": before_id or AFTER_ALL_IDS, "limit": limit + 1}
+        async with self._connection(organization_id) as connection:
+            sql, arguments = query(CONTACTS, organization_id, env, tree, now, **more)
+            rows: Any = await connection.fetch(sql, *arguments)
+        found = [contacts.read(row) for row in rows[:limit]]
+        return page(found, 0, more=rows_of(rows) > len(found))
+
+    async def regions(
+        self, organization_id: str, env: str, audience: Audience, now: datetime, *, members: int = 0
+    ) -> dict[str, int]:
+        """How many contacts of an audience live where, as prices see it. `members`: how many its list has."""
+        of_list, how = audiences.OF_LIST, audiences.SQL.along_the_key
+        if members > LOOKED_UP:
+            of_list, how = audiences.SQL.of_large_list, audiences.SQL.all_at_once
+        sql, arguments = over(audience, of_list, audiences.SQL.of_segment, organization_id, env, now)
+        async with self._connection(organization_id) as connection:
+            await connection.execute(how if audience.tree is None else SQL.look_at_everybody)
+            rows: Any = await connection.fetch(sql, *arguments)
+        contacts, brazilian = rows[0]["contacts"], rows[0]["brazilian"]
+        return {BR: brazilian, INTL: contacts - brazilian}
+
+    async def next_of(
+        self, organization_id: str, env: str, audience: Audience, now: datetime, *, after_id: str, limit: int
+    ) -> Reached:
+        """The next contacts of an audience, in the order of their ids. Waits for its turn as long as that takes."""
+        sources = (audiences.NEXT_OF_LIST, audiences.SQL.next_of_segment)
+        sql, arguments = over(audience, *sources, organization_id, env, now, after_id=after_id, limit=limit)
+        async with self._connection(organization_id, patient=True) as connection:
+            await connection.execute(audiences.SQL.along_the_key)
+            rows: Any = await connection.fetch(sql, *arguments)
+        return Reached([(row["id"], row["phone"]) for row in rows], ended=len(rows) < limit)
+
+    @asynccontextmanager
+    async def _connection(self, organization_id: str, *, patient: bool = False) -> AsyncIterator[Connection]:
+        """`patient`: nobody waits for the answer, and the wait for a place does not count."""
+        limit = asyncio.timeout(None if patient else EVALUATION_LIMIT)
+        try:
+            async with limit, self._places.place(organization_id):
+                if patient:
+                    limit.reschedule(asyncio.get_running_loop().time() + EVALUATION_LIMIT)
+                async with self._db.searches.transaction() as connection:
+                    await connection.execute(SQL.plan_with_values)
+                    yield connection
+        except TimeoutError:
+            raise Unavailable("The filter took too long to evaluate: narrow it.", retry_after=60) from None
+
+
+async def _count(connection: Connection, organization_id: str, env: str, tree: Node, now: datetime) -> int:
+    sql, arguments = query(SQL.count, organization_id, env, tree, now)
+    # All rows of one: asked for a single row, the server would not share the work among processes.
+    rows = await connection.fetch(sql, *arguments)
+    found: int = rows[0][0]
+    return found
+
+
+def over(
+    audience: Audience, of_list: str, of_segment: str, organization_id: str, env: str, now: datetime, **more: Any
+) -> tuple[str, list[Any]]:
+    """A query over the members of a list, or over whom a tree matches, and its arguments. `more`: its other values."""
+    values = {"before_id": audience.before_id, **more}
+    if audience.tree is not None:
+        return query(of_segment, organization_id, env, audience.tree, now, **values)
+    shared = {"organization_id": organization_id, "env": env, "list_id": audience.list_id}
+    return compose(of_list, {**shared, **values})

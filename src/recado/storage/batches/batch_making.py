@@ -1,0 +1,263 @@
+"""Making batches: the row of a batch with its first messages in one statement, and the blocks that follow (C15.5)."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import orjson
+
+from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent, BatchStatus
+from recado.storage.batches.audiences import Audience
+from recado.storage.batches.batch_rows import Block, Recipients
+from recado.storage.batches.batches import SQL, BatchKey
+from recado.storage.billing.holds import holding, store
+from recado.storage.core.audit import AuditEntry
+from recado.storage.core.rows import Executor, affected, array, columns, pack, pack_moments, pack_numbers, reader
+
+MAKE = holding(SQL.make, wanted="$46", at="(select max(made_at) from heads)")
+ALREADY_REPLACED = "ALREADY_REPLACED"  # why a recipient of a resend is left out when another was faster
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class NewBatch:
+    """A batch to be made. `payload`, `errors`, `skipped_reasons`: JSON texts; `recipients`: all that were accepted.
+
+    `first` and `rest` are its blocks: the one made with it, and those kept for later. `estimate`: coins of all of them.
+    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where.
+    """
+
+    organization_id: str
+    env: str
+    id: str
+    channel: str
+    number_id: str | None
+    type: str
+    klass: int
+    ttl_ms: int
+    held_base_ms: int
+    accepted_at: datetime
+    requested: int
+    recipients: Recipients
+    name: str | None = None
+    template_id: str | None = None
+    payload: str | None = None
+    campaign_id: str | None = None
+    scheduled_at: datetime | None = None
+    skipped: int = 0
+    skipped_reasons: str = "{}"
+    errors: str = "[]"
+    created_by_id: str | None = None
+    key_hash: bytes | None = None
+    fingerprint: bytes | None = None
+    estimate: int = 0
+    entry: AuditEntry | None = None
+    first: Block | None = None
+    rest: list[str] = field(default_factory=list)
+    audience: Audience | None = None
+    regions: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def key(self) -> BatchKey:
+        return (self.organization_id, self.env, self.id)
+
+    def leave_out(self, count: int, reason: str) -> None:
+        """So many of its recipients get no message after all."""
+        if count:
+            reasons = orjson.loads(self.skipped_reasons)
+            reasons[reason] = reasons.get(reason, 0) + count
+            self.skipped += count
+            self.skipped_reasons = orjson.dumps(reasons).decode()
+
+    @property
+    def blocks_left(self) -> int:
+        """What is still to be made; an audience that is not read yet counts as one."""
+        return len(self.rest) + (self.audience is not None)
+
+    @property
+    def due_at(self) -> datetime:
+        """When its messages may leave."""
+        return self.accepted_at if self.scheduled_at is None else self.scheduled_at
+
+    @property
+    def status(self) -> BatchStatus:
+        """What it is once it is stored."""
+        if self.blocks_left:
+            return BatchStatus.BUILDING
+        if not self.recipients:
+            return BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
+        return BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
+
+
+@dataclass(frozen=True, slots=True)
+class PendingBlock:
+    """The next recipients of a batch, and what its messages share."""
+
+    organization_id: str
+    env: str
+    id: str
+    channel: str
+    number_id: str | None
+    type: str
+    template_id: str | None
+    payload: str | None
+    klass: int
+    campaign_id: str | None
+    scheduled_at: datetime | None
+    ttl_ms: int
+    held_base_ms: int
+    number: int
+    recipients: Recipients
+    created_by_id: str | None = None
+
+    @property
+    def key(self) -> BatchKey:
+        return (self.organization_id, self.env, self.id)
+
+
+_read_block = reader(PendingBlock, recipients=Recipients.load)
+
+
+async def insert(executor: Executor, batches: Sequence[NewBatch], *, hold: bool) -> set[str]:
+    """Store batches with their first messages, in one statement; answers the ids of those that were left out.
+
+    With `hold` their prices are held in the same statement, or HoldsRefused is raised.
+    """
+    columns = (*_columns(batches), hold, _contacts([new.first for new in batches]))
+    return {row["id"] for row in await store(executor, MAKE, *columns)}
+
+
+def _columns(batches: Sequence[NewBatch]) -> list[Any]:
+    blocks = [new.first or Block(Recipients([], [], [], []), [], [], []) for new in batches]
+    keyed = any(new.key_hash is not None for new in batches)
+    kept = [
+        (new.organization_id, new.id, number, text) for new in batches for number, text in enumerate(new.rest, start=1)
+    ]
+    return [
+        pack([new.organization_id for new in batches]),
+        pack([new.env for new in batches]),
+        pack([new.id for new in batches]),
+        pack_numbers([1] * len(batches)),
+        array([new.name for new in batches]),
+        pack([new.channel for new in batches]),
+        pack([new.number_id for new in batches]),
+        pack([new.type for new in batches]),
+        pack([new.template_id for new in batches]),
+        pack([new.payload for new in batches]),
+        pack_numbers([new.klass for new in batches]),
+        array([new.campaign_id for new in batches]),
+        pack([new.status for new in batches]),
+        pack_numbers([new.requested for new in batches]),
+        pack_numbers([len(block.ids) for block in blocks]),
+        pack_numbers([new.skipped for new in batches]),
+        pack([new.skipped_reasons for new in batches]),
+        pack([new.errors for new in batches]),
+        pack_moments([new.scheduled_at for new in batches]),
+        pack_numbers([new.ttl_ms for new in batches]),
+        pack_numbers([new.held_base_ms for new in batches]),
+        pack_numbers([new.blocks_left for new in batches]),
+        pack_numbers([block.held for block in blocks]),
+        pack_moments([new.accepted_at for new in batches]),
+        pack([new.created_by_id for new in batches]),
+        [new.key_hash for new in batches] if keyed else None,
+        [new.fingerprint for new in batches] if keyed else None,
+        *_rows([new.id for new in batches], blocks),
+        *columns(kept, 4),
+    ]
+
+
+async def add(executor: Executor, pending: PendingBlock, block: Block, now: datetime) -> None:
+    """Make the messages of one more block."""
+    await executor.fetch(
+        MAKE,
+        pending.organization_id,
+        pending.env,
+        pending.id,
+        "0",
+        None,
+        pending.channel,
+        pack([pending.number_id]),
+        pending.type,
+        pack([pending.template_id]),
+        pack([pending.payload]),
+        str(pending.klass),
+        None if pending.campaign_id is None else [pending.campaign_id],
+        BatchStatus.BUILDING.value,
+        "0",
+        "0",
+        "0",
+        "{}",
+        "[]",
+        pack_moments([pending.scheduled_at]),
+        str(pending.ttl_ms),
+        str(pending.held_base_ms),
+        "0",
+        "0",
+        pack_moments([now]),
+        pack([pending.created_by_id]),
+        None,
+        None,
+        *_rows([pending.id], [block]),
+        [],
+        [],
+        [],
+        [],
+        False,
+        _contacts([block]),
+    )
+
+
+def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[Any]:
+    def join(columns: Sequence[Sequence[Any]]) -> list[Any]:
+        return list(columns[0]) if len(columns) == 1 else [value for column in columns for value in column]
+
+    def own(name: str) -> list[Any]:
+        return join([getattr(block.recipients, name) or [None] * len(block.ids) for block in blocks])
+
+    return [
+        pack(join([[batch_id] * len(block.ids) for batch_id, block in zip(ids, blocks, strict=True)])),
+        pack(join([block.ids for block in blocks])),
+        pack(join([block.recipients.phones for block in blocks])),
+        pack_numbers(join([block.recipients.hashes for block in blocks])),
+        pack(join([block.recipients.template_vars for block in blocks])),
+        pack(join([block.recipients.metadata for block in blocks])),
+        pack([None if coins is None else str(coins) for coins in join([block.coins for block in blocks])]),
+        pack(join([block.price_kinds for block in blocks])),
+        pack(own("types")),
+        pack(own("template_ids")),
+        pack(own("payloads")),
+        pack(own("number_ids")),
+        array(own("campaign_ids")),
+        pack([None if held is None else str(held) for held in own("held_bases")]),
+    ]
+
+
+def _contacts(blocks: Sequence[Block | None]) -> str:
+    """Whose the messages are: for each row of the blocks."""
+    owners: list[str | None] = []
+    for block in blocks:
+        if block is not None:
+            owners += block.recipients.contact_ids or [None] * len(block.ids)
+    return pack(owners)
+
+
+async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
+    """The next block of a batch that is `building`."""
+    row = await executor.fetchrow(SQL.next_block, *key)
+    return None if row is None else _read_block({**row, "klass": row["class"]})
+
+
+async def block_made(
+    executor: Executor, pending: PendingBlock, now: datetime, left_out: Mapping[str, int]
+) -> int | None:
+    """In the transaction that made it: answers the blocks left. `left_out`: how many got no message, by reason.
+
+    None, and the transaction is to be undone, when the batch is not `building` any more, or another process, which
+    does not know yet that it was replaced, made the block first.
+    """
+    built = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.BUILT)
+    nothing = BATCH_MACHINE.move(BatchStatus.BUILDING, BatchEvent.NOTHING_BUILT)
+    # The batch before its block, as a cancel does it: or each would wait for the other.
+    blocks_left: int | None = await executor.fetchval(SQL.block_made, *pending.key, built, nothing, now, dict(left_out))
+    dropped = affected(await executor.execute(SQL.drop_block, pending.organization_id, pending.id, pending.number))
+    return blocks_left if dropped else None

@@ -1,0 +1,37 @@
+"""Prices held in the statement that stores their messages, while the wallet keeps its status by it (C25.2).
+
+What needs a look at the wallet first is held by `wallet.py`, in a transaction.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import asyncpg
+
+from recado.storage.core.rows import Executor
+from recado.storage.core.sql import load
+
+SQL = load("holds")
+
+_REFUSED = "RC402"  # of `refuse_holds`
+
+
+class HoldsRefused(Exception):
+    """A wallet does not cover the batch, or would change its status by it; nothing was stored."""
+
+
+def holding(statement: str, *, wanted: str, at: str) -> str:
+    """A statement that holds the prices of its `queued`. `wanted`: its boolean parameter; `at`: the moment, in SQL."""
+    held = SQL.held.replace("{wanted}", wanted).replace("{at}", at)
+    return statement.replace("{held}", held).replace("{refused}", SQL.refused)
+
+
+async def store(executor: Executor, statement: str, *arguments: Any) -> Sequence[Mapping[str, Any]]:
+    """Run a statement that holds; raises HoldsRefused."""
+    try:
+        rows: Sequence[Mapping[str, Any]] = await executor.fetch(statement, *arguments)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate == _REFUSED:
+            raise HoldsRefused from None
+        raise
+    return rows

@@ -1,0 +1,48 @@
+"""Contacts of people who write: found and locked by their phones, and what a message moves on them (C28.1, C28.2)."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from recado.storage.contacts.contacts import Contact, derived, read
+from recado.storage.core.rows import Executor, columns
+from recado.storage.core.sql import load
+
+SQL = load("inbound_contacts")
+
+Person = tuple[str, str, str]
+"""Organization, environment, and canonical phone."""
+
+
+async def locked(connection: Executor, people: Sequence[Person]) -> dict[Person, Contact]:
+    """Those of `people` who are contacts; nobody else changes them until this transaction ends."""
+    if not people:
+        return {}
+    rows = await connection.fetch(SQL.locked, *columns(sorted(set(people)), 3))
+    return {person_of(contact): contact for contact in map(read, rows)}
+
+
+async def touch(connection: Executor, channel: str, wrote: Sequence[tuple[Contact, datetime]]) -> None:
+    """Move the last interaction of contacts, each given once, who wrote on `channel`."""
+    rows = [(contact.organization_id, contact.env, contact.id, at) for contact, at in wrote]
+    await connection.execute(SQL.touch, *columns(rows, 4), channel)
+
+
+async def rename(connection: Executor, renamed: Sequence[tuple[Contact, str]], now: datetime) -> list[Contact]:
+    """Give locked contacts, each once, their new profile names; answers them as they are then."""
+    after = [
+        replace(contact, chatapp_profile_name=name, revision=contact.revision + 1, updated_at=now)
+        for contact, name in renamed
+    ]
+    rows = [
+        (each.organization_id, each.env, each.id, each.chatapp_profile_name, " ".join(derived(each)[2]))
+        for each in after
+    ]
+    if rows:
+        await connection.execute(SQL.rename, *columns(rows, 5), now)
+    return after
+
+
+def person_of(contact: Contact) -> Person:
+    """Under which name a contact writes."""
+    return (contact.organization_id, contact.env, contact.phone)

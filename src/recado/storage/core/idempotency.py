@@ -1,0 +1,109 @@
+"""Idempotency keys and the answers kept for them (C6.2). Keys of sends are bound to their row where the row is made."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Reused, Stored
+from recado.storage.core.callers import before_commit
+from recado.storage.core.rows import Executor, in_blocks
+from recado.storage.core.sql import load
+
+SQL = load("idempotency")
+
+RETENTION = timedelta(hours=24)
+LOCK = timedelta(seconds=60)  # no request runs so long (C31); that of a process that died is free after it
+PURGE_BLOCK = 10_000
+
+
+class IdempotencyKeys:
+    """The store of kept answers, one row a key."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+
+    async def begin(
+        self, organization_id: str, env: str, key_hash: bytes, fingerprint: bytes, now: datetime
+    ) -> Beginning:
+        """Claim the key for this request, or tell what it is used for."""
+        while True:
+            claimed = await self._executor.fetchval(
+                SQL.begin, organization_id, env, key_hash, fingerprint, now, now + LOCK, now - RETENTION
+            )
+            if claimed:
+                return Held(organization_id, env, key_hash, now)
+            found = await self._executor.fetchrow(SQL.find, organization_id, env, key_hash)
+            if found is None:  # released between the two statements
+                continue
+            if found["status"] is not None and found["body"] is None:
+                return Erased(found["status"], found["subject_id"])
+            if found["fingerprint"] != fingerprint:
+                return Reused()
+            if found["status"] is None:
+                if not found["committed"] or found["created_at"] > now - LOCK:
+                    return InProgress()
+                return Lost(None if found["body"] is None else found["body"].decode())
+            return Stored(found["status"], found["body"])
+
+    async def resume(self, organization_id: str, env: str, key_hash: bytes, now: datetime) -> Held | None:
+        """Take over a key whose answer is lost; None when another repeat did. Nothing frees it any more."""
+        resumed = await self._executor.fetchval(SQL.resume, organization_id, env, key_hash, now, now - LOCK)
+        return Held(organization_id, env, key_hash, now) if resumed else None
+
+    async def finish(self, held: Held, status: int, body: bytes, subject_id: str | None) -> None:
+        """Keep the answer for the rest of the 24 hours; without its body when the contact that it shows is deleted.
+
+        Nothing when the key is no longer held, or the commit of its request kept the answer.
+        """
+        await self._executor.execute(SQL.finish, *_row(held), status, body, subject_id)
+
+    async def take_back(self, held: Held, made: str | None) -> None:
+        """Keep no answer, also of a `finish` on its way: the work is committed, and nobody was shown what it `made`.
+
+        Nothing when the key is no longer held, or nothing is committed under it.
+        """
+        await self._executor.execute(SQL.take_back, *_row(held), None if made is None else made.encode())
+
+    async def release(self, held: Held) -> None:
+        """Free a key whose request left nothing behind; nothing when it is no longer held."""
+        await self._executor.execute(SQL.release, *_row(held))
+
+    async def release_uncommitted(self, held: Held) -> None:
+        """Free a key whose request has no known end, unless a transaction of it was committed."""
+        await self._executor.execute(SQL.release_uncommitted, *_row(held))
+
+    @contextmanager
+    def noting_commit(
+        self, held: Held, made: Callable[[], str | None], answer: Callable[[], Stored | None] = lambda: None
+    ) -> Iterator[None]:
+        """Note in each transaction inside that the work under the key is committed with it, and what it `made`.
+
+        Where the `answer` is known by then, the commit keeps it; it shows no contact.
+        """
+
+        async def note(connection: Executor) -> None:
+            if (kept := answer()) is not None:
+                await connection.execute(SQL.finish, *_row(held), kept.status, kept.answer, None)
+                return
+            noted = made()
+            await connection.execute(SQL.note_commit, *_row(held), None if noted is None else noted.encode())
+
+        token = before_commit.set(note)
+        try:
+            yield
+        finally:
+            before_commit.reset(token)
+
+
+def _row(held: Held) -> tuple[str, str, bytes, datetime]:
+    return held.organization_id, held.env, held.key_hash, held.begun_at
+
+
+async def erase(connection: Executor, organization_id: str, env: str, contact_id: str) -> None:
+    """Empty the answers that show a contact, in the transaction that deletes it and after its row is gone (C12.6)."""
+    await connection.execute(SQL.erase, organization_id, env, contact_id)
+
+
+async def purge(executor: Executor, now: datetime) -> int:
+    """Remove keys older than their retention, a bounded block at a time; answers how many went. Run every hour."""
+    return await in_blocks(executor, SQL.purge, now - RETENTION, block=PURGE_BLOCK)

@@ -1,0 +1,228 @@
+"""The queue: claims, their settlement, holds and releases, each one statement for many rows.
+
+A row of `dispatch` is the lock of its message: every move of a queued or sending message touches it first. All moves
+are guarded by the states that they may leave (C15.4); rows that another was faster with are left out of the answer.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent
+from recado.storage.contacts.opt_outs import pack_spellings
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
+from recado.storage.core.sql import load
+from recado.storage.senders.numbers import NumberKey
+
+SQL = load("dispatch")
+
+_CLAIMABLE = [*MESSAGE_MACHINE.sources(MessageEvent.CLAIM), *MESSAGE_MACHINE.sources(MessageEvent.REPEAT)]
+
+BLOCK = 1_000
+OF_EACH, MOST_NUMBERS = 200, 500
+
+
+@dataclass(slots=True, eq=False)
+class Claim:
+    """A row about to be claimed. `at`: when that was decided, which tells this claim of the row from every other.
+
+    `free_form`: it may be claimed only while its window is open.
+    """
+
+    organization_id: str
+    id: str
+    recipient_hash: int
+    free_form: bool
+    at: datetime
+    asks: tuple[str, str] | None = None  # environment and phone of whose consent is asked for: null when nobody's
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A gate of the message's own holds it back."""
+
+    organization_id: str
+    id: str
+    not_before: datetime
+    reason: str
+
+
+CLAIMED, LOST, WINDOW_CLOSED, OPTED_OUT = "claimed", "lost", "window_closed", "opted_out"
+IN_WINDOW = "in_window"
+"""Claimed as well: a template into an open window, which counts toward no tier."""
+OVERTAKEN = "overtaken"
+"""Not claimed, and never will be: another process owns the numbers."""
+
+
+async def opened(executor: Executor) -> tuple[int, datetime]:
+    """The epoch of the last owner that could claim, and the moment at which it was taken: its file of begun calls."""
+    row = await executor.fetchrow(SQL.opened)
+    return row["opened_epoch"], row["opened_at"]
+
+
+async def note_opened(executor: Executor, epoch: int) -> None:
+    """The owner of this epoch begins its file now: what earlier ones had in hand is sorted out."""
+    await executor.execute(SQL.note_opened, epoch)
+
+
+async def take_epoch(db: Executor, now: datetime) -> int:
+    """Become the one process that may claim; earlier owners can claim nothing from now on."""
+    epoch: int = await db.fetchval(SQL.take_epoch, now)
+    return epoch
+
+
+async def current_epoch(executor: Executor) -> int:
+    """The epoch of the process that owns the numbers now."""
+    epoch: int = await executor.fetchval(SQL.current_epoch)
+    return epoch
+
+
+async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) -> list[str]:
+    """queued → sending for the rows that are still to be had; a repeat is `sending` already.
+
+    `claimed`, `in_window`, `lost`, `window_closed` or `opted_out` for each; `overtaken` for all.
+    """
+    ordered = sorted(rows, key=in_order)
+    arguments = (
+        pack([row.organization_id for row in ordered]),
+        pack([row.id for row in ordered]),
+        pack_numbers([row.recipient_hash for row in ordered]),
+        pack_numbers([int(row.free_form) for row in ordered]),
+        pack_moments([row.at for row in ordered]),
+    )
+    consent: tuple[list[str | None] | str | None, ...] = (None, None, None)
+    if any(row.asks is not None for row in ordered):
+        asks = [row.asks or (None, None) for row in ordered]
+        phones = [phone for _, phone in asks]
+        consent = ([env for env, _ in asks], phones, pack_spellings(phones))
+    left = {
+        record["id"]: record["verdict"]
+        for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, *consent)
+    }
+    return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
+
+
+async def hold(db: Database, rows: Sequence[Held]) -> None:
+    """Take rows out of the ready index until their moment comes."""
+    ordered = sorted(rows, key=in_order)
+    arguments = columns([(row.organization_id, row.id, row.not_before, row.reason) for row in ordered], 4)
+    await db.hot.fetch(SQL.hold, *arguments)
+
+
+async def hold_template(db: Database, organization_id: str, number_id: str, template_id: str) -> int:
+    """Hold one block of the ready rows that wait for this template; answers how many."""
+    return len(await db.fetch(SQL.hold_template, organization_id, number_id, template_id, BLOCK))
+
+
+async def release(
+    executor: Executor,
+    organization_id: str,
+    number_id: str,
+    reason: str,
+    template_id: str | None = None,
+    owner: str | None = None,
+) -> int:
+    """Make one block of the rows that wait for this reason ready again; answers how many."""
+    return len(await executor.fetch(SQL.release, organization_id, number_id, reason, template_id, BLOCK, owner))
+
+
+async def release_due(executor: Executor, now: datetime) -> list[NumberKey]:
+    """Make one block of the rows whose moment has come ready; answers the number of each."""
+    return [_number(row) for row in await executor.fetch(SQL.release_due, now, BLOCK)]
+
+
+async def release_of_each(executor: Executor, now: datetime) -> list[NumberKey]:
+    """Make some of the scheduled rows whose moment has come ready, of each number; answers the number of each.
+
+    As many as a number with the highest pace sends before its next turn comes.
+    """
+    rows = await executor.fetch(SQL.release_of_each, now, OF_EACH, 2 * OF_EACH, MOST_NUMBERS)
+    return [_number(row) for row in rows]
+
+
+async def ready_numbers(executor: Executor) -> list[NumberKey]:
+    """Every number with a row ready."""
+    return [_number(row) for row in await executor.fetch(SQL.ready_numbers)]
+
+
+async def refill(
+    executor: Executor, organization_id: str, number_id: str, klass: int, after_owner: str, limit: int
+) -> list[Mapping[str, Any]]:
+    """The next ready rows of a class that are not forced, by owner, due time and id."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(
+        SQL.refill, organization_id, number_id, klass, after_owner, limit
+    )
+    return rows
+
+
+async def forced(executor: Executor, organization_id: str, number_id: str, limit: int) -> list[Mapping[str, Any]]:
+    """The first ready rows that a caller forced, by due time and id."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.forced, organization_id, number_id, limit)
+    return rows
+
+
+async def to_give_up(executor: Executor, claimed_before: datetime) -> list[Mapping[str, Any]]:
+    """One block of messages whose outcome stayed unknown too long: keys, and `called_at` of the last call."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.give_up, claimed_before, BLOCK)
+    return rows
+
+
+async def expiring(executor: Executor, now: datetime) -> list[Mapping[str, Any]]:
+    """One block of rows whose time to live may have run out."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.expiring, now, BLOCK)
+    return rows
+
+
+async def prolong(executor: Executor, rows: Sequence[tuple[str, str, datetime]]) -> int:
+    """Move the expiry of (organization, id, expiry)."""
+    return affected(await executor.execute(SQL.prolong, *columns(rows, 3)))
+
+
+async def crashed(executor: Executor, organization_id: str, message_id: str) -> Mapping[str, Any] | None:
+    """Count a failure of the actor with this row in hand; `crashes`, `env`, `channel`."""
+    row: Mapping[str, Any] | None = await executor.fetchrow(SQL.crashed, organization_id, message_id)
+    return row
+
+
+async def state(executor: Executor, organization_id: str, message_id: str) -> Mapping[str, Any] | None:
+    """The row of a queued or sending message."""
+    row: Mapping[str, Any] | None = await executor.fetchrow(SQL.state, organization_id, message_id)
+    return row
+
+
+async def ahead(
+    executor: Executor, organization_id: str, number_id: str, klass: int, due_at: datetime, message_id: str
+) -> int:
+    """Ready rows of the class before this one, counted up to 10,001."""
+    count: int = await executor.fetchval(SQL.ahead, organization_id, number_id, klass, due_at, message_id, 10_001)
+    return count
+
+
+async def uncertain_of_number(
+    executor: Executor, organization_id: str, number_id: str, since: datetime
+) -> list[datetime]:
+    """When the last calls for the messages of the number began whose outcome is unknown, since then."""
+    rows = await executor.fetch(SQL.uncertain_of_number, organization_id, number_id, since)
+    return [row["claimed_at"] for row in rows]
+
+
+async def day_minutes(
+    executor: Executor, organization_id: str, number_id: str, now: datetime
+) -> list[tuple[datetime, int]]:
+    """(minute, sent) of the last 24 hours."""
+    rows = await executor.fetch(SQL.day_minutes, organization_id, number_id, now - timedelta(hours=24, minutes=1))
+    return [(row["minute"], row["sent"]) for row in rows]
+
+
+async def tier_recipients(
+    executor: Executor, organization_id: str, number_id: str, now: datetime
+) -> list[tuple[int, datetime]]:
+    """(recipient hash, last business-initiated message) of the last 24 hours, oldest first."""
+    rows = await executor.fetch(SQL.tier_recipients, organization_id, number_id, now - timedelta(hours=24))
+    return [(row["recipient_hash"], row["last_at"]) for row in rows]
+
+
+def _number(row: Mapping[str, Any]) -> NumberKey:
+    return (row["organization_id"], row["env"], row["number_id"])

@@ -1,0 +1,56 @@
+"""Claims that nobody will answer for (C29.2, C32), found by the notes that each statement of claims leaves."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from recado.domain.dispatch.retry import RETRY_DELAYS
+from recado.storage.core.rows import Executor, affected, columns
+from recado.storage.core.sql import load
+
+SQL = load("rescue")
+
+
+async def send_again(executor: Executor, env: str, epoch: int, claimed_before: datetime, now: datetime) -> int:
+    """Queue for its repeat what an older epoch, or a call that never came back, left `sending`; answers how many.
+
+    Only for an environment whose chat-app adapter declares itself idempotent. The attempt counts.
+    """
+    return len(await executor.fetch(SQL.send_again, env, epoch, claimed_before, now, list(RETRY_DELAYS)))
+
+
+async def in_hand(executor: Executor, epoch: int) -> list[Mapping[str, Any]]:
+    """What the owner of this epoch had claimed and not settled: keys and `claimed_at`."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.in_hand, epoch)
+    return rows
+
+
+async def departed(executor: Executor, epoch: int, calls: Sequence[tuple[str, str, datetime]]) -> None:
+    """Record when calls of this epoch's owner, by organization and message, had begun."""
+    await executor.execute(SQL.departed, epoch, *columns(calls, 3))
+
+
+async def rescue(executor: Executor, epoch: int, claimed_before: datetime) -> int:
+    """Mark uncertain what an older epoch, or a call that never came back, left `sending`; answers how many."""
+    return len(await executor.fetch(SQL.rescue, epoch, claimed_before))
+
+
+async def forget_settled(executor: Executor, epoch: int, noted_before: datetime) -> int:
+    """Remove the notes of this epoch's claims of which nothing is under way any more; answers how many."""
+    return affected(await executor.execute(SQL.forget_settled, epoch, noted_before))
+
+
+async def notes_claims(executor: Executor) -> bool:
+    """Whether every claim in the queue was noted when it was made."""
+    noted: bool = await executor.fetchval(SQL.notes_claims)
+    return noted
+
+
+async def note_all(executor: Executor, epoch: int) -> None:
+    """Note the claims of older epochs, made by a version that noted none."""
+    await executor.execute(SQL.note_all, epoch)
+
+
+async def all_noted(executor: Executor) -> None:
+    """No claim of such a version can come any more."""
+    await executor.execute(SQL.all_noted)

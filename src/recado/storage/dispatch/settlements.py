@@ -1,0 +1,251 @@
+"""What became of claimed messages, written in batches: sent, failed, back in the queue, or unknown (C15.4).
+
+Each settlement touches the row of `dispatch` first, which is the lock of its message, and carries what belongs in the
+same commit: counters, look-up rows, the sandbox's reports.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.storage.core.moves import Moved, left
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers
+from recado.storage.core.sql import load
+
+SQL = load("dispatch")
+PARTS = load("departures")
+SENT = SQL.sent.replace("{following}", "").replace("{answer}", PARTS.moved)
+
+_RETURNABLE = list(MESSAGE_MACHINE.sources(MessageEvent.RETURN_TO_QUEUE))
+# A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
+_DEPARTED = [
+    MessageStatus.SENDING,
+    MessageStatus.SENT,
+    MessageStatus.DELIVERED,
+    MessageStatus.READ,
+    MessageStatus.FAILED,
+]
+_FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]
+
+Ended = TypeVar("Ended", "Departed", "Failed")
+Unsettled = TypeVar("Unsettled", "Returned", "Uncertain")
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedReport:
+    """A report that the sandbox will make (C29.4). `event`: its JSON text."""
+
+    step: int
+    due_at: datetime
+    event: str
+
+
+@dataclass(slots=True, eq=False)
+class Departed:
+    """The provider accepted the message; `sent_at` is the moment of its departure."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    number_id: str
+    provider_message_id: str
+    sent_at: datetime
+    template_category: str | None
+    needs_lookup: bool
+    settled_at: datetime
+    planned: tuple[PlannedReport, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The message is not sent and will not be. `last_error`: `<code>: <text>`; `queued`: it fails before its call.
+
+    What waits for its repeat may have left: in the queue it does not fail, but becomes uncertain. `called_at`: when the
+    last call began, of a message whose outcome stayed unknown; a report that still comes makes it `sentAt`.
+    """
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    last_error: str
+    failed_at: datetime
+    queued: bool
+    called_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The message goes back to the queue, unspent when the attempt does not count (C29.2).
+
+    `claimed_at`: the moment of the claim that ends. A later claim of the same message is left alone. `repeat_of`: that
+    of its call, when the outcome is unknown and it is given to the provider again: so long the message stays `sending`.
+    """
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    claimed_at: datetime | None
+    not_before: datetime | None
+    reason: str | None
+    last_error: str | None
+    unspent: bool
+    returned_at: datetime
+    repeat_of: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertain:
+    """The outcome of the call that began at `departed_at` is unknown."""
+
+    organization_id: str
+    id: str
+    number_id: str
+    departed_at: datetime
+    planned: tuple[PlannedReport, ...] = ()
+
+
+async def departed(executor: Executor, rows: Sequence[Departed]) -> Iterator[Moved]:
+    """sending → sent, with the departure and the counters of its minute; answers what this moved, for anyone who asks.
+
+    What a report had settled before is not among them.
+    """
+
+    async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
+        return await _rows(executor, SENT, *columns_of(some), None)
+
+    settled = await _twice(rows, run)
+    return (
+        left(record, row.env, row.channel, MessageStatus.SENDING.value, MessageStatus.SENT.value)
+        for row, record in settled
+    )
+
+
+async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
+    """queued or sending → failed; answers what this moved."""
+
+    async def run(some: Sequence[Failed]) -> list[Mapping[str, Any]]:
+        arguments = columns(
+            [
+                (row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at, row.queued)
+                for row in some
+            ],
+            7,
+        )
+        calls = array([row.called_at for row in some])
+        return await _rows(executor, SQL.failed, *arguments, _FAILABLE, calls)
+
+    return [
+        left(
+            record,
+            row.env,
+            row.channel,
+            MessageStatus.QUEUED.value if row.queued else MessageStatus.SENDING.value,
+            MessageStatus.FAILED.value,
+        )
+        for row, record in await _twice(rows, run)
+    ]
+
+
+async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
+    """sending → queued, for rows that the owner of this epoch claimed; what may have left stays `sending`."""
+
+    async def run(some: Sequence[Returned]) -> list[Mapping[str, Any]]:
+        arguments = columns(
+            [
+                (
+                    row.organization_id,
+                    row.env,
+                    row.channel,
+                    row.id,
+                    row.not_before,
+                    row.reason,
+                    row.last_error,
+                    row.unspent,
+                    row.claimed_at,
+                    row.repeat_of,
+                )
+                for row in some
+            ],
+            10,
+        )
+        returned_at = max(row.returned_at for row in some)
+        return await _rows(db.hot, SQL.returned, *arguments[:9], epoch, returned_at, _RETURNABLE, arguments[9])
+
+    await _settle(rows, run)
+
+
+async def uncertain(db: Database, rows: Sequence[Uncertain]) -> None:
+    """Mark calls of unknown outcome: they stay `sending`."""
+
+    async def run(some: Sequence[Uncertain]) -> list[Mapping[str, Any]]:
+        organization_ids, ids, moments = columns([(row.organization_id, row.id, row.departed_at) for row in some], 3)
+        return await _rows(db.hot, SQL.uncertain, organization_ids, ids, *_planned(some), moments)
+
+    await _settle(rows, run)
+
+
+async def _twice(
+    rows: Sequence[Ended], run: Callable[[Sequence[Ended]], Awaitable[list[Mapping[str, Any]]]]
+) -> list[tuple[Ended, Mapping[str, Any]]]:
+    """Settle a batch, and once more what it did not: a row that another statement was changing at the same moment.
+
+    Answers what left the queue. The rest is settled already, by a report that was faster.
+    """
+    by_id = {row.id: row for row in rows}
+    ordered = sorted(rows, key=in_order)
+    settled: list[Mapping[str, Any]] = await run(ordered)
+    if len(settled) < len(by_id):
+        done = {record["id"] for record in settled}
+        settled = settled + await run([row for row in ordered if row.id not in done])
+    return [(by_id[record["id"]], record) for record in settled]
+
+
+async def _settle(
+    rows: Sequence[Unsettled], run: Callable[[Sequence[Unsettled]], Awaitable[list[Mapping[str, Any]]]]
+) -> None:
+    """As `_twice`, for statements that answer the rows that they left."""
+    ordered = sorted(rows, key=in_order)
+    left_alone = {record["id"] for record in await run(ordered)}
+    if left_alone:
+        await run([row for row in ordered if row.id in left_alone])
+
+
+async def _rows(executor: Executor, statement: str, *arguments: Any) -> list[Mapping[str, Any]]:
+    rows: list[Mapping[str, Any]] = await executor.fetch(statement, *arguments)
+    return rows
+
+
+def columns_of(rows: Sequence[Departed]) -> list[Any]:
+    """The first 17 parameters of `sent`."""
+    return [
+        pack([row.organization_id for row in rows]),
+        pack([row.env for row in rows]),
+        pack([row.channel for row in rows]),
+        pack([row.id for row in rows]),
+        pack([row.number_id for row in rows]),
+        [row.provider_message_id for row in rows],
+        pack_moments([row.sent_at for row in rows]),
+        pack([row.template_category for row in rows]),
+        pack_numbers([int(row.needs_lookup) for row in rows]),
+        max(row.settled_at for row in rows),
+        _DEPARTED,
+        *_planned(rows),
+    ]
+
+
+def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[str]:
+    reports = [(row, report) for row in rows for report in row.planned]
+    return [
+        pack([row.organization_id for row, _ in reports]),
+        pack([row.id for row, _ in reports]),
+        pack_numbers([report.step for _, report in reports]),
+        pack_moments([report.due_at for _, report in reports]),
+        pack([row.number_id for row, _ in reports]),
+        pack([report.event for _, report in reports]),
+    ]

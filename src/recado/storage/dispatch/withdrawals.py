@@ -1,0 +1,132 @@
+"""Queued messages that must not leave any more: of anyone who opted out, and of deleted contacts (C12.5.3, C12.6).
+
+They end in blocks: the first in the commit of the refusal or the deletion, which notes who has more; the others after
+it (`actors/withdrawals.py`). What is being sent is not touched: its row is claimed, or waits for its repeat, and the
+claim asks for consent itself.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
+from recado.storage.core.moves import Moved, left
+from recado.storage.core.rows import Executor, columns
+from recado.storage.core.sql import load
+
+SQL = load("withdrawals")
+
+BLOCK = 500
+"""Messages that end in one commit: with an event each, they hold the event loop for some 10 ms."""
+
+Recipient = tuple[str, str, int]
+"""Organization, environment, `recipient_hash`."""
+
+_OPTED_OUT: Final = last_error(FailureCode.OPTED_OUT, "the contact opted out")
+_DELETED: Final = last_error(FailureCode.WITHDRAWN, "the contact was deleted")
+_ENDLESS: Final = 2**31 - 1
+
+
+def refusals(recipients: Sequence[Recipient], before_id: str) -> list[Withdrawal]:
+    """What is withdrawn of people who opt out: whatever waits for each of them, in the order of their names."""
+    return [
+        Withdrawal(organization_id, env, WithdrawalKind.OPTED_OUT, str(consent_hash), before_id)
+        for organization_id, env, consent_hash in sorted(set(recipients))
+    ]
+
+
+async def opted_out(
+    connection: Executor, refused: Sequence[Withdrawal], now: datetime, *, limit: int, noted: bool = False
+) -> list[Moved]:
+    """Fail a block of what is queued for these recipients and subject to consent: its `dispatch` has a `consent_hash`.
+
+    `noted`: also of those who are noted; else whoever notes them goes on with them.
+    Run it in a transaction, and write what follows of the moves in the same one: it releases what they held.
+    """
+    if not refused:
+        return []
+    sources = _sources(MessageEvent.OPTED_OUT)
+    rows = await connection.fetch(SQL.opted_out, *_recipients(refused), now, _OPTED_OUT, sources, limit, noted)
+    return [_moved(row, MessageStatus.FAILED) for row in rows]
+
+
+async def left_of(
+    connection: Executor, refused: Sequence[Withdrawal], *, count: int = _ENDLESS
+) -> dict[Withdrawal, int]:
+    """For which of them more is queued, and how many: no more than `count` are counted of each."""
+    if not refused:
+        return {}
+    rows = await connection.fetch(SQL.left, *_recipients(refused), count)
+    counts = {(row["organization_id"], row["env"], str(row["consent_hash"])): row["n"] for row in rows}
+    found = [(each, counts.get((each.organization_id, each.env, each.name))) for each in refused]
+    return {each: n for each, n in found if n}
+
+
+async def of_contact(
+    connection: Executor,
+    organization_id: str,
+    env: str,
+    contact_id: str,
+    now: datetime,
+    *,
+    after_id: str = "",
+    limit: int,
+) -> tuple[list[Moved], str | None]:
+    """Archive a block of what is queued for a contact by its id, after a message; run it as `opted_out`.
+
+    Answers also after which message the next block begins, None when there is none.
+    """
+    waiting = [*_sources(MessageEvent.WITHDRAWN), *_sources(MessageEvent.REPEAT)]
+    found = await connection.fetch(SQL.waiting_of_contact, organization_id, env, contact_id, after_id, waiting, limit)
+    if not found:
+        return [], None
+    ids = [row["id"] for row in found]
+    rows = await connection.fetch(
+        SQL.of_contact, organization_id, env, ids, now, _DELETED, _sources(MessageEvent.WITHDRAWN)
+    )
+    return [_moved(row, MessageStatus.ARCHIVED) for row in rows], ids[-1] if len(ids) == limit else None
+
+
+async def note(connection: Executor, withdrawals: Sequence[Withdrawal]) -> None:
+    """Something is left of these, each once: noted in the commit that withdrew the first of it."""
+    if withdrawals:
+        await connection.execute(SQL.note, *_columns(withdrawals))
+
+
+async def noted(executor: Executor) -> list[Withdrawal]:
+    """All of whom something may be left."""
+    return [_read(row) for row in await executor.fetch(SQL.noted)]
+
+
+async def next_ones(executor: Executor, limit: int) -> list[Withdrawal]:
+    """The first `limit` of each environment and kind, one group after the other."""
+    return [_read(row) for row in await executor.fetch(SQL.next, limit)]
+
+
+async def finish(connection: Executor, withdrawals: Sequence[Withdrawal]) -> None:
+    """Nothing is left of these, in the commit that withdrew the last of it."""
+    if withdrawals:
+        await connection.execute(SQL.finish, *_columns(withdrawals))
+
+
+def _read(row: Any) -> Withdrawal:
+    return Withdrawal(row["organization_id"], row["env"], WithdrawalKind(row["kind"]), row["name"], row["before_id"])
+
+
+def _columns(withdrawals: Sequence[Withdrawal]) -> list[list[Any]]:
+    """In the order of their keys, in which everybody locks them."""
+    rows = sorted((w.organization_id, w.env, w.kind.value, w.name, w.before_id) for w in withdrawals)
+    return columns(rows, 5)
+
+
+def _recipients(refused: Sequence[Withdrawal]) -> list[list[Any]]:
+    return columns([(each.organization_id, each.env, int(each.name), each.before_id) for each in refused], 4)
+
+
+def _moved(row: Any, status: MessageStatus) -> Moved:
+    return left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, status.value)
+
+
+def _sources(event: MessageEvent) -> list[str]:
+    return sorted(MESSAGE_MACHINE.sources(event))

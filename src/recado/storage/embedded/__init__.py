@@ -1,0 +1,1 @@
+"""The embedded PostgreSQL of a data folder."""

@@ -1,0 +1,202 @@
+"""Messages as callers read them: one by id, and lists by filters, newest first, by skip or by cursor (C5, C15.1).
+
+Every filter finds its way through an index that serves it: what waits through `dispatch`, failures, archive, campaigns,
+batches and contacts through their partial indexes, everything else along the key.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import MESSAGE, created_at, lowest_id
+from recado.domain.core.phones import recipient_hash
+from recado.domain.messages.message import MessageStatus
+from recado.storage.core.compose import compose
+from recado.storage.core.rows import Executor, Page, page, reader
+from recado.storage.core.sql import load
+from recado.storage.core.wide_rows import bounded, rows_of
+
+SQL = load("message_reads")
+
+GENERIC_CHANNELS = ("chatapp", "social", "sms", "email")  # RCS has its own view (C1.11)
+READ_LIMIT = 5.0  # seconds that one list may take
+AFTER_ALL_IDS = MESSAGE + "~"  # greater than every id
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    direction: str
+    status: str
+    type: str
+    number_id: str | None
+    recipient: str
+    klass: int
+    force: bool
+    template_id: str | None
+    payload: str | None
+    template_vars: str | None
+    metadata: str | None
+    campaign_id: str | None
+    batch_id: str | None
+    contact_id: str | None
+    attempts: int
+    last_error: str | None
+    original_error: str | None
+    reprocessed: bool
+    replaced_by: str | None
+    provider_message_id: str | None
+    sent_by_account_id: str | None
+    sent_by_name: str | None
+    scheduled_at: datetime | None
+    sent_at: datetime | None
+    delivered_at: datetime | None
+    read_at: datetime | None
+    failed_at: datetime | None
+    archived_at: datetime | None
+    updated_at: datetime
+    price_coins: int | None
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageFilter:
+    """What a list shows. A period holds the messages created in [start, end)."""
+
+    organization_id: str
+    env: str
+    channels: Sequence[str] = GENERIC_CHANNELS
+    status: str | None = None
+    direction: str | None = None
+    recipient: str | None = None  # a canonical phone; without an index, so along the history
+    number_id: str | None = None
+    contact_id: str | None = None
+    campaign_id: str | None = None
+    batch_id: str | None = None
+    sent_by_account_id: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+MessagePage = Page[Message]
+
+read = reader(Message)
+
+PAGE: Final = bounded(SQL.page, ("payload", "template_vars", "metadata"), "p.id desc")
+
+_WAITING = {MessageStatus.QUEUED: SQL.if_waiting_queued, MessageStatus.SENDING: SQL.if_waiting_sending}
+_ENDED = {MessageStatus.FAILED: SQL.if_failed, MessageStatus.ARCHIVED: SQL.if_archived}
+
+
+async def get(
+    executor: Executor, organization_id: str, env: str, message_id: str, channels: Sequence[str] = GENERIC_CHANNELS
+) -> Message | None:
+    """The message, when it exists in this environment on one of these channels."""
+    row = await executor.fetchrow(SQL.by_id, organization_id, env, list(channels), message_id)
+    return read(row) if row else None
+
+
+async def list_page(
+    executor: Executor,
+    wanted: MessageFilter,
+    *,
+    limit: int,
+    skip: int = 0,
+    before_id: str | None = None,
+    counted: bool = True,
+) -> MessagePage:
+    """One page, or what is read of it at once, newest first; `before_id`: only what is older than this message.
+
+    The total is that of the whole list, if `counted`. Raises `Unavailable` when the database does not find it in five
+    seconds.
+    """
+    page_sql, page_arguments = page_query(wanted, limit=limit + 1, skip=skip, before_id=before_id)
+    count_sql, count_arguments = count_query(wanted)
+    try:
+        async with asyncio.timeout(READ_LIMIT):
+            rows = await executor.fetch(page_sql, *page_arguments)
+            total = 0
+            if before_id is None and 0 < rows_of(rows) <= limit:
+                total = skip + rows_of(rows)
+            elif counted:
+                total = await executor.fetchval(count_sql, *count_arguments)
+    except TimeoutError:
+        raise Unavailable("The search took too long: narrow it with a period or another filter.") from None
+    items = [read(row) for row in rows[:limit]]
+    return page(items, total, more=rows_of(rows) > len(items))
+
+
+def page_query(
+    wanted: MessageFilter, *, limit: int, skip: int = 0, before_id: str | None = None
+) -> tuple[str, list[Any]]:
+    """The query of one page and its arguments."""
+    values = _values(wanted, before_id)
+    values |= {"limit": limit, "skip": skip, "reach": skip + limit}
+    return compose(PAGE.replace("{found}", _source(wanted)), values)
+
+
+def count_query(wanted: MessageFilter) -> tuple[str, list[Any]]:
+    """The query that counts the whole list up to 10,001, and its arguments."""
+    values = _values(wanted, None) | {"reach": 10_001}
+    return compose(SQL.count.replace("{found}", _source(wanted)), values)
+
+
+def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
+    last = AFTER_ALL_IDS if wanted.end is None else lowest_id(MESSAGE, wanted.end)
+    return {
+        "organization_id": wanted.organization_id,
+        "env": wanted.env,
+        "channels": list(wanted.channels),
+        "first_id": MESSAGE if wanted.start is None else lowest_id(MESSAGE, wanted.start),
+        "before_id": last if before_id is None else min(last, before_id),
+        "status": wanted.status,
+        "direction": wanted.direction,
+        "recipient": wanted.recipient,
+        "recipient_hash": None
+        if wanted.recipient is None
+        else recipient_hash(wanted.organization_id, wanted.recipient),
+        "number_id": wanted.number_id,
+        "contact_id": wanted.contact_id,
+        "campaign_id": wanted.campaign_id,
+        "batch_id": wanted.batch_id,
+        "sent_by_account_id": wanted.sent_by_account_id,
+    }
+
+
+def _source(wanted: MessageFilter) -> str:
+    """The fragment that finds the ids of the list, with its conditions; the values stay parameters."""
+    tagged = [
+        (wanted.campaign_id, SQL.if_campaign),
+        (wanted.batch_id, SQL.if_batch),
+        (wanted.contact_id, SQL.if_contact),
+    ]
+    others = [
+        (wanted.number_id, SQL.if_number, SQL.if_waiting_number),
+        (wanted.sent_by_account_id, SQL.if_account, SQL.if_waiting_account),
+        (wanted.direction, SQL.if_direction, SQL.if_waiting_direction),
+        (wanted.recipient, SQL.if_recipient, SQL.if_waiting_recipient),
+    ]
+    status = None if wanted.status is None else MessageStatus(wanted.status)
+    tags = [condition for value, condition in tagged if value is not None]
+    if status in _WAITING and not tags:
+        given = [condition for value, _, condition in others if value is not None]
+        return _with(SQL.waiting, [_WAITING[status], *given])
+    given = [*tags, *(condition for value, condition, _ in others if value is not None)]
+    if status is not None:
+        given.append(_ENDED.get(status, SQL.if_status))
+    return _with(SQL.narrow if tags or status in _ENDED else SQL.walk, given)
+
+
+def _with(source: str, conditions: Sequence[str]) -> str:
+    return source.replace("{conditions}", "\n".join(conditions))

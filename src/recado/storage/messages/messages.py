@@ -1,0 +1,245 @@
+"""Messages as rows: accepting them in batches, each with its idempotency binding and its place in the queue.
+
+What happens to a message on its way out is in `dispatch.py`; lists and reads for callers are in `message_reads.py`,
+what callers may do to a message in `message_moves.py`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import IntEnum
+from typing import Any
+
+from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
+from recado.domain.core.errors import Unavailable
+from recado.storage.billing.holds import holding, store
+from recado.storage.contacts.opt_outs import pack_spellings
+from recado.storage.core.audit import AuditEntry
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
+from recado.storage.core.sql import load
+from recado.storage.messages.recipients import Asked, find
+from recado.storage.messages.replacements import Replacement
+
+SQL = load("messages")
+ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from given)")
+
+SINGLE_OWNER = "single"
+MILLISECOND = timedelta(milliseconds=1)
+
+
+class ConsentCheck(IntEnum):
+    """What a message needs of those who have its recipient's phone (C12.5.4), and whether that is asked when stored."""
+
+    EXEMPT = 0
+    DONE = 1  # asked before; a refusal that comes while it is queued withdraws it, as with those below
+    NOT_REFUSED = 2  # not stored for anyone who opted out (C12.5.6)
+    GRANTED = 3  # stored only for anyone who consented (C12.5.5)
+
+    @property
+    def asks(self) -> bool:
+        return self >= ConsentCheck.NOT_REFUSED
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class NewMessage:
+    """One outbound message to accept. `payload`, `template_vars` and `metadata` are JSON texts.
+
+    `due_at` is `scheduled_at`, or else `accepted_at`. Not frozen only because a frozen one takes 2 µs more to make, and
+    one is made for each request.
+    """
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    number_id: str
+    type: str
+    recipient: str
+    recipient_hash: int
+    klass: int  # 0 critical, 1 normal, 2 bulk
+    force: bool
+    template_id: str | None
+    payload: str | None
+    template_vars: str | None
+    metadata: str | None
+    campaign_id: str | None
+    scheduled_at: datetime | None
+    due_at: datetime
+    ttl: timedelta
+    held_base_ms: int
+    accepted_at: datetime
+    key_hash: bytes | None = None
+    fingerprint: bytes | None = None
+    replaces: Replacement | None = None  # the message whose place it takes (C15.4)
+    coins: int | None = None  # its price (C25.2); None: nothing is billed
+    price_kind: str | None = None  # what it counts for when it is captured
+    sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
+    contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
+    consent: ConsentCheck = ConsentCheck.EXEMPT
+    forced: AuditEntry | None = None  # written with it: nothing jumps the queue unrecorded (C24.5)
+    owner: str = (
+        SINGLE_OWNER  # whose row it is in the queue (C14.5.2): `inherit` tells that of one that replaces another
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The message is committed; `earlier`: by an earlier run of the same batch, whose answer was lost."""
+
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """The idempotency key belongs to an earlier message already (C6.2); nothing was stored."""
+
+    message_id: str
+    fingerprint: bytes
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class NoConsent:
+    """The recipient opted out, or did not consent (C12.5.5); nothing was stored. `code`: of the refusal."""
+
+    code: str
+
+
+AcceptResult = Stored | Bound | NoConsent
+STORED = Stored()
+STORED_EARLIER = Stored(earlier=True)
+
+
+async def accept(
+    executor: Executor, batch: Sequence[NewMessage], *, hold: bool = True
+) -> list[AcceptResult | Exception]:
+    """Store a batch, each row with its idempotency binding and its place in the queue; one commit.
+
+    What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
+    HoldsRefused is raised; without it the caller holds them in the same transaction.
+    """
+    arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), *_consents(batch))
+    left_out = {row["id"]: row["opted_out"] for row in await store(executor, ACCEPT, *arguments)}
+    if not left_out:
+        return [STORED] * len(batch)
+    found = await _earlier(executor, [new for new in batch if new.id in left_out])
+    return [STORED if new.id not in left_out else found.get(new.id) or _not_stored(left_out[new.id]) for new in batch]
+
+
+def _not_stored(opted_out: bool | None) -> AcceptResult | Exception:
+    if opted_out is not None:
+        return NoConsent(OPTED_OUT if opted_out else CONSENT_REQUIRED)
+    # Its key was bound when we stored, and gone when we looked: it was freed in between, and the caller may try again.
+    return Unavailable("The request could not be stored: send it again.")
+
+
+async def bindings_of(executor: Executor, batch: Sequence[NewMessage]) -> dict[tuple[str, str, bytes], Bound]:
+    """What the idempotency keys of these messages are bound to."""
+    rows = await executor.fetch(
+        SQL.bindings,
+        [new.organization_id for new in batch],
+        [new.env for new in batch],
+        [new.key_hash for new in batch],
+    )
+    return {
+        (row["organization_id"], row["env"], row["key_hash"]): Bound(
+            row["message_id"], row["fingerprint"], row["created_at"]
+        )
+        for row in rows
+    }
+
+
+async def binding(db: Database, organization_id: str, env: str, key_hash: bytes) -> Bound | None:
+    """What one idempotency key is bound to."""
+    row = await db.fetchrow(SQL.bindings, [organization_id], [env], [key_hash])
+    return None if row is None else Bound(row["message_id"], row["fingerprint"], row["created_at"])
+
+
+async def unbind(db: Database, new: NewMessage, message_id: str) -> None:
+    """Free the key of `new` from an earlier message, if it is still bound to that one."""
+    await db.execute(SQL.unbind, new.organization_id, new.env, new.key_hash, message_id)
+
+
+async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:
+    """What needs no row, by its id: its key is bound, an earlier run of the batch stored it, or consent forbids it."""
+    found = await _earlier(executor, batch)
+    asking = [new for new in batch if new.consent.asks and new.id not in found]
+    known = await find(executor, [Asked(new.organization_id, new.env, phone=new.recipient) for new in asking])
+    for new, who in zip(asking, known, strict=True):
+        granted_only = new.consent is ConsentCheck.GRANTED
+        code = refusal_to_send(who.status, registered=who.registered, granted_only=granted_only)
+        if code is not None:
+            found[new.id] = NoConsent(code)
+    return found
+
+
+async def _earlier(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:
+    """What came before these messages, by their ids: whose keys are bound, and what an earlier run stored."""
+    keyed = [(new, (new.organization_id, new.env, new.key_hash)) for new in batch if new.key_hash is not None]
+    bindings = await bindings_of(executor, [new for new, _ in keyed]) if keyed else {}
+    found: dict[str, AcceptResult] = {}
+    for new, key in keyed:
+        bound = bindings.get(key)
+        if bound is not None:
+            found[new.id] = STORED_EARLIER if bound.message_id == new.id else bound
+    rows = [(new.organization_id, new.env, new.channel, new.id) for new in batch if new.key_hash is None]
+    if rows:
+        found.update((row["id"], STORED_EARLIER) for row in await executor.fetch(SQL.known, *columns(rows, 4)))
+    return found
+
+
+def _columns(batch: Sequence[NewMessage]) -> list[Any]:
+    keyed = any(new.key_hash is not None for new in batch)
+    billed = any(new.coins is not None for new in batch)
+    return [
+        pack([new.organization_id for new in batch]),
+        pack([new.env for new in batch]),
+        pack([new.channel for new in batch]),
+        pack([new.id for new in batch]),
+        pack([new.number_id for new in batch]),
+        pack([new.type for new in batch]),
+        pack([new.recipient for new in batch]),
+        pack_numbers([new.recipient_hash for new in batch]),
+        pack_numbers([new.klass for new in batch]),
+        pack_numbers([int(new.force) for new in batch]),
+        pack_some([new.template_id for new in batch]),
+        pack_some([new.payload for new in batch]),
+        pack_some([new.template_vars for new in batch]),
+        pack_some([new.metadata for new in batch]),
+        array([new.campaign_id for new in batch]),
+        pack_moments([new.scheduled_at for new in batch]),
+        pack_numbers([new.ttl // MILLISECOND for new in batch]),
+        pack_numbers([new.held_base_ms for new in batch]),
+        pack_moments([new.accepted_at for new in batch]),
+        pack([_hex(new.key_hash) for new in batch]) if keyed else None,
+        pack([_hex(new.fingerprint) for new in batch]) if keyed else None,
+        pack([None if new.coins is None else str(new.coins) for new in batch]) if billed else None,
+        pack([new.price_kind for new in batch]) if billed else None,
+    ]
+
+
+def _senders(batch: Sequence[NewMessage]) -> list[Any]:
+    """Accounts and names: as arrays, because a name may hold any character, and none at all where only keys send."""
+    if all(new.sent_by is None for new in batch):
+        return [None, None]
+    senders = [new.sent_by or (None, None) for new in batch]
+    return [[account_id for account_id, _ in senders], [name for _, name in senders]]
+
+
+def _contacts(batch: Sequence[NewMessage]) -> list[str | None] | None:
+    """None where nobody names one."""
+    named = any(new.contact_id is not None for new in batch)
+    return [new.contact_id for new in batch] if named else None
+
+
+def _consents(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:
+    """Of whom consent is asked, and under which other spellings; nothing where all are exempt."""
+    if not any(new.consent for new in batch):
+        return None, None
+    spellings = pack_spellings([new.recipient if new.consent.asks else None for new in batch])
+    return pack_numbers([int(new.consent) for new in batch]), spellings
+
+
+def _hex(value: bytes | None) -> str | None:
+    return None if value is None else value.hex()

@@ -1,0 +1,277 @@
+"""What comes back from providers, as rows: reports, inbound messages, callbacks, and what waits for another try.
+
+Everything is one statement for many rows, on a connection of the caller's: a report is taken out of its table in the
+transaction that applies it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent, MessageStatus, Report, report_moves
+from recado.storage.core.moves import Moved
+from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
+from recado.storage.core.sql import load
+
+SQL = load("receipts")
+
+
+def _moved_by(report: Report) -> list[MessageStatus]:
+    return [status for status in MessageStatus if report_moves(status, report)]
+
+
+_GUARDS = (
+    _moved_by(Report.SENT),
+    _moved_by(Report.DELIVERED),
+    _moved_by(Report.READ),
+    _moved_by(Report.FAILED),
+    list(MESSAGE_MACHINE.sources(MessageEvent.LATE_DELIVERED)),
+)
+_UNPAID = (MessageStatus.SENDING, MessageStatus.FAILED)
+"""A report moves a failed message only after an unknown outcome: its price was released, as far as we knew (C15.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportRow:
+    """A report on a message that it names. `last_error` only with `failed`; `departed_at`: of a call under way."""
+
+    organization_id: str
+    env: str
+    channel: str
+    id: str
+    report: str
+    at: datetime
+    last_error: str | None
+    provider_message_id: str | None
+    departed_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class InboundRow:
+    """A message from a person. `payload`: its JSON text."""
+
+    organization_id: str
+    env: str
+    id: str
+    number_id: str
+    sender: str
+    sender_hash: int
+    type: str
+    payload: str
+    provider_message_id: str
+    at: datetime
+    contact_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ParkedRow:
+    """A report whose message is not known yet. `event`: its JSON text; None: its number is not known either."""
+
+    organization_id: str | None
+    number_id: str | None
+    event: str
+    retry_at: datetime
+    give_up_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class CallbackRow:
+    """A callback as it came. `headers`: those that its body is read with."""
+
+    channel: str
+    adapter: str
+    sha256: bytes
+    body: bytes
+    received_at: datetime
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> dict[str, list[Moved]]:
+    """Apply reports, at most one for each message; answers, for each message that exists, its moves.
+
+    A message whose settlement keeps its row busy is left out, as if it were not known yet: its report comes too early.
+    """
+    found = await _apply(executor, rows, now)
+    busy = {row["id"] for row in found if row["busy"]}
+    if busy:
+        found = [row for row in found if not row["busy"]]
+        again = await _apply(executor, [row for row in rows if row.id in busy], now)
+        found += [row for row in again if not row["busy"]]
+    by_id = {row.id: row for row in rows}
+    return {row["id"]: _moves(by_id[row["id"]], row) for row in found}
+
+
+async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime) -> list[Any]:
+    rows = sorted(reports, key=in_order)
+    found: list[Any] = await executor.fetch(
+        SQL.apply,
+        pack([row.organization_id for row in rows]),
+        pack([row.env for row in rows]),
+        pack([row.channel for row in rows]),
+        pack([row.id for row in rows]),
+        pack([row.report for row in rows]),
+        pack_moments([row.at for row in rows]),
+        array([row.last_error for row in rows]),
+        [row.provider_message_id for row in rows],
+        now,
+        *_GUARDS,
+        array([row.departed_at for row in rows]),
+    )
+    return found
+
+
+def _moves(report: ReportRow, row: Any) -> list[Moved]:
+    """What a report moved: a first one also says that the message was sent (C15.4)."""
+    if not row["moved"]:
+        return []
+
+    moves: list[Moved] = []
+    status = MessageStatus(row["status"])
+    for event in report_moves(status, Report(report.report), uncertain=True):
+        before, status = status, MESSAGE_MACHINE.move(status, event)
+        priced = before in _UNPAID
+        moves.append(
+            Moved(
+                report.organization_id,
+                report.env,
+                report.channel,
+                report.id,
+                before,
+                status,
+                (row["price_coins"] or 0) if priced else 0,
+                row["price_kind"] if priced else None,
+                row["batch_id"],
+                row["campaign_id"],
+            )
+        )
+    return moves
+
+
+async def owners_of_accounts(executor: Executor, env: str, accounts: Sequence[str]) -> dict[str, tuple[str, str]]:
+    """(organization, number) by the provider's phone number id."""
+    rows = await executor.fetch(SQL.owners_of_accounts, env, list(accounts))
+    return {row["phone_number_id"]: (row["organization_id"], row["number_id"]) for row in rows}
+
+
+async def messages_of_provider_ids(
+    executor: Executor, wanted: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], str]:
+    """Message ids by (organization, number, provider message id)."""
+    rows = await executor.fetch(SQL.messages_of_provider_ids, *columns(list(wanted), 3))
+    return {(row["organization_id"], row["number_id"], row["provider_message_id"]): row["message_id"] for row in rows}
+
+
+async def organizations_of_messages(
+    executor: Executor, env: str, channel: str, ids: Sequence[str]
+) -> dict[str, tuple[tuple[str, str], bool]]:
+    """((organization, number), whether that number is deleted) by message id, for reports of no known account."""
+    rows = await executor.fetch(SQL.organizations_of_messages, env, channel, list(ids))
+    return {row["id"]: ((row["organization_id"], row["number_id"]), row["gone"]) for row in rows}
+
+
+async def claim_inbound(executor: Executor, rows: Sequence[InboundRow]) -> set[str]:
+    """Take the provider ids of inbound messages; answers the ids of those that were new (C28.1)."""
+    given = [(row.organization_id, row.number_id, row.provider_message_id, row.id) for row in rows]
+    return {row["id"] for row in await executor.fetch(SQL.claim_inbound, *columns(given, 4))}
+
+
+async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: datetime) -> None:
+    """Store inbound messages that are new, and open their windows."""
+    arguments = columns(
+        [
+            (
+                row.organization_id,
+                row.env,
+                row.id,
+                row.number_id,
+                row.sender,
+                row.sender_hash,
+                row.type,
+                row.payload,
+                row.provider_message_id,
+                row.at,
+                row.contact_id,
+            )
+            for row in rows
+        ],
+        11,
+    )
+    await executor.execute(SQL.store_inbound, *arguments, now)
+
+
+async def messages_quoted(
+    executor: Executor, wanted: Sequence[tuple[str, str, str]]
+) -> dict[tuple[str, str, str], str]:
+    """Message ids, of both directions, by (organization, number, provider message id)."""
+    found = await messages_of_provider_ids(executor, wanted)
+    for row in await executor.fetch(SQL.quoted_inbound, *columns(list(wanted), 3)):
+        found[row["organization_id"], row["number_id"], row["provider_message_id"]] = row["message_id"]
+    return found
+
+
+async def inbound_of(executor: Executor, organization_id: str, number_id: str, provider_message_id: str) -> str | None:
+    """The message that a provider's inbound id became."""
+    found: str | None = await executor.fetchval(SQL.inbound_of, organization_id, number_id, provider_message_id)
+    return found
+
+
+async def park(executor: Executor, rows: Sequence[ParkedRow]) -> None:
+    """Keep reports for another try."""
+    arguments = columns(
+        [(row.organization_id, row.number_id, row.event, row.retry_at, row.give_up_at) for row in rows], 5
+    )
+    await executor.execute(SQL.park, *arguments)
+
+
+async def take_parked(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
+    """Take reports out for another try."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_parked, now, limit)
+    return rows
+
+
+async def put_off(executor: Executor, now: datetime, retry_at: datetime) -> bool:
+    """Let the report that `take_parked` would take first wait; True when its time was over and it is gone instead."""
+    return bool(await executor.fetchval(SQL.put_off, now, retry_at))
+
+
+async def take_sandbox(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
+    """Take out the sandbox's reports that are due."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_sandbox, now, limit)
+    return rows
+
+
+async def next_sandbox(executor: Executor) -> datetime | None:
+    """When the sandbox's next report is due."""
+    found: datetime | None = await executor.fetchval(SQL.next_sandbox)
+    return found
+
+
+async def store_callbacks(executor: Executor, rows: Sequence[CallbackRow]) -> None:
+    """Store callbacks; a repeat of the same bytes is left out (C29.5)."""
+    arguments = columns(
+        [(row.channel, row.adapter, row.sha256, row.body, row.received_at, row.headers) for row in rows], 6
+    )
+    await executor.execute(SQL.store_callbacks, *arguments)
+
+
+async def open_callbacks(executor: Executor, limit: int, size: int, but: Sequence[int] = ()) -> list[Mapping[str, Any]]:
+    """The oldest callbacks that are not processed yet, `but` these, of about `size` bytes together, one at least."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.open_callbacks, limit, size, list(but))
+    return rows
+
+
+async def open_callback(executor: Executor, callback_id: int) -> Mapping[str, Any] | None:
+    """One that is not processed yet."""
+    row: Mapping[str, Any] | None = await executor.fetchrow(SQL.open_callback, callback_id)
+    return row
+
+
+async def callbacks_processed(executor: Executor, results: Sequence[tuple[int, str | None]], now: datetime) -> None:
+    """Mark callbacks done; the second value says what was wrong with one that could not be read."""
+    await executor.execute(SQL.callbacks_processed, *columns(list(results), 2), now)
+
+
+async def purge_callbacks(executor: Executor, before: datetime, *, block: int = 5_000) -> int:
+    """Delete the callbacks that came before a moment, in blocks; answers how many."""
+    return await in_blocks(executor, SQL.purge_callbacks, before, block=block)

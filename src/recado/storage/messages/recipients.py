@@ -1,0 +1,85 @@
+"""Who is behind the recipients of sends, and what they consented to (C12.5.6), looked up for many callers at once."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.core.clock import Clock
+from recado.domain.core.phones import other_spellings
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.batch import Batcher
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor, columns
+from recado.storage.core.sql import load
+
+SQL = load("recipients")
+
+
+class Asked(NamedTuple):
+    """A recipient by its contact, or else by its canonical phone."""
+
+    organization_id: str
+    env: str
+    contact_id: str | None = None
+    phone: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recipient:
+    """What is known. `contact_id` None: there is no such contact.
+
+    `registered`: the opt-out registry has the phone, in any spelling.
+    """
+
+    contact_id: str | None
+    phone: str | None = field(repr=False)
+    status: ConsentStatus | None
+    registered: bool
+
+
+async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
+    """Each recipient as it is committed now, in the order in which they were asked for."""
+    if not asked:
+        return []
+    rows = await executor.fetch(SQL.find, *columns([(n, *each) for n, each in enumerate(asked)], 5))
+    addresses = {
+        row["n"]: Address(asked[row["n"]].organization_id, asked[row["n"]].env, phone)
+        for row in rows
+        if (phone := row["phone"]) is not None and not row["registered"] and other_spellings(phone)
+    }
+    entries = await opt_outs.entries(executor, list(addresses.values()))
+    respelled = {n for n, entry in zip(addresses, entries, strict=True) if entry is not None}
+    found = {
+        row["n"]: Recipient(
+            row["id"],
+            row["phone"],
+            None if row["opt_in_status"] is None else ConsentStatus(row["opt_in_status"]),
+            row["registered"] or row["n"] in respelled,
+        )
+        for row in rows
+    }
+    return [found[n] for n in range(len(asked))]
+
+
+class Recipients:
+    """One query for the look-ups of many sends at once; a service (`start`, `stop`)."""
+
+    def __init__(self, db: Database, *, clock: Clock) -> None:
+        self._db = db
+        self._look_ups: Batcher[Asked, Recipient] = Batcher("recipients", self._find, clock=clock)
+
+    async def start(self) -> None:
+        await self._look_ups.start()
+
+    async def stop(self) -> None:
+        await self._look_ups.stop()
+
+    def find(self, asked: Asked) -> "asyncio.Future[Recipient]":
+        """The recipient as it is committed now. Raises `Unavailable` under overload."""
+        return self._look_ups.put(asked)
+
+    async def _find(self, asked: Sequence[Asked]) -> list[Recipient]:
+        return await find(self._db.hot, asked)

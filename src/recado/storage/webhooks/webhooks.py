@@ -1,0 +1,269 @@
+"""Webhook subscriptions: records, changes, and the cached answer to "who takes this event?" (C23.1, C23.2).
+
+Secrets and custom headers are stored encrypted; who reads them decrypts with the installation's keys.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.events import EVENT_NAMES, EVERY
+from recado.domain.core.ids import created_at
+from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, Health, SubscriptionStatus
+from recado.storage.core.directory import Directory
+from recado.storage.core.rows import Executor, Page, columns, page, reader
+from recado.storage.core.sql import load
+
+SQL = load("webhooks")
+
+DELETED_ARE_LISTED = timedelta(days=90)
+SECRET_FIELD, HEADERS_FIELD = "webhook_secret", "webhook_headers"
+
+SubscriptionKey = tuple[str, str]  # organization, subscription
+QUEUES = frozenset({SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING})
+"""Those that have new events queued, and their deliveries made."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscription:
+    """One subscription. `deleted_at`: revoked for good. Ciphers: `KeyRing` values, bound to the fields above."""
+
+    organization_id: str
+    id: str
+    env: str
+    url: str = field(repr=False)  # its query may hold a credential
+    secret_cipher: str = field(repr=False)
+    secret_version: int = 1
+    previous_secret_cipher: str | None = field(default=None, repr=False)
+    previous_secret_until: datetime | None = None
+    headers_cipher: str | None = field(default=None, repr=False)
+    events: tuple[str, ...]
+    description: str | None = None
+    include_pii: bool = False
+    max_attempts: int = 8
+    backoff_seconds: int = 30
+    status: SubscriptionStatus = SubscriptionStatus.ACTIVE
+    created_by_id: str | None = None
+    consecutive_failures: int = 0
+    first_failure_at: datetime | None = None
+    last_success_at: datetime | None = None
+    last_failure_at: datetime | None = None
+    failing_since: datetime | None = None
+    probe_at: datetime | None = None
+    probe_seconds: int = 0
+    deleted_at: datetime | None = None
+    revision: int = 1
+    updated_at: datetime
+
+    @property
+    def created_at(self) -> datetime:
+        return created_at(self.id)
+
+    @property
+    def key(self) -> SubscriptionKey:
+        return self.organization_id, self.id
+
+    @property
+    def health(self) -> Health:
+        """How its endpoint fares, as far as it is stored."""
+        return Health(
+            self.status,
+            self.consecutive_failures,
+            self.first_failure_at,
+            self.last_success_at,
+            self.last_failure_at,
+            self.failing_since,
+            self.probe_at,
+            self.probe_seconds,
+        )
+
+    def with_health(self, health: Health) -> "Subscription":
+        """The subscription after its status moved; the moments of success and failure stay as they are stored."""
+        return replace(
+            self,
+            status=health.status,
+            consecutive_failures=health.consecutive_failures,
+            first_failure_at=health.first_failure_at,
+            failing_since=health.failing_since,
+            probe_at=health.probe_at,
+            probe_seconds=health.probe_seconds,
+        )
+
+
+read = reader(Subscription, events=tuple, status=SubscriptionStatus)
+
+
+async def insert(connection: Executor, new: Subscription) -> Subscription:
+    """Store a new subscription. Run it in a transaction; raises `Problem` LIMIT_REACHED beyond 20 (C31)."""
+    await connection.execute(SQL.lock_organization, new.organization_id)
+    if await connection.fetchval(SQL.count_of_environment, new.organization_id, new.env) >= MAX_SUBSCRIPTIONS:
+        raise Problem(
+            "LIMIT_REACHED",
+            f"An environment holds at most {MAX_SUBSCRIPTIONS} subscriptions.",
+            meta={"limit": MAX_SUBSCRIPTIONS},
+        )
+    row = await connection.fetchrow(
+        SQL.insert,
+        new.organization_id,
+        new.id,
+        new.env,
+        new.url,
+        new.secret_cipher,
+        new.headers_cipher,
+        list(new.events),
+        new.description,
+        new.include_pii,
+        new.max_attempts,
+        new.backoff_seconds,
+        new.status,
+        new.created_by_id,
+        new.updated_at,
+    )
+    return read(row)
+
+
+async def get(executor: Executor, organization_id: str, env: str | None, subscription_id: str) -> Subscription | None:
+    """The subscription; `env` None: of whichever environment."""
+    row = await executor.fetchrow(SQL.by_id, organization_id, subscription_id, env)
+    return read(row) if row else None
+
+
+async def get_locked(connection: Executor, organization_id: str, env: str, subscription_id: str) -> Subscription | None:
+    """As `get`, and nobody else changes the row until this transaction ends."""
+    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, subscription_id)
+    return read(row) if row else None
+
+
+async def list_page(
+    executor: Executor,
+    organization_id: str,
+    env: str,
+    *,
+    status: str | None = None,
+    event: str | None = None,
+    limit: int,
+    skip: int,
+) -> Page[Subscription]:
+    """Newest first; `event`: those that take it."""
+    filters = (organization_id, env, status, event)
+    rows = await executor.fetch(SQL.page, *filters, limit, skip)
+    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
+
+
+async def save(connection: Executor, before: Subscription, after: Subscription, now: datetime) -> Subscription:
+    """Write what differs, and raise the revision; the row of `before` is locked by this transaction."""
+    if after == before:
+        return before
+    row = await connection.fetchrow(
+        SQL.save,
+        before.organization_id,
+        before.env,
+        before.id,
+        before.revision,
+        after.url,
+        after.secret_cipher,
+        after.secret_version,
+        after.previous_secret_cipher,
+        after.previous_secret_until,
+        after.headers_cipher,
+        list(after.events),
+        after.description,
+        after.include_pii,
+        after.max_attempts,
+        after.backoff_seconds,
+        after.status,
+        after.consecutive_failures,
+        after.first_failure_at,
+        after.failing_since,
+        after.probe_at,
+        after.probe_seconds,
+        after.deleted_at,
+        now,
+    )
+    if row is None:
+        raise Problem(
+            "VERSION_MISMATCH",
+            "Another request changed the subscription at the same time: read it again and repeat the change.",
+        )
+    return read(row)
+
+
+@dataclass(frozen=True, slots=True)
+class HealthNote:
+    """What a subscription's actor found out about `url`. `expected`: the status that it believes to be stored."""
+
+    key: SubscriptionKey
+    url: str = field(repr=False)
+    expected: SubscriptionStatus
+    health: Health
+
+
+async def note_health(executor: Executor, notes: Sequence[HealthNote], now: datetime) -> list[bool]:
+    """Write how endpoints fare; False where status or address was changed by another, whose word stands."""
+    ordered = sorted(notes, key=lambda note: note.key)  # one order of locks for all
+    rows = [
+        (
+            *note.key,
+            note.expected,
+            note.health.status,
+            note.health.consecutive_failures,
+            note.health.first_failure_at,
+            note.health.last_success_at,
+            note.health.last_failure_at,
+            note.health.failing_since,
+            note.health.probe_at,
+            note.health.probe_seconds,
+            note.url,
+        )
+        for note in ordered
+    ]
+    written = {row["id"] for row in await executor.fetch(SQL.note_health, *columns(rows, 12), now)}
+    return [note.key[1] in written for note in notes]
+
+
+async def all_keys(executor: Executor) -> list[SubscriptionKey]:
+    """Every subscription there is, for what is done to each in turn."""
+    return [(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.all_ids)]
+
+
+async def given_up(executor: Executor, now: datetime) -> list[SubscriptionKey]:
+    """Those that have been failing for 72 hours (C23.2)."""
+    return [(row["organization_id"], row["id"]) for row in await executor.fetch(SQL.given_up, now - MAX_AGE)]
+
+
+async def purge(executor: Executor, now: datetime) -> None:
+    """Remove those that were deleted 90 days ago (C23.2)."""
+    await executor.execute(SQL.purge, now - DELETED_ARE_LISTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Takers:
+    """Who takes what in one environment. An event that is not in `by_event` is taken by nobody and is not logged.
+
+    The subscriptions there have it queued; none are where all that take it are paused or revoked (C23.3.1).
+    """
+
+    by_event: Mapping[str, tuple[str, ...]]
+
+
+def takers_of(rows: Sequence[Mapping[str, Any]]) -> Takers:
+    """From the rows of `of_environment`."""
+    by_event: dict[str, tuple[str, ...]] = {}
+    for row in rows:
+        mine = (row["id"],) if SubscriptionStatus(row["status"]) in QUEUES else ()
+        for event in EVENT_NAMES if EVERY in row["events"] else row["events"]:
+            by_event[event] = (*by_event.get(event, ()), *mine)
+    return Takers(by_event)
+
+
+class SubscriptionDirectory(Directory[tuple[str, str], Takers]):
+    """Takers by (organization, environment), read through, at most 5 s old; `peek` answers without waiting."""
+
+    def __init__(self, executor: Executor, *, clock: Clock) -> None:
+        async def load(key: tuple[str, str]) -> Takers:
+            return takers_of(await executor.fetch(SQL.of_environment, *key))
+
+        super().__init__(load, clock=clock)
