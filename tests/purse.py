@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from recado.actors.admission import Admission
-from recado.actors.consequences import Consequences
-from recado.actors.outbox import Outbox
-from recado.actors.recording import Recording
-from recado.actors.totals import Totals
-from recado.actors.wallet import Wallet
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import FailureCode, last_error
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
+from recado.services.effects.recording import Recording
+from recado.services.effects.totals import Totals
+from recado.services.effects.wallet import Wallet
+from recado.services.messages.admission import Admission
 from recado.storage.access import organizations
 from recado.storage.access.directories import Directories
 from recado.storage.billing import ledger

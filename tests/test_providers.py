@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
-from recado.actors.acceptance_rules import CHATAPP
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
 from recado.providers import adapters_of
+from recado.services.messages.acceptance_rules import CHATAPP
 
 BRIDGE: dict[str, Any] = {
     "adapter_chatapp": "bridge",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from recado.actors.clock_watch import ClockWatch
+from recado.actors.jobs.clock_watch import ClockWatch
 from recado.actors.system import ActorSystem
 from recado.assembly import Assembly
 from recado.channels.adapters import Adapters

@@ -4,20 +4,9 @@ import os
 import random
 from functools import partial
 
-from recado.actors.acceptance import Acceptance
-from recado.actors.acceptance_rules import CHATAPP
-from recado.actors.batch_acceptance import BatchAcceptance
-from recado.actors.contact_system import ContactSystem
-from recado.actors.number_refresh import NumberRefresh
-from recado.actors.opt_out_replies import OptOutReplies
-from recado.actors.payments import Payments
-from recado.actors.records import Records
-from recado.actors.resend import Resends
-from recado.actors.segment_sizes import SegmentSizes
+from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.system import ActorSystem, Follow
-from recado.actors.template_review import TemplateReview
-from recado.actors.template_sync import TemplateSync
-from recado.actors.webhooks import Webhooks
+from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.adapters import Adapters
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
@@ -30,6 +19,17 @@ from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service
 from recado.installation import Installation
+from recado.services.batches.batch_acceptance import BatchAcceptance
+from recado.services.batches.resend import Resends
+from recado.services.billing.payments import Payments
+from recado.services.dispatch.records import Records
+from recado.services.imports.contact_system import ContactSystem
+from recado.services.messages.acceptance import Acceptance
+from recado.services.messages.acceptance_rules import CHATAPP
+from recado.services.messages.opt_out_replies import OptOutReplies
+from recado.services.senders.number_refresh import NumberRefresh
+from recado.services.templates.template_review import TemplateReview
+from recado.services.templates.template_sync import TemplateSync
 from recado.storage.access.directories import Directories
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.fair_places import FairPlaces

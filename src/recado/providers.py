@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 
-from recado.actors.acceptance_rules import CHATAPP
 from recado.channels.adapters import Adapter, Adapters
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
@@ -11,6 +10,7 @@ from recado.channels.outbound_guard import Turn
 from recado.channels.payments import PAYMENTS, PaymentsBridge
 from recado.config.settings import Settings
 from recado.domain.core.clock import Clock
+from recado.services.messages.acceptance_rules import CHATAPP
 from recado.storage.core.fair_places import FairPlaces
 
 PART_OF_AN_ACCOUNT = 4  # a quarter of the connections for all but sends (C31)

@@ -7,16 +7,16 @@ from unittest.mock import Mock
 import orjson
 from tests.waiting import until
 
-from recado.actors.callbacks import Callbacks
-from recado.actors.consequences import Consequences
-from recado.actors.inbound import InboundMessages
-from recado.actors.outbox import Outbox
-from recado.actors.receipts import Receipts
 from recado.channels.chatapp.bridge import Bridge
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
+from recado.services.inbound.callbacks import Callbacks
+from recado.services.inbound.inbound import InboundMessages
+from recado.services.inbound.receipts import Receipts
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
 from recado.storage.core.postgres import Database

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from recado.actors.number_refresh import NumberRefresh
-from recado.actors.template_review import TemplateReview
 from recado.channels.provider import NumberStatus, TemplateStatus
 from recado.domain.core.ids import NUMBER, ORGANIZATION, TEMPLATE, IdSource
 from recado.domain.senders.number import NumberStatus as State
 from recado.domain.templates.template import Language, TemplateCategory
 from recado.domain.templates.template import TemplateStatus as Verdict
 from recado.engine.clock import VirtualClock
+from recado.services.senders.number_refresh import NumberRefresh
+from recado.services.templates.template_review import TemplateReview
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers

@@ -1,6 +1,6 @@
 """How accounts share the calls that an adapter bears (C31)."""
 
-from recado.actors.call_room import CALLS_OF_AN_ACCOUNT, CallRoom
+from recado.actors.dispatch.call_room import CALLS_OF_AN_ACCOUNT, CallRoom
 from recado.channels.outbound_http import CONNECTIONS
 from recado.channels.provider import Account
 

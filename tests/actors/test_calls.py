@@ -8,10 +8,10 @@ from unittest.mock import AsyncMock
 
 from structlog.testing import capture_logs
 
-from recado.actors.calls import Calls, Departure
-from recado.actors.row import Row
+from recado.actors.dispatch.calls import Calls, Departure
 from recado.channels.provider import Accepted, Account, Outcome, Preference, Refused, Retry
 from recado.engine.clock import VirtualClock
+from recado.services.dispatch.row import Row
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 ACCOUNT = Account(

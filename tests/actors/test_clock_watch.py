@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from recado.actors.clock_watch import ClockWatch
+from recado.actors.jobs.clock_watch import ClockWatch
 from recado.engine.clock import SystemClock
 
 START = datetime(2026, 11, 22, 12, tzinfo=UTC)

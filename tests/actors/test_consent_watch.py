@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from recado.actors.consent_watch import ConsentWatch, subject_to_consent
 from recado.domain.templates.template import TemplateCategory
+from recado.services.dispatch.consent_watch import ConsentWatch, subject_to_consent
 
 
 def row(message_id: str, recipient_hash: int = 1, env: str = "test") -> Any:

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from recado.actors.consequences import Consequences
-from recado.actors.contact_creation import NewContact
-from recado.actors.contact_rules import new_contact
-from recado.actors.contact_system import ContactSystem
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus, OptOut
 from recado.domain.contacts.contact_input import read_new
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.clock import SystemClock
+from recado.services.contacts.contact_creation import NewContact
+from recado.services.contacts.contact_rules import new_contact
+from recado.services.effects.consequences import Consequences
+from recado.services.imports.contact_system import ContactSystem
 from recado.storage.access.directories import Directories
 from recado.storage.contacts import debtor_groups, opt_outs
 from recado.storage.contacts.contacts import Contact

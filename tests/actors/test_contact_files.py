@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recado.actors import contact_document, contact_files
-from recado.actors.contact_document import DocumentFile
-from recado.actors.contact_files import Block, LineFile, TableFile, Unreadable, lines_of
+from recado.services.imports import contact_document, contact_files
+from recado.services.imports.contact_document import DocumentFile
+from recado.services.imports.contact_files import Block, LineFile, TableFile, Unreadable, lines_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VALUES = st.recursive(

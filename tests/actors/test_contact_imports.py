@@ -12,19 +12,19 @@ import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
 
-from recado.actors import contact_imports as actors_imports
-from recado.actors.consents import Consents
-from recado.actors.consequences import Consequences
-from recado.actors.contact_block import Raced
-from recado.actors.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
-from recado.actors.contact_plain import PIECE
-from recado.actors.contact_rows import Row, RowReader
-from recado.actors.contact_targets import STATEMENT
 from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
 from recado.engine.turns import Turns
+from recado.services.contacts.consents import Consents
+from recado.services.effects.consequences import Consequences
+from recado.services.imports import contact_imports as actors_imports
+from recado.services.imports.contact_block import Raced
+from recado.services.imports.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
+from recado.services.imports.contact_plain import PIECE
+from recado.services.imports.contact_rows import Row, RowReader
+from recado.services.imports.contact_targets import STATEMENT
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
 from recado.storage.contacts import contact_imports, contact_lines, contacts

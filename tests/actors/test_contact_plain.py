@@ -9,16 +9,16 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.actors import contact_block
-from recado.actors.consents import Consents
-from recado.actors.consequences import Consequences
-from recado.actors.contact_imports import ContactImports, Draft
-from recado.actors.contact_plain import may_be_plain, parted
-from recado.actors.contact_rows import Row
 from recado.domain.contacts.consent import OptOut
 from recado.domain.contacts.contact_import import ImportFormat, ImportMode, ImportOptions, MatchBy
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
+from recado.services.contacts.consents import Consents
+from recado.services.effects.consequences import Consequences
+from recado.services.imports import contact_block
+from recado.services.imports.contact_imports import ContactImports, Draft
+from recado.services.imports.contact_plain import may_be_plain, parted
+from recado.services.imports.contact_rows import Row
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.audit import Actor

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from recado.actors.encrypted_places import PLACES
+from recado.actors.jobs.encrypted_places import PLACES
 from recado.storage.core import reencryption
 from recado.storage.core.crypto import KeyRing, Tampered
 from recado.storage.core.postgres import Database

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from recado.actors.consequences import Consequences
-from recado.actors.inbound import InboundMessages
-from recado.actors.receipts import Receipts
 from recado.channels.events import Inbound, Preference
 from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock
+from recado.services.effects.consequences import Consequences
+from recado.services.inbound.inbound import InboundMessages
+from recado.services.inbound.receipts import Receipts
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
 from recado.storage.contacts import opt_out_replies

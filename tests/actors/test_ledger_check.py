@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from tests.purse import Purse
 from tests.waiting import until
 
-from recado.actors.ledger_check import LedgerCheck
+from recado.actors.jobs.ledger_check import LedgerCheck
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
 from recado.storage.core.postgres import Database

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.actors.number_refresh import ASK_AGAIN, with_health, with_refusal, with_report
 from recado.channels.provider import NumberHealth
 from recado.channels.provider import NumberStatus as Report
 from recado.domain.senders.number import MessagingTier, NumberStatus, QualityRating
+from recado.services.senders.number_refresh import ASK_AGAIN, with_health, with_refusal, with_report
 from recado.storage.senders.numbers import REFRESH_EVERY, Number
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -2,7 +2,7 @@
 
 from tests.storage.test_holds import ADD_NUMBER, ADD_TEMPLATE, IDS, ORGANIZATION, held, ready
 
-from recado.actors.overtaken import OvertakenHolds
+from recado.actors.dispatch.overtaken import OvertakenHolds
 from recado.domain.core.ids import NUMBER, TEMPLATE
 from recado.storage.core.postgres import Database
 

@@ -12,13 +12,13 @@ import orjson
 import pytest
 import structlog
 
-from recado.actors.callbacks import Callbacks
-from recado.actors.payments import Payments
 from recado.channels.payments import PAYMENTS, PaymentsBridge, payments_of
 from recado.domain.billing.top_up import TopUpStatus
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import Change, DeliveriesQueued
 from recado.engine.clock import SystemClock
+from recado.services.billing.payments import Payments
+from recado.services.inbound.callbacks import Callbacks
 from recado.storage.access.organizations import create_organization
 from recado.storage.billing import ledger, top_ups
 from recado.storage.billing.top_ups import TopUp

@@ -13,11 +13,11 @@ from structlog.testing import capture_logs
 from tests.actors.line import Line, live_number
 from tests.waiting import until
 
-from recado.actors.callbacks import MOST_BROKEN
-from recado.actors.postponed_callbacks import MOST, PostponedCallbacks
 from recado.channels.adapters import CallbackEvent
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
+from recado.services.inbound.callbacks import MOST_BROKEN
+from recado.services.inbound.postponed_callbacks import MOST, PostponedCallbacks
 from recado.storage.core import outage
 from recado.storage.core.postgres import Database
 from recado.storage.messages import receipts

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.people import insert_people, phone
 
-from recado.actors.reachability import Reachability
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock
+from recado.services.contacts.reachability import Reachability
 from recado.storage.contacts import reachability
 from recado.storage.core.moves import Moved
 from recado.storage.core.postgres import Database

@@ -3,12 +3,12 @@
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from recado.actors.ready_rows import ReadyRows
-from recado.actors.row import WINDOW, Row
+from recado.actors.dispatch.ready_rows import ReadyRows
 from recado.domain.dispatch.gates import Hold, Standing
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL
 from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.services.dispatch.row import WINDOW, Row
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 FREE = Standing(NumberStatus.CONNECTED, QualityRating.GREEN, None, False, None, 0, None, ZoneInfo("UTC"))

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from recado.actors import rescuer as rescuer_module
-from recado.actors.rescuer import Rescuer
+from recado.actors.dispatch import rescuer as rescuer_module
+from recado.actors.dispatch.rescuer import Rescuer
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.dispatch.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock

@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
 
-from recado.actors.retention import Retention
-from recado.actors.witness import Witness
+from recado.actors.jobs.retention import Retention
+from recado.actors.jobs.witness import Witness
 from recado.domain.core.ids import AUDIT, MESSAGE, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.access.organizations import create_organization

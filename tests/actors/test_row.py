@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 
-from recado.actors.row import Row, row_from
+from recado.services.dispatch.row import Row, row_from
 
 RENAMED = {"klass": "class"}
 NOT_READ = {"claimed_at"}  # of a row that is ready nothing is known of a claim

@@ -11,7 +11,7 @@ import pytest
 from tests.people import insert_people
 from tests.waiting import until
 
-from recado.actors.segment_sizes import SegmentSizes
+from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import SEGMENT, IdSource
 from recado.engine.clock import VirtualClock

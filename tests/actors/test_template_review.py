@@ -8,7 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.actors.template_review import (
+from recado.channels.events import Verdict
+from recado.channels.provider import Followup, Submission, TemplateStatus
+from recado.domain.core.machine import IllegalMove
+from recado.domain.templates.template import Language, TemplateCategory
+from recado.domain.templates.template import TemplateStatus as Status
+from recado.services.templates.template_review import (
     SUBMIT_AGAIN,
     submitted,
     with_provider_away,
@@ -16,11 +21,6 @@ from recado.actors.template_review import (
     with_report,
     with_submission,
 )
-from recado.channels.events import Verdict
-from recado.channels.provider import Followup, Submission, TemplateStatus
-from recado.domain.core.machine import IllegalMove
-from recado.domain.templates.template import Language, TemplateCategory
-from recado.domain.templates.template import TemplateStatus as Status
 from recado.storage.templates.templates import Template
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

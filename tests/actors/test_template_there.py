@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from recado.actors.template_there import same_content
+from recado.services.templates.template_there import same_content
 
 BODY = {"type": "BODY", "payload": {"text": "Hello {{1}}!", "example": ["Ana"]}}
 HEADER = {"type": "HEADER", "payload": {"text": "Hi"}}

@@ -7,12 +7,12 @@ from unittest.mock import Mock
 import pytest
 from tests.actors.acme import acme
 
-from recado.actors.callbacks import Callbacks
-from recado.actors.upkeep import Upkeep
-from recado.actors.webhooks import Webhooks
-from recado.actors.witness import Witness
+from recado.actors.jobs.upkeep import Upkeep
+from recado.actors.jobs.witness import Witness
+from recado.actors.webhooks.webhooks import Webhooks
 from recado.domain.core.ids import CONTACT_IMPORT, DELIVERY, EVENT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
+from recado.services.inbound.callbacks import Callbacks
 from recado.storage.core.postgres import Database
 
 TODAY = datetime(2026, 6, 15, 12, tzinfo=UTC)

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 from tests.actors.acme import add_template
 
-from recado.actors.owners import Owners
-from recado.actors.records import Records
-from recado.actors.waiting import WaitExplainer
+from recado.actors.dispatch.waiting import WaitExplainer
 from recado.channels.adapters import Adapters
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import Hold
 from recado.domain.messages.message import WaitReason
 from recado.engine.clock import SystemClock
+from recado.services.dispatch.owners import Owners
+from recado.services.dispatch.records import Records
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import create_organization
 from recado.storage.core.crypto import KeyRing

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.actors.acme import acme
 
-from recado.actors.witness import Witness
+from recado.actors.jobs.witness import Witness
 from recado.domain.core.ids import AUDIT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.core.postgres import Database

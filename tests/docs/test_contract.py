@@ -10,9 +10,8 @@ from unittest.mock import Mock
 import pytest
 import typer.main
 
-from recado.actors import contact_imports, webhook_desk
-from recado.actors.receipts import PARKED_FOR
-from recado.actors.webhooks import MOST_TESTS_WAITING, TESTS_AT_ONCE, TESTS_EACH
+from recado.actors.webhooks import webhook_desk
+from recado.actors.webhooks.webhooks import MOST_TESTS_WAITING, TESTS_AT_ONCE, TESTS_EACH
 from recado.assembly import LOOKUPS_EACH, MOST_LOOKUPS_WAITING
 from recado.channels.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
 from recado.channels.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
@@ -80,6 +79,8 @@ from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhook_views import DeliveryDetail, WebhookOut
 from recado.http.routes.webhooks import webhook_routes
 from recado.providers import MOST_CALLS_WAITING, PART_OF_AN_ACCOUNT
+from recado.services.imports import contact_imports
+from recado.services.inbound.receipts import PARKED_FOR
 from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING
 from recado.storage.core.postgres import LONG_SIZE, Database
 from recado.storage.templates.templates import MAX_OF_A_NUMBER

@@ -16,12 +16,7 @@ import pytest
 from tests.http.contract import Contract
 from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 
-from recado.actors.consequences import Consequences
-from recado.actors.contact_system import ContactSystem
-from recado.actors.number_refresh import NumberRefresh
-from recado.actors.template_review import TemplateReview
-from recado.actors.template_sync import TemplateSync
-from recado.actors.webhooks import Webhooks
+from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.chatapp.sandbox import Sandbox
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
@@ -55,6 +50,11 @@ from recado.http.routes.webhook_deliveries import webhook_delivery_routes
 from recado.http.routes.webhooks import webhook_routes
 from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
+from recado.services.effects.consequences import Consequences
+from recado.services.imports.contact_system import ContactSystem
+from recado.services.senders.number_refresh import NumberRefresh
+from recado.services.templates.template_review import TemplateReview
+from recado.services.templates.template_sync import TemplateSync
 from recado.storage.access import accounts, api_keys
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import NewOrganization, create_organization

@@ -7,7 +7,7 @@ import pytest
 from tests.http.conftest import Api
 from tests.waiting import until
 
-from recado.actors.contact_events import without_details
+from recado.services.contacts.contact_events import without_details
 
 PHONE, OTHER = "+5511987654321", "+5511987654322"
 MASKED = "+55*******4321"

@@ -8,8 +8,8 @@ import pytest
 from tests.http.conftest import ADMIN_TOKEN
 from tests.http.registering import NEW, REFUSED, connected, register
 
-from recado.actors.accounts import account_of
 from recado.domain.messages.changes import NumberChanged
+from recado.services.senders.accounts import account_of
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.senders import numbers
 

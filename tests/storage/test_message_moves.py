@@ -9,10 +9,10 @@ import asyncpg
 import pytest
 from tests.waiting import until
 
-from recado.actors.consequences import Consequences
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import MessageStatus
 from recado.engine.clock import SystemClock, VirtualClock
+from recado.services.effects.consequences import Consequences
 from recado.storage.core import audit
 from recado.storage.core.audit import Actor
 from recado.storage.core.postgres import Database

@@ -10,8 +10,8 @@ import pytest
 from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, asking, of, refuse, stored
 from tests.storage.test_report_races import departs, report
 
-from recado.actors.consequences import Consequences
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
+from recado.services.effects.consequences import Consequences
 from recado.storage.batches import batches
 from recado.storage.core.audit import Actor
 from recado.storage.core.postgres import Database

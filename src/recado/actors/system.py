@@ -7,41 +7,18 @@ from functools import partial
 
 import structlog
 
-from recado.actors.admission import Admission
-from recado.actors.batch_audience import Audiences
-from recado.actors.batch_maker import BatchMaker
-from recado.actors.batch_prices import WalletTariff
-from recado.actors.batches import Batches
-from recado.actors.callbacks import Callbacks
-from recado.actors.calls import Calls
-from recado.actors.campaigns import CampaignCompletion, Campaigns
-from recado.actors.consequences import Consequences
-from recado.actors.desk import Desk
-from recado.actors.due_poller import DuePoller
-from recado.actors.inbound import InboundMessages
-from recado.actors.ledger_check import LedgerCheck
-from recado.actors.number import NumberActor
-from recado.actors.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
-from recado.actors.number_refresh import NumberRefresh
-from recado.actors.outbox import Outbox
-from recado.actors.payments import Payments
-from recado.actors.reachability import Reachability
-from recado.actors.receipts import Receipts
-from recado.actors.recording import Recording
-from recado.actors.records import Records
-from recado.actors.rescuer import Rescuer
-from recado.actors.retention import Retention
-from recado.actors.sandbox_reports import SandboxReports
-from recado.actors.sending import Sending
-from recado.actors.tariff import FREE
-from recado.actors.template_review import TemplateReview
-from recado.actors.totals import Totals
-from recado.actors.upkeep import Upkeep
-from recado.actors.waiting import WaitExplainer
-from recado.actors.wallet import Wallet
-from recado.actors.webhooks import Webhooks
-from recado.actors.withdrawals import Withdrawals
-from recado.actors.witness import Witness
+from recado.actors.dispatch.calls import Calls
+from recado.actors.dispatch.desk import Desk
+from recado.actors.dispatch.due_poller import DuePoller
+from recado.actors.dispatch.number import NumberActor
+from recado.actors.dispatch.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
+from recado.actors.dispatch.rescuer import Rescuer
+from recado.actors.dispatch.waiting import WaitExplainer
+from recado.actors.jobs.ledger_check import LedgerCheck
+from recado.actors.jobs.retention import Retention
+from recado.actors.jobs.upkeep import Upkeep
+from recado.actors.jobs.witness import Witness
+from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.adapters import CallbackSource
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
@@ -62,6 +39,29 @@ from recado.engine.periodic import Periodic
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.services.batches.batch_audience import Audiences
+from recado.services.batches.batch_maker import BatchMaker
+from recado.services.batches.batch_prices import WalletTariff
+from recado.services.batches.batches import Batches
+from recado.services.batches.tariff import FREE
+from recado.services.billing.payments import Payments
+from recado.services.contacts.reachability import Reachability
+from recado.services.dispatch.records import Records
+from recado.services.dispatch.sending import Sending
+from recado.services.dispatch.withdrawals import Withdrawals
+from recado.services.effects.campaigns import CampaignCompletion, Campaigns
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
+from recado.services.effects.recording import Recording
+from recado.services.effects.totals import Totals
+from recado.services.effects.wallet import Wallet
+from recado.services.inbound.callbacks import Callbacks
+from recado.services.inbound.inbound import InboundMessages
+from recado.services.inbound.receipts import Receipts
+from recado.services.inbound.sandbox_reports import SandboxReports
+from recado.services.messages.admission import Admission
+from recado.services.senders.number_refresh import NumberRefresh
+from recado.services.templates.template_review import TemplateReview
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.moves import AfterCommit

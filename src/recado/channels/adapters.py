@@ -21,7 +21,7 @@ from recado.channels.provider import (
 )
 
 CallbackEvent = Event | Payment
-"""What a callback tells: a union whose kinds each have one handler (`actors/callbacks.py`)."""
+"""What a callback tells: a union whose kinds each have one handler (`callbacks.py`)."""
 
 
 class MessageSender(Protocol):

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 import typer
 from pydantic import ValidationError
 
-from recado.actors.record_events import key_created
 from recado.cli.common import DataDir, Json, print_json, print_table, read_settings, run_async
 from recado.cli.errors import CommandError
 from recado.cli.opening import chosen_organization, opened
@@ -18,6 +17,7 @@ from recado.domain.core.spelling import closest
 from recado.domain.core.timestamps import format_timestamp
 from recado.http.routes.api_key_models import ClassLimit
 from recado.installation import Installation
+from recado.services.effects.record_events import key_created
 from recado.storage.access import api_keys
 from recado.storage.access.api_keys import ApiKey
 from recado.storage.access.organizations import ENVIRONMENTS

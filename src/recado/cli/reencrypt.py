@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
-from recado.actors.encrypted_places import PLACES
+from recado.actors.jobs.encrypted_places import PLACES
 from recado.cli.common import DataDir, Json, print_json, read_settings, run_async
 from recado.cli.errors import CommandError
 from recado.cli.opening import opened

@@ -10,20 +10,20 @@ from typing import Any
 import pytest
 from tests.actors.acme import acme, add_template, shared_database
 
-from recado.actors.acceptance import Acceptance, Accepted
-from recado.actors.acceptance_rules import MessageDraft
-from recado.actors.admission import Admission
-from recado.actors.consequences import Consequences
-from recado.actors.outbox import Outbox
-from recado.actors.recording import Recording
-from recado.actors.sending import Sending
-from recado.actors.totals import Totals
-from recado.actors.wallet import Wallet
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
+from recado.services.dispatch.sending import Sending
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
+from recado.services.effects.recording import Recording
+from recado.services.effects.totals import Totals
+from recado.services.effects.wallet import Wallet
+from recado.services.messages.acceptance import Acceptance, Accepted
+from recado.services.messages.acceptance_rules import MessageDraft
+from recado.services.messages.admission import Admission
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
 from recado.storage.core.postgres import Database

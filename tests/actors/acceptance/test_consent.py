@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from tests.actors.acceptance.conftest import PHONE
 
-from recado.actors.acceptance import Accepted, Replayed
-from recado.actors.acceptance_rules import Again, MessageDraft
-from recado.actors.replacing import draft_again
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT
 from recado.domain.core.phones import phone_hash
 from recado.domain.templates.template import TemplateCategory
+from recado.services.messages.acceptance import Accepted, Replayed
+from recado.services.messages.acceptance_rules import Again, MessageDraft
+from recado.services.messages.replacing import draft_again
 from recado.storage.core.audit import Actor
 
 OTHER = "+5511987654322"

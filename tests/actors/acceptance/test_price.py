@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from tests.actors.acceptance.conftest import PHONE
 
-from recado.actors.acceptance import Acceptance, Replayed
 from recado.domain.templates.template import TemplateCategory
+from recado.services.messages.acceptance import Acceptance, Replayed
 from recado.storage.core.audit import Actor
 from recado.storage.messages.chat_windows import ChatWindows
 from recado.storage.messages.recipients import Recipients

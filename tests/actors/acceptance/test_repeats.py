@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from recado.actors.acceptance import Accepted, Replayed
-from recado.actors.acceptance_rules import MessageDraft
 from recado.domain.senders.number import NumberStatus
+from recado.services.messages.acceptance import Accepted, Replayed
+from recado.services.messages.acceptance_rules import MessageDraft
 from recado.storage.core.audit import Actor
 from recado.storage.messages.message_reads import Message
 

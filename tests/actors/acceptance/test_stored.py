@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.actors.acceptance_rules import LONGEST_SCHEDULE, held_ms
-from recado.actors.hints import Arrived
 from recado.domain.messages.message import Priority
 from recado.domain.templates.template import TemplateCategory
+from recado.services.dispatch.hints import Arrived
+from recado.services.messages.acceptance_rules import LONGEST_SCHEDULE, held_ms
 from recado.storage.core import audit
 from recado.storage.core.audit import Actor
 

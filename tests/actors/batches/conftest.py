@@ -12,26 +12,26 @@ import pytest
 from tests.actors.acme import acme, add_template, shared_database
 from tests.waiting import until
 
-from recado.actors.admission import Admission
-from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
-from recado.actors.batch_audience import Audiences
-from recado.actors.batch_maker import BatchMaker
-from recado.actors.batch_prices import WalletTariff
-from recado.actors.batch_rules import BatchDraft
-from recado.actors.batches import Batches
-from recado.actors.campaigns import Campaigns
-from recado.actors.consequences import Consequences
-from recado.actors.outbox import Outbox
-from recado.actors.recording import Recording
-from recado.actors.records import Records
-from recado.actors.sending import Sending
-from recado.actors.totals import Totals
-from recado.actors.wallet import Wallet
 from recado.channels.adapters import Adapters
 from recado.domain.batches.batch import BatchStatus
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Priority
 from recado.engine.clock import SystemClock, VirtualClock
+from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance
+from recado.services.batches.batch_audience import Audiences
+from recado.services.batches.batch_maker import BatchMaker
+from recado.services.batches.batch_prices import WalletTariff
+from recado.services.batches.batch_rules import BatchDraft
+from recado.services.batches.batches import Batches
+from recado.services.dispatch.records import Records
+from recado.services.dispatch.sending import Sending
+from recado.services.effects.campaigns import Campaigns
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
+from recado.services.effects.recording import Recording
+from recado.services.effects.totals import Totals
+from recado.services.effects.wallet import Wallet
+from recado.services.messages.admission import Admission
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
 from recado.storage.audience.segment_evaluation import Evaluation

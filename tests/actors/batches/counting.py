@@ -4,8 +4,8 @@ from typing import Any
 
 from tests.actors.batches.conftest import Workshop
 
-from recado.actors.batches import Batches
-from recado.actors.owners import Owners
+from recado.services.batches.batches import Batches
+from recado.services.dispatch.owners import Owners
 from recado.storage.batches.batches import Batch
 
 COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")

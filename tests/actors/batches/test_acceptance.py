@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from tests.actors.batches.conftest import PRICE, Workshop, people
 
-from recado.actors.batch_acceptance import AcceptedBatch, ReplayedBatch
-from recado.actors.batch_rules import BatchDraft
-from recado.actors.row import WINDOW
 from recado.domain.core.errors import Problem
 from recado.domain.core.phones import recipient_hash
+from recado.services.batches.batch_acceptance import AcceptedBatch, ReplayedBatch
+from recado.services.batches.batch_rules import BatchDraft
+from recado.services.dispatch.row import WINDOW
 from recado.storage.billing import price_overrides
 from recado.storage.billing.price_overrides import Override
 

@@ -6,10 +6,10 @@ import pytest
 from tests.actors.batches.conftest import PRICE, Workshop
 from tests.actors.batches.counting import another_process, checked
 
-from recado.actors.batch_acceptance import AcceptedBatch
-from recado.actors.hints import Arrived
 from recado.domain.core.ids import BATCH, MESSAGE, created_at
 from recado.http.routes.batch_view import batch_view
+from recado.services.batches.batch_acceptance import AcceptedBatch
+from recado.services.dispatch.hints import Arrived
 from recado.storage.batches.batch_making import NewBatch
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.messages.messages import NewMessage, Stored

@@ -9,11 +9,11 @@ from tests.actors.batches.audiences import a_list, people, reached
 from tests.actors.batches.conftest import Workshop
 from tests.waiting import until
 
-from recado.actors import audience_reader
-from recado.actors.audience_reader import PAUSE
-from recado.actors.batch_audience import Audiences
 from recado.domain.batches.batch import BatchStatus
 from recado.domain.core.errors import Unavailable
+from recado.services.batches import audience_reader
+from recado.services.batches.audience_reader import PAUSE
+from recado.services.batches.batch_audience import Audiences
 from recado.storage.audience.segment_evaluation import Evaluation
 
 pytestmark = pytest.mark.usefixtures("nobody")

@@ -7,9 +7,9 @@ from tests.actors.batches.audiences import a_list, a_segment, built, people, rea
 from tests.actors.batches.conftest import PRICE, Workshop
 from tests.people import contact_id, phone
 
-from recado.actors import batch_audience
-from recado.actors.batch_acceptance import ReplayedBatch
 from recado.domain.core.phones import recipient_hash
+from recado.services.batches import batch_audience
+from recado.services.batches.batch_acceptance import ReplayedBatch
 
 pytestmark = pytest.mark.usefixtures("nobody")
 

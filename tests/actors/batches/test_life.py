@@ -8,7 +8,7 @@ from tests.actors.batches.conftest import PRICE, Workshop
 from tests.actors.batches.counting import COUNTS, another_process, checked
 from tests.waiting import until
 
-from recado.actors.batch_prices import WalletTariff
+from recado.services.batches.batch_prices import WalletTariff
 from recado.storage.batches import batch_making, batches
 from recado.storage.dispatch.settlements import Failed
 

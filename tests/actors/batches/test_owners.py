@@ -2,8 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
-from recado.actors.owners import Owners
 from recado.domain.batches.batch import BatchStatus
+from recado.services.dispatch.owners import Owners
 from recado.storage.batches.batches import OpenBatch
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

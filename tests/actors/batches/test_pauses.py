@@ -9,9 +9,9 @@ from tests.actors.batches.conftest import Workshop
 from tests.actors.batches.counting import another_process
 from tests.waiting import until
 
-from recado.actors.hints import OwnerMoved
-from recado.actors.owners import Owners
 from recado.domain.core.errors import Unavailable
+from recado.services.dispatch.hints import OwnerMoved
+from recado.services.dispatch.owners import Owners
 from recado.storage.batches import batches
 from recado.storage.batches.batches import OpenBatch
 from recado.storage.core.callers import working_for

@@ -8,10 +8,10 @@ from tests.actors.batches.conftest import PRICE, Workshop
 from tests.actors.batches.counting import another_process, checked
 from tests.waiting import until
 
-from recado.actors import batch_queue
-from recado.actors.batch_queue import BLOCKS_AT_ONCE
-from recado.actors.campaigns import CampaignCompletion
 from recado.domain.core.errors import Unavailable
+from recado.services.batches import batch_queue
+from recado.services.batches.batch_queue import BLOCKS_AT_ONCE
+from recado.services.effects.campaigns import CampaignCompletion
 from recado.storage.batches import batches, campaigns
 from recado.storage.dispatch import dispatch, overtaken
 from recado.storage.dispatch.overtaken import Group

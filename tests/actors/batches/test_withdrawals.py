@@ -12,16 +12,16 @@ from tests.actors.batches.counting import checked
 from tests.people import insert_people, phone
 from tests.waiting import until
 
-from recado.actors.consents import Outcome
-from recado.actors.contact_system import ContactSystem
-from recado.actors.contacts import OptedOut
-from recado.actors.withdrawals import Withdrawals
-from recado.actors.withdrawing import DELETED, REFUSED, Withdrawing
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.changes import Change, WithdrawalsLeft
 from recado.domain.messages.withdrawal import WithdrawalKind
 from recado.domain.templates.template import TemplateCategory
+from recado.services.contacts.consents import Outcome
+from recado.services.contacts.contacts import OptedOut
+from recado.services.dispatch.withdrawals import Withdrawals
+from recado.services.dispatch.withdrawing import DELETED, REFUSED, Withdrawing
+from recado.services.imports.contact_system import ContactSystem
 from recado.storage.batches import batches
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.documents import Documents

@@ -14,17 +14,10 @@ from typing import Any
 import pytest
 from tests.actors.acme import acme, add_template
 
-from recado.actors.calls import Calls
-from recado.actors.consequences import Consequences
-from recado.actors.desk import Desk
-from recado.actors.hints import Forced
-from recado.actors.number import NumberActor
-from recado.actors.number_messages import Changed, Look
-from recado.actors.outbox import Outbox
-from recado.actors.recording import Recording
-from recado.actors.records import Records
-from recado.actors.sending import Sending
-from recado.actors.totals import Totals
+from recado.actors.dispatch.calls import Calls
+from recado.actors.dispatch.desk import Desk
+from recado.actors.dispatch.number import NumberActor
+from recado.actors.dispatch.number_messages import Changed, Look
 from recado.channels.provider import Accepted, Account, OutboundMessage, Outcome
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.moments import Moments
@@ -33,6 +26,13 @@ from recado.engine.clock import VirtualClock
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
+from recado.services.dispatch.hints import Forced
+from recado.services.dispatch.records import Records
+from recado.services.dispatch.sending import Sending
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
+from recado.services.effects.recording import Recording
+from recado.services.effects.totals import Totals
 from recado.storage.access import organizations
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization

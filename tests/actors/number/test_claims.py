@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors import sending
-from recado.actors.number_messages import Look
-from recado.actors.rescuer import LAST_CLAIMS, LOOK_EVERY, Rescuer
-from recado.actors.row import row_from
+from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.rescuer import LAST_CLAIMS, LOOK_EVERY, Rescuer
+from recado.services.dispatch import sending
+from recado.services.dispatch.row import row_from
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.dispatch import CLAIMED, LOST

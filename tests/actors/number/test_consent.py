@@ -9,9 +9,7 @@ from typing import Any
 import pytest
 from tests.actors.acme import add_template
 
-from recado.actors.consequences import Consequences
-from recado.actors.contact_system import ContactSystem
-from recado.actors.number_messages import Look
+from recado.actors.dispatch.number_messages import Look
 from recado.channels.provider import Accepted, OutboundMessage
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus
 from recado.domain.core.ids import CONTACT, MESSAGE, lowest_id
@@ -20,6 +18,8 @@ from recado.domain.messages.changes import ConsentRefused, WithdrawalsLeft
 from recado.domain.messages.message import NORMAL
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.domain.templates.template import TemplateCategory
+from recado.services.effects.consequences import Consequences
+from recado.services.imports.contact_system import ContactSystem
 from recado.storage.contacts.documents import Documents
 from recado.storage.contacts.opt_outs import Address
 from recado.storage.core.audit import SYSTEM

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
-from recado.actors.departures import Departures
-from recado.actors.ready_rows import ReadyRows
+from recado.actors.dispatch.departures import Departures
+from recado.actors.dispatch.ready_rows import ReadyRows
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.pacing import Pacer
 from recado.engine.clock import VirtualClock

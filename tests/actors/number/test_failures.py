@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors import number
-from recado.actors.number_messages import AskSituation
+from recado.actors.dispatch import number
+from recado.actors.dispatch.number_messages import AskSituation
 from recado.channels.provider import Accepted, Outcome, SlowPair
 from recado.domain.core.errors import Unavailable
 from recado.storage.dispatch import dispatch

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.departures import LATE
-from recado.actors.hints import OwnerMoved
-from recado.actors.number import NumberActor
-from recado.actors.number_messages import AskSituation, Changed, Look, TemplateMoved
-from recado.actors.sending import SURE_FOR
+from recado.actors.dispatch.departures import LATE
+from recado.actors.dispatch.number import NumberActor
+from recado.actors.dispatch.number_messages import AskSituation, Changed, Look, TemplateMoved
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import BATCH
 from recado.domain.dispatch.pair_pacing import BURST
 from recado.domain.messages.message import BULK, NORMAL
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.templates.template import TemplateStatus
+from recado.services.dispatch.hints import OwnerMoved
+from recado.services.dispatch.sending import SURE_FOR
 from recado.storage.access import organizations
 from recado.storage.dispatch import dispatch
 from recado.storage.templates import templates

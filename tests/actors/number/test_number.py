@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors import departures
-from recado.actors.desk import Desk
-from recado.actors.hints import Forced
-from recado.actors.number_messages import AskSituation, Look
-from recado.actors.ready_rows import Wanted
-from recado.actors.row import WINDOW, row_of
+from recado.actors.dispatch import departures
+from recado.actors.dispatch.desk import Desk
+from recado.actors.dispatch.number_messages import AskSituation, Look
+from recado.actors.dispatch.ready_rows import Wanted
 from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import MESSAGE
 from recado.domain.messages.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason
 from recado.domain.senders.number import NumberStatus
+from recado.services.dispatch.hints import Forced
+from recado.services.dispatch.row import WINDOW, row_of
 from recado.storage.dispatch import dispatch
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage

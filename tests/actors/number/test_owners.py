@@ -3,9 +3,9 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from recado.actors.hints import Forced, OwnerMoved
-from recado.actors.number_messages import Look
+from recado.actors.dispatch.number_messages import Look
 from recado.domain.core.ids import BATCH
+from recado.services.dispatch.hints import Forced, OwnerMoved
 from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:

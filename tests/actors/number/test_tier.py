@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.number_messages import Look
+from recado.actors.dispatch.number_messages import Look
 from recado.domain.senders import number as number_domain
 from recado.domain.senders.number import MessagingTier
 from recado.storage.dispatch import dispatch

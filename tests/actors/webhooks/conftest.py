@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from tests.waiting import until
 
-from recado.actors.webhooks import Webhooks
+from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.guarded_http import GuardedHttp
 from recado.channels.outbound_guard import OutboundGuard
 from recado.channels.webhook_signing import new_secret

@@ -265,7 +265,7 @@ async def test_an_actor_that_fails_is_restarted_and_loses_nothing(
             raise RuntimeError("a fault of the program")
         return await settle(*args)
 
-    monkeypatch.setattr("recado.actors.webhook_subscription.deliveries.due", failing)
+    monkeypatch.setattr("recado.actors.webhooks.webhook_subscription.deliveries.due", failing)
     subscription = await place.subscribe(receiver.url)
     await place.emit(count=20)
     assert len(await place.settled(subscription, 20)) == 20

@@ -22,7 +22,7 @@ async def test_a_failing_subscription_without_deliveries_asks_for_none(
         asked += 1
         return await read(*args)
 
-    monkeypatch.setattr("recado.actors.webhook_subscription.deliveries.due", counting)
+    monkeypatch.setattr("recado.actors.webhooks.webhook_subscription.deliveries.due", counting)
     subscription = await place.subscribe(receiver.url)
     now = place.clock.now()
     failing = subscription.health

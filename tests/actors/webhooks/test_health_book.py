@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from recado.actors.webhook_health import EVERY, HealthBook
+from recado.actors.webhooks.webhook_health import EVERY, HealthBook
 from recado.domain.webhooks.webhook import FAILURES_TO_FAIL, MAX_AGE, Health, SubscriptionStatus
 
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)

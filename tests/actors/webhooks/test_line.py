@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recado.actors.webhook_line import (
+from recado.actors.webhooks.webhook_line import (
     BEGUN_BESIDE_REQUESTS,
     BEGUN_IN_A_TURN,
     CALLS_IN_ANY_CASE,

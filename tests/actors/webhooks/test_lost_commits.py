@@ -10,12 +10,12 @@ from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver
 from tests.crash.rows import read_untold
 
-from recado.actors.webhook_desk import result_of
+from recado.actors.webhooks.webhook_desk import result_of
 from recado.domain.core.errors import Unavailable
 from recado.storage.webhooks import deliveries
 from recado.storage.webhooks.deliveries import Result
 
-SETTLE = "recado.actors.webhook_desk.deliveries.settle"
+SETTLE = "recado.actors.webhooks.webhook_desk.deliveries.settle"
 
 
 def refusing(receiver: Receiver, times: int) -> None:
@@ -126,7 +126,7 @@ async def test_a_delivery_whose_result_cannot_be_told_is_made_once_more(
             raise faults.pop()
         return result_of(*args, **how)
 
-    monkeypatch.setattr("recado.actors.webhook_subscription.result_of", faulty)
+    monkeypatch.setattr("recado.actors.webhooks.webhook_subscription.result_of", faulty)
     await place.emit()
 
     (logged,) = await place.settled(subscription)

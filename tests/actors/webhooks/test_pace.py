@@ -1,6 +1,6 @@
 """How many calls at once an endpoint gets (C23.3.1)."""
 
-from recado.actors.webhook_pace import CALLS_OF_A_SUBSCRIPTION, FIRST_CALLS, CallPace
+from recado.actors.webhooks.webhook_pace import CALLS_OF_A_SUBSCRIPTION, FIRST_CALLS, CallPace
 
 
 def room(pace: CallPace) -> int:

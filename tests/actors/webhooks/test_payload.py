@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.actors.webhook_payload import envelope
-from recado.actors.webhook_samples import sample_of
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.core.ids import EVENT, MESSAGE, lowest_id
+from recado.services.webhooks.webhook_payload import envelope
+from recado.services.webhooks.webhook_samples import sample_of
 from recado.storage.webhooks.deliveries import Told
 
 AT = datetime(2026, 11, 20, 12, tzinfo=UTC)

@@ -7,7 +7,7 @@ from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver
 from tests.waiting import until
 
-from recado.actors import webhook_line, webhook_stock
+from recado.actors.webhooks import webhook_line, webhook_stock
 
 SUBSCRIPTIONS, EVENTS, CALLS = 4, 30, 6
 

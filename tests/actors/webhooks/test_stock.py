@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.actors.webhook_stock import LOW, PIECE, WINDOW, Stock
+from recado.actors.webhooks.webhook_stock import LOW, PIECE, WINDOW, Stock
 from recado.storage.webhooks.deliveries import Due
 
 

@@ -8,25 +8,6 @@ from typing import Any
 import pytest
 from tests.http.contract import Contract
 
-from recado.actors.acceptance import Acceptance
-from recado.actors.admission import Admission
-from recado.actors.batch_acceptance import BatchAcceptance
-from recado.actors.batch_audience import Audiences
-from recado.actors.batch_maker import BatchMaker
-from recado.actors.batch_prices import WalletTariff
-from recado.actors.campaigns import CampaignCompletion, Campaigns
-from recado.actors.consequences import Consequences
-from recado.actors.contact_system import ContactSystem
-from recado.actors.inbound import InboundMessages
-from recado.actors.opt_out_replies import OptOutReplies
-from recado.actors.outbox import Outbox
-from recado.actors.receipts import Receipts
-from recado.actors.recording import Recording
-from recado.actors.records import Records
-from recado.actors.resend import Resends
-from recado.actors.sending import Sending
-from recado.actors.totals import Totals
-from recado.actors.wallet import Wallet
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.config.limits import DEFAULT_LIMITS
@@ -44,6 +25,25 @@ from recado.http.routes.resend import resend_routes
 from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
 from recado.http.server import HttpServer
 from recado.http.token_authenticator import TokenAuthenticator
+from recado.services.batches.batch_acceptance import BatchAcceptance
+from recado.services.batches.batch_audience import Audiences
+from recado.services.batches.batch_maker import BatchMaker
+from recado.services.batches.batch_prices import WalletTariff
+from recado.services.batches.resend import Resends
+from recado.services.dispatch.records import Records
+from recado.services.dispatch.sending import Sending
+from recado.services.effects.campaigns import CampaignCompletion, Campaigns
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import Outbox
+from recado.services.effects.recording import Recording
+from recado.services.effects.totals import Totals
+from recado.services.effects.wallet import Wallet
+from recado.services.imports.contact_system import ContactSystem
+from recado.services.inbound.inbound import InboundMessages
+from recado.services.inbound.receipts import Receipts
+from recado.services.messages.acceptance import Acceptance
+from recado.services.messages.admission import Admission
+from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing import ledger
 from recado.storage.contacts.documents import Documents

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
-from recado.actors.contact_erasure import masked
-from recado.actors.contact_imports import Draft
 from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
+from recado.services.contacts.contact_erasure import masked
+from recado.services.imports.contact_imports import Draft
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
 from recado.storage.contacts import contact_erasures

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recado.actors.acceptance import Acceptance
 from recado.domain.core.errors import Unavailable
+from recado.services.messages.acceptance import Acceptance
 from recado.storage.contacts import opt_out_replies
 
 PHONE = "+5511987654321"

@@ -202,7 +202,7 @@ async def test_a_bad_request_is_refused(mail: Any, body: dict[str, Any], code: s
 
 
 async def test_a_resend_of_too_many_asks_for_less(mail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recado.actors.resend.MAX_RECIPIENTS", 2)
+    monkeypatch.setattr("recado.services.batches.resend.MAX_RECIPIENTS", 2)
     for _ in range(3):
         await failed(mail, campaignId="spring")
     answer = await resend(mail, {"filter": {"campaignId": "spring"}})
@@ -210,7 +210,7 @@ async def test_a_resend_of_too_many_asks_for_less(mail: Any, monkeypatch: pytest
 
 
 async def test_what_was_sent_again_already_is_not_too_many(mail: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("recado.actors.resend.MAX_RECIPIENTS", 2)
+    monkeypatch.setattr("recado.services.batches.resend.MAX_RECIPIENTS", 2)
     wanted = {"filter": {"campaignId": "spring"}}
     for _ in range(2):
         await failed(mail, campaignId="spring")

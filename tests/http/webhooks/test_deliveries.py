@@ -8,7 +8,7 @@ import pytest
 from tests.http.webhooks.conftest import Endpoint, emit, listed, subscribe
 from tests.waiting import until
 
-from recado.actors.webhooks import MOST_TESTS_WAITING, TESTS_EACH
+from recado.actors.webhooks.webhooks import MOST_TESTS_WAITING, TESTS_EACH
 from recado.domain.core.timestamps import format_timestamp
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from recado.actors.record_events import announce, key_created, key_rotated
 from recado.domain.access.scopes import PII
 from recado.domain.core.errors import FieldError, Problem, conflict, not_found, validation_error
 from recado.domain.core.ids import IdSource
@@ -20,6 +19,7 @@ from recado.http.middleware.rate_limits import Limit
 from recado.http.reply import Reply
 from recado.http.routes.api_key_models import ClassLimit, key_view
 from recado.http.routes.lists import listed
+from recado.services.effects.record_events import announce, key_created, key_rotated
 from recado.storage.access import api_keys
 from recado.storage.access.api_keys import ApiKey
 from recado.storage.access.key_directory import KeyDirectory

@@ -24,7 +24,7 @@ Move = Callable[[Batch], Awaitable[bool]]
 
 
 class Movers(Protocol):
-    """Moves batches; False when the state does not allow it (`actors/batches.py`)."""
+    """Moves batches; False when the state does not allow it (`batches.py`)."""
 
     async def pause(self, batch: Batch) -> bool: ...
 

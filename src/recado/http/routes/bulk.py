@@ -4,8 +4,6 @@ from typing import Final
 
 from pydantic.alias_generators import to_camel
 
-from recado.actors.batch_acceptance import AcceptedBatch, BatchAcceptance
-from recado.actors.batch_rules import BatchDraft
 from recado.domain.core.errors import FieldError, Problem
 from recado.http.call import Call
 from recado.http.operation import missing_scope
@@ -14,6 +12,8 @@ from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.batch_view import batch_view, new_batch_view
 from recado.http.routes.bulk_models import BatchOut, CreateBatch
 from recado.http.routes.message_draft import SENDING_CODES, refuse_misfits
+from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance
+from recado.services.batches.batch_rules import BatchDraft
 
 BODY_LIMIT: Final = 16 * MIB
 

@@ -3,7 +3,6 @@
 import re
 from typing import Any, Final
 
-from recado.actors.campaigns import totals_of
 from recado.domain.batches.campaign import CampaignStatus
 from recado.domain.core.errors import Problem
 from recado.http.call import Call
@@ -13,6 +12,7 @@ from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.routes.bulk_models import Totals
 from recado.http.routes.lists import listed
+from recado.services.effects.campaigns import totals_of
 from recado.storage.batches import campaigns
 from recado.storage.batches.campaigns import Campaign
 from recado.storage.core.postgres import Database

@@ -6,9 +6,6 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import Field, ValidationError
 
-from recado.actors.contact_files import ContactFile
-from recado.actors.contact_imports import ContactImports, Draft
-from recado.actors.contact_rows import FIELD_COLUMNS, unread_columns
 from recado.domain.contacts.contact import tags_united
 from recado.domain.contacts.contact_import import Country, ImportFormat, ImportMode, ImportOptions, MatchBy
 from recado.domain.core.errors import FieldError, not_found
@@ -23,6 +20,9 @@ from recado.http.reply import Reply
 from recado.http.route import MIB, Idempotency, Route
 from recado.http.routes.contact_models import ContactCreate, Id, Tags
 from recado.http.unknown_fields import is_strict, misplaced, name_in, refuse, unknown_fields, unknown_parameters
+from recado.services.imports.contact_files import ContactFile
+from recado.services.imports.contact_imports import ContactImports, Draft
+from recado.services.imports.contact_rows import FIELD_COLUMNS, unread_columns
 from recado.storage.contacts import contact_imports
 from recado.storage.contacts.contact_imports import PROCESSING, ContactImport
 from recado.storage.core.postgres import Database

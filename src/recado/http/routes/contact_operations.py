@@ -4,9 +4,6 @@ from collections.abc import Awaitable
 from functools import partial
 from typing import Any, Final
 
-from recado.actors.contact_creation import NewContact
-from recado.actors.contact_rules import new_contact
-from recado.actors.contact_system import ContactSystem
 from recado.domain.contacts.consent import ConsentChange, with_request
 from recado.domain.contacts.contact_input import Given, read_changes, read_new
 from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
@@ -26,6 +23,9 @@ from recado.http.routes.contact_models import ContactQuery
 from recado.http.routes.contact_view import contact_view, masked
 from recado.http.routes.lists import shown
 from recado.http.tampering import tampering_recorded
+from recado.services.contacts.contact_creation import NewContact
+from recado.services.contacts.contact_rules import new_contact
+from recado.services.imports.contact_system import ContactSystem
 from recado.storage.contacts import contact_reads, contacts, debtor_groups
 from recado.storage.contacts.contact_reads import ContactFilter, ContactPage
 from recado.storage.contacts.contacts import Contact

@@ -2,7 +2,6 @@
 
 from typing import Any, Final
 
-from recado.actors.contacts import Contacts
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus
 from recado.domain.contacts.contact_fields import catalogue
 from recado.domain.core.errors import FieldError, not_found, validation_error
@@ -15,6 +14,7 @@ from recado.http.routes.contact_operations import PII, for_caller
 from recado.http.routes.contact_view import consent_view, group_view
 from recado.http.routes.lists import listed
 from recado.http.routes.phones import phone_at
+from recado.services.contacts.contacts import Contacts
 from recado.storage.contacts import contact_consents, contact_fields, contacts, debtor_groups
 from recado.storage.contacts.opt_outs import Address
 from recado.storage.core.postgres import Database

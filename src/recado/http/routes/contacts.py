@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from recado.actors.contact_system import ContactSystem
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.paging import CursorQuery, Cursors
 from recado.http.route import Idempotency, Route
@@ -18,6 +17,7 @@ from recado.http.routes.contact_answers import (
 from recado.http.routes.contact_models import ContactCreate, ContactPatch, ContactQuery, DebtorGroupQuery, OptOut
 from recado.http.routes.contact_operations import LIST, ContactOperations
 from recado.http.routes.contact_records import ContactRecords
+from recado.services.imports.contact_system import ContactSystem
 from recado.storage.core.postgres import Database
 
 TAG = "Contacts"

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from recado.actors.acceptance_rules import CHATAPP, TEMPLATE, MessageDraft
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.metadata import metadata_errors
 from recado.http.audit import actor_of
@@ -11,6 +10,7 @@ from recado.http.operation import missing_scope
 from recado.http.routes.bulk_models import CreateBatch
 from recado.http.routes.message_models import NO_RECIPIENT, NUMBER_REQUIRED, TEMPLATE_REQUIRED, CreateMessage
 from recado.http.routes.phones import phone_at
+from recado.services.messages.acceptance_rules import CHATAPP, TEMPLATE, MessageDraft
 
 FORCE: Final = "messages:force"
 

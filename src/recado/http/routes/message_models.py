@@ -8,12 +8,12 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
-from recado.actors.acceptance_rules import CHATAPP, TEMPLATE
 from recado.domain.core.errors import FieldError
 from recado.domain.messages.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import MessagePageQuery, Page, PeriodQuery
 from recado.http.routes.message_payloads import EXAMPLES, SHAPES, AnyPayload
+from recado.services.messages.acceptance_rules import CHATAPP, TEMPLATE
 
 Channel = Literal["chatapp", "social", "sms", "email"]
 Direction = Literal["outbound", "inbound"]

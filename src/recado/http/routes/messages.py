@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Protocol
 
-from recado.actors.acceptance import Acceptance, Accepted
 from recado.domain.access.scopes import PII
 from recado.domain.core.errors import Problem, conflict, not_found
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -30,6 +29,7 @@ from recado.http.routes.message_models import (
 )
 from recado.http.routes.message_view import AcceptedView, created_view, masked, message_view
 from recado.http.routes.phones import searched_phone
+from recado.services.messages.acceptance import Acceptance, Accepted
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_moves, message_reads

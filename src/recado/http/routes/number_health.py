@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from recado.actors.number_refresh import Checked, NumberRefresh
 from recado.channels.provider import NumberHealth
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import not_found
@@ -23,6 +22,7 @@ from recado.http.models import ApiModel, Timestamp
 from recado.http.reply import Reply
 from recado.http.route import Route
 from recado.http.routes.number_models import NameStatus, ProfileOut
+from recado.services.senders.number_refresh import Checked, NumberRefresh
 from recado.storage.core.directory import Directory
 from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers, usage

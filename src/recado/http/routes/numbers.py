@@ -6,8 +6,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from recado.actors.accounts import ACCESS_TOKEN, account_of, required
-from recado.actors.number_refresh import ASK_AGAIN
 from recado.channels.adapters import AdminFor
 from recado.channels.provider import ProviderError
 from recado.domain.access.scopes import PII
@@ -33,6 +31,8 @@ from recado.http.routes.number_models import (
     number_view,
 )
 from recado.http.routes.phones import phone_at
+from recado.services.senders.accounts import ACCESS_TOKEN, account_of, required
+from recado.services.senders.number_refresh import ASK_AGAIN
 from recado.storage.core.changing import changing
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database

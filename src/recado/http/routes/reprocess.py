@@ -1,8 +1,5 @@
 """POST /messages/{id}/reprocess: a failed or archived message is sent again as a new one (C15.4)."""
 
-from recado.actors.acceptance import Acceptance, Replayed
-from recado.actors.acceptance_rules import Again
-from recado.actors.replacing import draft_again
 from recado.domain.access.scopes import PII
 from recado.domain.core.errors import not_found
 from recado.domain.core.ids import MESSAGE
@@ -14,6 +11,9 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.message_draft import SENDING_CODES
 from recado.http.routes.message_models import CreatedMessage
 from recado.http.routes.message_view import created_view
+from recado.services.messages.acceptance import Acceptance, Replayed
+from recado.services.messages.acceptance_rules import Again
+from recado.services.messages.replacing import draft_again
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads
 from recado.storage.messages.message_reads import Message

@@ -5,8 +5,6 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import Field
 
-from recado.actors.batch_acceptance import AcceptedBatch
-from recado.actors.resend import Resend, Resends
 from recado.domain.core.errors import FieldError, validation_error
 from recado.http.audit import actor_of
 from recado.http.call import Call
@@ -16,6 +14,8 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.batch_view import batch_view, new_batch_view
 from recado.http.routes.bulk_models import BatchOut
 from recado.http.routes.message_models import Id
+from recado.services.batches.batch_acceptance import AcceptedBatch
+from recado.services.batches.resend import Resend, Resends
 from recado.storage.messages.resends import FailedFilter
 
 MOST_IDS: Final = 1_000

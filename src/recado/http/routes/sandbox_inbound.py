@@ -21,7 +21,7 @@ TEST = "test"
 
 
 class Receiver(Protocol):
-    """Takes in what people write (`actors/receipts.py`)."""
+    """Takes in what people write (`receipts.py`)."""
 
     async def inbound(self, number: Number, event: Inbound) -> str:
         """Store the message; its id."""

@@ -5,8 +5,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from recado.actors.record_events import announce, number_moved, template_moved
-from recado.actors.template_review import change_of, without_step
 from recado.domain.core.errors import not_found, test_only
 from recado.domain.core.ids import NUMBER, TEMPLATE, IdSource
 from recado.domain.messages.changes import NumberChanged, OnChange
@@ -19,6 +17,8 @@ from recado.http.route import Idempotency, Route
 from recado.http.routes.number_models import NumberOut, Removal, number_replay, number_reply
 from recado.http.routes.template_edits import submit, template_reply
 from recado.http.routes.template_models import TemplateOut
+from recado.services.effects.record_events import announce, number_moved, template_moved
+from recado.services.templates.template_review import change_of, without_step
 from recado.storage.core.changing import changing
 from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers

@@ -3,7 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-from recado.actors.template_review import submitted, without_step
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, conflict
 from recado.domain.core.ids import IdSource
@@ -13,6 +12,7 @@ from recado.http.audit import record
 from recado.http.call import Call
 from recado.http.reply import Reply
 from recado.http.routes.template_models import stored_components, template_view
+from recado.services.templates.template_review import submitted, without_step
 from recado.storage.core.rows import Executor
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number

@@ -5,9 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from recado.actors.accounts import account_of, required
-from recado.actors.template_review import change_of, without_step
-from recado.actors.template_sync import TemplateSync
 from recado.channels.adapters import ReviewerFor
 from recado.channels.provider import ProviderError
 from recado.domain.core.errors import Problem, not_found
@@ -34,6 +31,9 @@ from recado.http.routes.template_models import (
     stored_components,
     template_view,
 )
+from recado.services.senders.accounts import account_of, required
+from recado.services.templates.template_review import change_of, without_step
+from recado.services.templates.template_sync import TemplateSync
 from recado.storage.core.changing import changing
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Connection, Database

@@ -7,7 +7,6 @@ from typing import Any
 
 import orjson
 
-from recado.actors.webhook_payload import envelope
 from recado.domain.access.scopes import PII
 from recado.domain.core.errors import FieldError, conflict, field_refused, not_found, validation_error
 from recado.domain.core.events import EVERY
@@ -30,6 +29,7 @@ from recado.http.routes.webhook_views import (
     delivery_view,
 )
 from recado.http.tampering import tampering_recorded
+from recado.services.webhooks.webhook_payload import envelope
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.webhooks import deliveries, events, webhooks

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from recado.actors.webhook_desk import error_of, headers_of
-from recado.actors.webhooks import Webhooks
+from recado.actors.webhooks.webhook_desk import error_of, headers_of
+from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.outbound_guard import OutboundGuard, UrlRefused
 from recado.channels.webhook_signing import new_secret
 from recado.domain.core.errors import FieldError, not_found, validation_error

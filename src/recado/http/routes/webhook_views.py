@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from recado.actors.webhook_desk import ANSWER_FIELD
+from recado.actors.webhooks.webhook_desk import ANSWER_FIELD
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.models import ApiModel, Timestamp
 from recado.http.paging import CursorPage, Page

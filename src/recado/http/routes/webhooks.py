@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-from recado.actors.webhooks import Webhooks
+from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.outbound_guard import OutboundGuard
 from recado.domain.core.ids import WEBHOOK, IdSource
 from recado.domain.messages.changes import OnChange

@@ -44,7 +44,7 @@ class Moved:
 
 
 class Effects(Protocol):
-    """What follows from moves (`actors/consequences.py`)."""
+    """What follows from moves (`consequences.py`)."""
 
     async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit:
         """Write it, in the transaction of the moves."""

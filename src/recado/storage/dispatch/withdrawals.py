@@ -1,7 +1,7 @@
 """Queued messages that must not leave any more: of anyone who opted out, and of deleted contacts (C12.5.3, C12.6).
 
 They end in blocks: the first in the commit of the refusal or the deletion, which notes who has more; the others after
-it (`actors/withdrawals.py`). What is being sent is not touched: its row is claimed, or waits for its repeat, and the
+it (`withdrawals.py`). What is being sent is not touched: its row is claimed, or waits for its repeat, and the
 claim asks for consent itself.
 """
 

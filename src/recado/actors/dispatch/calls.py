@@ -1,0 +1,274 @@
+"""The call to the provider and what its outcome means: one place where each outcome is matched (C29.2).
+
+A call belongs to no actor: when the number's actor fails, its calls go on and are settled all the same.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import orjson
+import structlog
+
+from recado.actors.dispatch.call_room import CallRoom
+from recado.channels.adapters import MessageSender
+from recado.channels.outbound_http import CONNECTIONS
+from recado.channels.provider import (
+    ACCOUNT_BLOCKED,
+    Accepted,
+    Account,
+    Down,
+    Followup,
+    OutboundMessage,
+    Outcome,
+    Preference,
+    Refused,
+    Retry,
+    SlowDown,
+    SlowPair,
+    Unknown,
+    event_to_json,
+)
+from recado.domain.core.clock import Clock
+from recado.domain.dispatch.pair_pacing import PairPacing
+from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
+from recado.domain.messages.message import FailureCode, WaitReason, last_error
+from recado.services.dispatch.row import Row
+from recado.services.dispatch.sending import Sending
+from recado.storage.access.organizations import ENVIRONMENTS
+from recado.storage.dispatch.begun_calls import BegunCalls
+from recado.storage.dispatch.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
+from recado.storage.templates.templates import Template
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True, eq=False)
+class Departure:
+    """One claimed message on its way: to whom it is given, and the moment its token was taken.
+
+    `pauses`: how many its number had made by then; `pairs`: where it counts towards its recipient, if anywhere.
+    """
+
+    row: Row
+    sent_at: datetime
+    provider: MessageSender
+    account: Account
+    template: Template | None
+    pauses: int
+    pairs: PairPacing | None = None
+
+
+class Calls:
+    """The provider calls in flight of all numbers."""
+
+    def __init__(
+        self,
+        sending: Sending,
+        *,
+        clock: Clock,
+        expect: Callable[[datetime], None],
+        stopped: Callable[[str, Preference], Awaitable[None]] | None = None,
+        begun: BegunCalls | None = None,
+        connections: Mapping[str, int] | None = None,
+    ) -> None:
+        """`expect` is told when a report of the sandbox will be due; `stopped`, by environment, who stopped marketing
+        at the provider and was therefore refused (C28.4); `begun` notes the calls, for anyone who comes after us.
+
+        `connections`: of the adapter of an environment, where it has fewer than usual (C31).
+        """
+        self._begun = begun or BegunCalls(None)
+        self._sending = sending
+        self._clock = clock
+        self._expect = expect
+        self._stopped = stopped
+        self._running: dict[str, asyncio.Task[None]] = {}  # by message
+        self.rooms = {env: CallRoom((connections or {}).get(env, CONNECTIONS)) for env in ENVIRONMENTS}
+
+    def __len__(self) -> int:
+        """Calls whose outcomes are not recorded yet."""
+        return len(self._running)
+
+    async def start(self) -> None:
+        """Nothing runs until a number has its turn."""
+
+    async def stop(self) -> None:
+        """Waits for the calls in flight: each ends within the provider's time limit."""
+        while self._running:
+            await asyncio.wait(self._running.values())
+        self._begun.close()
+
+    def has_room(self, account: Account, resume: Callable[[], None]) -> bool:
+        """Whether account and adapter bear one more call; if not, `resume` is called when it does."""
+        return self.rooms[account.env].has_place(account, resume)
+
+    def begin(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> bool:
+        """Make the call; `done` is told when its outcome is committed, None when it could not be recorded.
+
+        False: another process owns the numbers, and what is claimed here is its to decide.
+        """
+        row = departure.row
+        assert row.claimed_at is not None  # noqa: S101 - what departs is claimed
+        if not self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at):
+            return False
+        task = asyncio.get_running_loop().create_task(self._run(departure, done))
+        self.rooms[departure.account.env].take(departure.account)
+        self._running[row.id] = task
+        return True
+
+    async def _run(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> None:
+        outcome = await self._call(departure)
+        try:
+            try:
+                settlement = self._settlement(departure, outcome)
+                await self._sending.settle(settlement)
+            except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
+                log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
+                done(departure, None)
+                return
+            finally:
+                self._begun.ended(departure.row.id)
+                self.rooms[departure.account.env].leave(departure.account)
+            if isinstance(settlement, Departed | Uncertain) and settlement.planned:
+                self._expect(settlement.planned[0].due_at)
+            done(departure, outcome)
+            if isinstance(outcome, Refused) and outcome.code == FailureCode.OPTED_OUT:
+                await self._tell_stopped(departure)
+        finally:
+            del self._running[departure.row.id]
+
+    async def _tell_stopped(self, departure: Departure) -> None:
+        if self._stopped is None:
+            return
+        row = departure.row
+        event = Preference(departure.account.phone_number_id, row.recipient, True, self._clock.now())
+        try:
+            await self._stopped(row.env, event)
+        except Exception as error:  # noqa: BLE001 - the next message to that person is refused, and tells it again
+            log.warning("refusal_not_noted", message_id=row.id, error=type(error).__name__)
+
+    async def _call(self, departure: Departure) -> Outcome:
+        row = departure.row
+        try:
+            return await departure.provider.send(_message(row, departure.template), departure.account, row.attempts + 1)
+        except Exception as error:  # noqa: BLE001 - an adapter never raises; if one does, the message may have left
+            log.error("provider_raised", provider=departure.provider.name, error=type(error).__name__)
+            return Unknown()
+
+    def _settlement(self, departure: Departure, outcome: Outcome) -> Departed | Failed | Returned | Uncertain:
+        row, now = departure.row, self._clock.now()
+        match outcome:
+            case Accepted():
+                return Departed(
+                    row.organization_id,
+                    row.env,
+                    row.channel,
+                    row.id,
+                    row.number_id,
+                    outcome.provider_message_id,
+                    departure.sent_at,
+                    departure.template.category if departure.template else None,
+                    not departure.provider.always_references,
+                    now,
+                    planned(outcome.followups, now),
+                )
+            case Refused():
+                return _failed(row, _known_code(outcome.code), outcome.text, now)
+            case Retry():
+                return self._try_again(departure, outcome.after, now)
+            case SlowDown():
+                return _unspent(row, now)
+            case SlowPair():
+                return _unspent(row, now, now + timedelta(seconds=outcome.after))
+            case Down():
+                if outcome.code == ACCOUNT_BLOCKED:  # nothing but a person's appeal ends it
+                    log.error("provider_blocks_account", provider=departure.provider.name, number=row.number_id)
+                return _unspent(row, now)
+            case Unknown():
+                if departure.provider.idempotent and row.attempts + 1 < MAX_ATTEMPTS:
+                    return _repeated(departure, now)
+                return Uncertain(
+                    row.organization_id, row.id, row.number_id, departure.sent_at, planned(outcome.followups, now)
+                )
+
+    def _try_again(self, departure: Departure, after: float | None, now: datetime) -> Returned | Failed | Uncertain:
+        row = departure.row
+        delay = retry_delay(row.attempts + 1)
+        if (
+            delay is None and row.repeat_of is not None
+        ):  # refused now, but one of the calls before may have gone through
+            return Uncertain(row.organization_id, row.id, row.number_id, row.repeat_of)
+        if delay is None:
+            return _failed(row, FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times", now)
+        wait = timedelta(seconds=max(delay, after or 0.0))
+        return Returned(
+            row.organization_id,
+            row.env,
+            row.channel,
+            row.id,
+            row.claimed_at,
+            now + wait,
+            WaitReason.RETRY,
+            last_error(FailureCode.PROVIDER_ERROR, "refused for now"),
+            False,
+            now,
+        )
+
+
+def planned(followups: tuple[Followup, ...], now: datetime) -> tuple[PlannedReport, ...]:
+    """The sandbox's reports as rows that wait for their moment."""
+    return tuple(
+        PlannedReport(
+            step, now + timedelta(seconds=followup.after_seconds), orjson.dumps(event_to_json(followup.event)).decode()
+        )
+        for step, followup in enumerate(followups)
+    )
+
+
+def _message(row: Row, template: Template | None) -> OutboundMessage:
+    payload: Mapping[str, Any] | None = orjson.loads(row.payload) if row.payload else None
+    return OutboundMessage(
+        id=row.id,
+        organization_id=row.organization_id,
+        env=row.env,
+        channel=row.channel,
+        number_id=row.number_id,
+        to=row.recipient,
+        type=row.type,
+        payload=payload,
+        template_name=template.name if template else None,
+        template_category=template.category.value if template else None,
+        template_language=template.language if template else None,
+        template_components=template.components if template else None,
+        template_vars=orjson.loads(row.template_vars) if row.template_vars else None,
+    )
+
+
+def _known_code(code: str) -> FailureCode:
+    try:
+        return FailureCode(code)
+    except ValueError:
+        return FailureCode.PROVIDER_ERROR
+
+
+def _failed(row: Row, code: FailureCode, text: str, now: datetime) -> Failed:
+    return Failed(row.organization_id, row.env, row.channel, row.id, last_error(code, text), now, False)
+
+
+def _repeated(departure: Departure, now: datetime) -> Returned:
+    """In the queue for its repeat, and `sending` until an answer or a report decides: nothing refused it (C29.2)."""
+    row = departure.row
+    wait = timedelta(seconds=RETRY_DELAYS[row.attempts])
+    message = (row.organization_id, row.env, row.channel, row.id)
+    return Returned(
+        *message, row.claimed_at, now + wait, WaitReason.RETRY, None, False, now, repeat_of=departure.sent_at
+    )
+
+
+def _unspent(row: Row, now: datetime, pair_waits_until: datetime | None = None) -> Returned:
+    """Back to the head of its lane: the number waits, not the message. Only a pair of its own holds a message."""
+    reason = None if pair_waits_until is None else WaitReason.PAIR_LIMIT
+    message = (row.organization_id, row.env, row.channel, row.id)
+    return Returned(*message, row.claimed_at, pair_waits_until, reason, None, True, now)

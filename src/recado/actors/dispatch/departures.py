@@ -1,0 +1,368 @@
+"""What is under way of one number: claims, claimed messages that wait for their token, calls, and the bounds on them.
+
+A row is claimed at most 50 ms before its departure, earlier only by as much as the answer takes. Its token is taken at
+the call: a token taken before the claim commits would let a late commit push two seconds' sends into one. What was
+claimed and may not leave any more goes back.
+"""
+
+import asyncio
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from recado.actors.dispatch.calls import Departure
+from recado.actors.dispatch.desk import Desk
+from recado.actors.dispatch.errands import Errands
+from recado.actors.dispatch.number_messages import CameBack, NotClaimed
+from recado.actors.dispatch.number_view import NumberView
+from recado.actors.dispatch.ready_rows import ReadyRows
+from recado.actors.dispatch.verdict import may_still_leave
+from recado.channels.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
+from recado.domain.core.clock import TimerHandle
+from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.breaker import Breaker, BreakerState
+from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.gates import Hold
+from recado.domain.dispatch.pacing import Pacer
+from recado.domain.dispatch.tier_usage import TierUsage
+from recado.domain.messages.message import WaitReason
+from recado.services.dispatch.consent_watch import subject_to_consent
+from recado.services.dispatch.row import Row
+from recado.storage.dispatch.dispatch import CLAIMED, IN_WINDOW, LOST
+from recado.storage.dispatch.settlements import Returned
+from recado.storage.templates.templates import Template
+
+CLAIM_AHEAD = 0.05  # seconds
+# Before a database that is far away a claim begins so much earlier that its answer is there for the departure. It waits
+# for one of the two batches that are under way, half of their time at most.
+CLAIM_TAKES, CLAIM_MARGIN = 1.5, 0.02
+CALLS_IN_FLIGHT = 2_000  # C31
+LATE = 1.0  # seconds after which a claimed row meets its gates again: its claim was held up
+
+
+@dataclass(slots=True, eq=False)
+class Claimed:
+    """A row that is being claimed, or is claimed: with what it passed its gates, and the moment (monotonic)."""
+
+    row: Row
+    template: Template | None
+    view: NumberView
+    begun: float
+    tier: TierUsage | None  # in which its recipient's place is kept
+
+
+class Departures:
+    """The pace of one number. `rows` is told of each message that departs.
+
+    Answers of claims and calls are taken in as they come, without a turn of the actor: it decides what is claimed, and
+    is woken only for that. It opens and closes the gate: while `view` is None nothing departs.
+    """
+
+    __slots__ = (
+        "_alarm",
+        "_alarm_at",
+        "_claimed",
+        "_claiming",
+        "_clock",
+        "_closed",
+        "_day",
+        "_desk",
+        "_doubted",
+        "_errands",
+        "_pacer",
+        "_rows",
+        "breaker",
+        "in_flight",
+        "view",
+        "wanted",
+    )
+
+    def __init__(self, desk: Desk, *, pacer: Pacer, day: DayUsage, errands: Errands, rows: ReadyRows) -> None:
+        self._desk = desk
+        self._clock = desk.records.clock
+        self._pacer = pacer
+        self._day = day
+        self._errands = errands
+        self._rows = rows
+        self._claiming: dict[str, asyncio.Future[str]] = {}
+        self._claimed: list[Claimed] = []  # at most 50 ms of rate; light when idle
+        self._doubted = -1.0  # what was claimed up to this moment meets its gates again
+        self.in_flight = 0  # calls whose outcome is not committed yet
+        self._alarm: TimerHandle | None = None
+        self._alarm_at = 0.0
+        self._closed = False
+        self.breaker = Breaker()
+        self.view: NumberView | None = None
+        self.wanted = False  # the actor has rows that it could not claim: it is woken when there is room
+
+    @property
+    def under_way(self) -> set[str]:
+        """Being claimed, or claimed and not departed."""
+        return self._claiming.keys() | {each.row.id for each in self._claimed}
+
+    @property
+    def idle(self) -> bool:
+        """Nothing under way, and no trouble with the provider to remember."""
+        return not (self._claiming or self._claimed or self.in_flight) and self.breaker.untroubled
+
+    def ready_at(self, now: float) -> float:
+        """The moment of the next token."""
+        return max(self._pacer.ready_at(now), self._desk.opens_at)
+
+    def holding(self, per_day: int) -> Hold | None:
+        """What holds everything here: the provider asked for a pause, no connection, the day is used up."""
+        now = self._clock.monotonic()
+        wait = self.breaker.ready_at() - now
+        if wait > 0:
+            paused = self.breaker.paused_until > now
+            reason = WaitReason.NUMBER_PAUSED if paused else WaitReason.NO_CONNECTION
+            return Hold(reason, self._clock.now() + timedelta(seconds=wait))
+        today = self._clock.now()
+        used = self._day.used(today)
+        if used >= per_day:
+            return Hold(WaitReason.DAILY_LIMIT, self._day.frees_at(today, used - per_day + 1))
+        return None
+
+    def probing(self) -> Hold | None:
+        """While the circuit's probe is under way everything else waits for its outcome."""
+        return Hold(WaitReason.NO_CONNECTION) if self.breaker.state is BreakerState.HALF_OPEN else None
+
+    # Claims ---------------------------------------------------------------------------------------------------------
+
+    def may_claim(self, view: NumberView, today: datetime, *, forced: bool) -> bool | float:
+        """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds."""
+        waiting = len(self._claiming) + len(self._claimed)
+        if waiting + self.in_flight >= CALLS_IN_FLIGHT:
+            return False
+        now = self._clock.monotonic()
+        allowed = self.breaker.calls_allowed(now, waiting + self.in_flight)
+        if allowed is not None and allowed == 0:
+            return False
+        if self._day.used(today) + waiting >= view.per_day:
+            return False
+        if forced:
+            return True
+        ahead = max(CLAIM_AHEAD, CLAIM_TAKES * self._desk.sending.claim_takes + CLAIM_MARGIN)
+        if waiting >= max(1, int(view.per_second * ahead)):
+            return False
+        # As moments: so the difference is exact, and anyone who waits for it is not woken a rounding error too early.
+        opens_at = self.ready_at(now) - ahead
+        return True if opens_at <= now else opens_at - now
+
+    def claim(self, row: Row, template: Template | None, view: NumberView, *, in_window: bool = False) -> bool:
+        """Begin to claim the row; False when the queue of claims is full. Until it departs, what its gates counted for
+        its recipient is taken back when it does not.
+
+        `in_window`: the tier is full, and it may leave only into an open window; else a place in the tier is kept.
+        """
+        tier = None if row.free_form or in_window else view.tier
+        if row.id in self._claiming:  # read once more while the answer is on its way, as when the database was away
+            view.take_back(row.recipient_hash)
+            if tier is not None:
+                tier.release(row.recipient_hash)
+            return True
+        watched = subject_to_consent(template)
+        try:
+            answer = self._desk.sending.claim(row, with_consent=watched, in_window=in_window)
+        except Unavailable:
+            view.take_back(row.recipient_hash)
+            if tier is not None:
+                tier.release(row.recipient_hash)
+            return False
+        if watched:
+            self._desk.consents.begin(row)
+        self._claiming[row.id] = answer
+        claimed = Claimed(row, template, view, self._clock.monotonic(), tier)
+        answer.add_done_callback(partial(self._answered, claimed))
+        return True
+
+    async def claims_answered(self) -> None:
+        """Until no claim is under way: what they counted is in the table then."""
+        if self._claiming:
+            await asyncio.wait(self._claiming.values())
+
+    def doubt(self) -> None:
+        """What a gate of the messages' own asks was changed: what is claimed meets it once more."""
+        self._doubted = self._clock.monotonic()
+
+    def _answered(self, claimed: Claimed, answer: "asyncio.Future[str]") -> None:
+        row = claimed.row
+        error = None if answer.cancelled() else answer.exception()
+        verdict = None if answer.cancelled() or error is not None else answer.result()
+        del self._claiming[row.id]
+        if claimed.tier is not None:
+            claimed.tier.release(row.recipient_hash)
+            if verdict == CLAIMED:
+                claimed.tier.count(row.recipient_hash, self._clock.now())
+        if verdict != CLAIMED and verdict != IN_WINDOW:
+            claimed.view.take_back(row.recipient_hash)
+            if subject_to_consent(claimed.template):
+                self._desk.consents.end(row)
+            if verdict is None:
+                self._desk.sending.unclear(row)
+            self._errands.tell(NotClaimed(row, verdict, error))
+            return
+        if row.force:
+            self._claimed.insert(0, claimed)
+        else:
+            self._claimed.append(claimed)
+        if self.view is None:  # the number was held meanwhile: its actor gives the row back
+            self._errands.wake()
+        else:
+            self.depart()
+
+    # Calls ----------------------------------------------------------------------------------------------------------
+
+    def depart(self) -> None:
+        """Call the provider for every claimed message whose token is there, and come back when the next one is."""
+        view = self.view
+        if view is None or view.provider is None:
+            return
+        while self._claimed and self.in_flight < CALLS_IN_FLIGHT:
+            claimed = self._claimed[0]
+            row, template = claimed.row, claimed.template
+            now = self._clock.monotonic()
+            if self.breaker.calls_allowed(now, self.in_flight) == 0:
+                break  # the actor was told, and gives back what is claimed; or a probe's outcome comes first
+            if not row.force:
+                ready_at = self.ready_at(now)
+                if ready_at > now:
+                    self._come_back(ready_at)
+                    break
+            if not self._desk.calls.has_room(view.account, self.depart):
+                break
+            del self._claimed[0]
+            refused = subject_to_consent(template) and self._desk.consents.end(row)
+            if refused or not self._passes_still(claimed, view, now):
+                claimed.view.take_back(row.recipient_hash)
+                self._errands.begin(self._call_off(row))
+                continue
+            self._pacer.take(now, forced=row.force)
+            sent_at = self._desk.moments.at(now)
+            self._rows.gone(row.id)
+            departure = Departure(row, sent_at, view.provider, view.account, template, self.breaker.pauses, view.pairs)
+            if not self._desk.calls.begin(departure, self._ended):
+                continue  # another process owns the numbers: it decides what becomes of the row
+            self.in_flight += 1
+            self.breaker.began()
+            if row.repeat_of is not None:
+                self._day.take_back(row.repeat_of)  # one message counts once, however often it is called for
+            self._day.add(sent_at)
+        self._room()
+
+    def _passes_still(self, claimed: Claimed, view: NumberView, now: float) -> bool:
+        """Whether the gates that it passed before its claim would let it pass: asked when something came between.
+
+        A claim shows that the numbers were ours when it was made; an old one no longer does (C32).
+        """
+        row, records = claimed.row, self._desk.records
+        if claimed.view is view and claimed.begun > max(self._doubted, now - LATE):
+            return True
+        if self._desk.sending.may_be_overtaken(now):
+            return False
+        template = None
+        if row.template_id is not None:
+            template = records.templates.peek((row.organization_id, row.env, row.template_id))
+            if template is None:
+                return False  # it was changed: read again before the next claim
+        return may_still_leave(row, template, view, records, self._clock.now())
+
+    def _come_back(self, at: float) -> None:
+        if self._alarm is not None:
+            if self._alarm_at <= at:
+                return
+            self._alarm.cancel()
+        self._alarm, self._alarm_at = self._clock.call_at(at, self._ring), at
+
+    def _ring(self) -> None:
+        self._alarm = None
+        self.depart()
+
+    def _ended(self, departure: Departure, outcome: Outcome | None) -> None:
+        """Learn from an outcome that is committed now; None: it could not be recorded."""
+        row, now = departure.row, self._clock.monotonic()
+        self.in_flight -= 1
+        if outcome is not None and not isinstance(outcome, Accepted | Unknown):
+            self._day.take_back(departure.sent_at)
+            if row.repeat_of is not None and not isinstance(outcome, Refused):
+                self._day.add(row.repeat_of)  # it may have left then
+            self._tell_pair(departure, outcome)
+        before = self.breaker.state
+        match outcome:
+            case SlowDown():
+                self.breaker.slow_down(now, outcome.after, departure.pauses)
+            case Down():
+                self.breaker.down(now)
+            case Unknown():
+                self.breaker.unknown(now)
+            case None:  # says nothing of the provider; but a probe has to end
+                if before is BreakerState.HALF_OPEN:
+                    self.breaker.unknown(now)
+            case _:
+                self.breaker.answered(departure.pauses)
+        if self._closed:
+            return
+        if isinstance(outcome, SlowDown | Down):
+            self._errands.tell(CameBack(row))
+        elif self.breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN:
+            self._errands.wake()  # it gives back what is claimed
+        elif self._claimed:
+            self.depart()
+        else:
+            self._room()
+        if not self.in_flight and not self._claiming and not self._claimed:
+            self._claiming.clear()  # an emptied dict keeps its size, and thousands of numbers rest here
+            self._rows.rest()
+
+    def _tell_pair(self, departure: Departure, outcome: Outcome) -> None:
+        """What an outcome says of the pace towards its recipient (C14.5, pair)."""
+        pairs = departure.pairs
+        if pairs is None:
+            return
+        recipient = departure.row.recipient_hash
+        if isinstance(outcome, SlowPair):  # the others to the same recipient need not be refused one by one
+            pairs.exhaust(recipient, departure.sent_at, timedelta(seconds=outcome.after))
+        elif isinstance(outcome, SlowDown | Down):
+            pairs.take_back(recipient)
+
+    def _room(self) -> None:
+        """Wake the actor once when it waits for room."""
+        if self.wanted:
+            self.wanted = False
+            self._errands.wake()
+
+    # The end --------------------------------------------------------------------------------------------------------
+
+    async def give_back(self) -> list[Row]:
+        """Return to the queue what was claimed and has not left."""
+        if not self._claimed:
+            return []
+        rows = [each.row for each in self._claimed]
+        for each in self._claimed:
+            each.view.take_back(each.row.recipient_hash)
+            if subject_to_consent(each.template):
+                self._desk.consents.end(each.row)
+        self._claimed.clear()
+        await asyncio.gather(*(self._put_back(row) for row in rows))
+        return rows
+
+    async def close(self) -> None:
+        """Nothing departs any more, and what was claimed goes back; calls that are under way end by themselves."""
+        self.view = None
+        if self._alarm is not None:
+            self._alarm.cancel()
+        await self.claims_answered()
+        await self.give_back()
+        self._closed = True
+
+    async def _call_off(self, row: Row) -> None:
+        """Its recipient refused, or a gate closed, after it was claimed: back in the queue, where its gates hold it."""
+        await self._put_back(row)
+        self._errands.tell(NotClaimed(row, LOST))
+
+    async def _put_back(self, row: Row) -> None:
+        """sending → queued: the call never began."""
+        now: datetime = self._clock.now()
+        await self._desk.sending.settle(
+            Returned(row.organization_id, row.env, row.channel, row.id, row.claimed_at, None, None, None, True, now)
+        )

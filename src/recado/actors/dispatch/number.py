@@ -1,0 +1,314 @@
+"""The dispatcher of one number: whose turn it is, when, and what holds it (C14.5).
+
+Live in one process only. The rows are the truth and every message here is a hint: whatever it forgets, it reads again.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
+
+import structlog
+
+from recado.actors.dispatch.departures import Departures
+from recado.actors.dispatch.desk import Desk
+from recado.actors.dispatch.errands import Errands
+from recado.actors.dispatch.holding import CHANGEABLE, Holding
+from recado.actors.dispatch.number_messages import (
+    AskSituation,
+    CameBack,
+    Changed,
+    Look,
+    NotClaimed,
+    NumberSituation,
+    Refilled,
+    TemplateMoved,
+    Wake,
+)
+from recado.actors.dispatch.number_view import NumberView
+from recado.actors.dispatch.ready_rows import ReadyRows, Wanted
+from recado.actors.dispatch.verdict import FAILED_BY_THE_CLAIM, verdict_of
+from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.gates import Fail, Hold, number_hold
+from recado.domain.messages.message import WaitReason
+from recado.engine.actor import Actor
+from recado.services.dispatch.hints import Arrived, Forced, OwnerMoved
+from recado.services.dispatch.row import Row
+from recado.storage.dispatch.dispatch import OVERTAKEN, WINDOW_CLOSED
+from recado.storage.senders.numbers import NumberKey
+
+log = structlog.get_logger()
+
+PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
+READ_AGAIN_AFTER = 1.0  # seconds after the database was away
+WAKE = Wake()
+
+
+class NumberActor(Actor):
+    """One sending number."""
+
+    _departures: Departures = None  # type: ignore[assignment]  # made in `started`, before the first message
+
+    def __init__(self, key: NumberKey, desk: Desk) -> None:
+        super().__init__()
+        self._key = key
+        self._desk = desk
+        self._clock = desk.records.clock
+        self._view: NumberView | None = None
+        self._rows = ReadyRows()
+        self._holds: Holding | None = None
+        self._errands = Errands(self.actor_ref, WAKE, clock=self._clock, name=key[2])
+        self._in_hand: Row | None = None
+        self._since_pump = 0
+        self._stale = False
+
+    # Its life ---------------------------------------------------------------------------------------------------------
+
+    async def started(self) -> None:
+        self._desk.starting += 1
+        try:
+            self._view, day = await self._read_number()
+        finally:
+            self._desk.starting -= 1
+        pacer = self._desk.pacer(self._key[2], self._view.per_second if self._view else 1.0)
+        self._departures = Departures(self._desk, pacer=pacer, day=day, errands=self._errands, rows=self._rows)
+        self._errands.tell(Look())
+
+    async def _read_number(self) -> tuple[NumberView | None, DayUsage]:
+        while True:
+            try:
+                return await self._desk.number(self._key)
+            except Unavailable:  # no failure of this actor: it waits for the database
+                await self._clock.sleep(READ_AGAIN_AFTER)
+
+    async def stopping(self) -> None:
+        self._errands.quiet()
+        await self._departures.close()
+        if not self._departures.in_flight:  # else what is under way would be missing in the day
+            self._desk.forget(self._key[2])
+
+    async def failed(self, error: BaseException) -> None:
+        self._errands.quiet()
+        try:
+            if self._in_hand is not None:
+                await self._holding.count_crash(self._in_hand, self._clock.now())
+        finally:  # also while the database is away: what was claimed must not stay so
+            if self._departures is not None:
+                await self._departures.close()
+
+    def may_passivate(self) -> bool:
+        """Nothing under way, and nothing to send: no rows, or a number out of service, which forgets nothing."""
+        out_of_service = self._view is None or number_hold(self._view.standing) is not None
+        return (self._rows.idle or out_of_service) and self._departures.idle and self._errands.idle
+
+    async def handle(self, message: object) -> NumberSituation | None:
+        match message:
+            case Arrived():
+                self._rows.arrive(message.rows)
+            case Wake():
+                pass  # the time has come to look at everything again
+            case NotClaimed():
+                self._not_claimed(message)
+            case CameBack():
+                self._rows.forget(message.row)
+            case Refilled():
+                self._refilled(message)
+            case Look():
+                self._rows.look()
+            case Forced():
+                self._rows.start_over(self._departures.under_way)  # it may lie in a lane as one that is not
+            case Changed():
+                self._stale = True
+            case TemplateMoved():
+                self._departures.doubt()
+                self._errands.begin(self._holding.let_go(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
+            case OwnerMoved():
+                self._errands.begin(self._holding.let_go(WaitReason.OWNER_PAUSED, owner=message.owner))
+            case AskSituation():
+                if self._since_pump:  # a turn was left to the message after the one before: it is due still
+                    self._errands.wake()
+                return self._situation()
+        self._since_pump += 1
+        if self.actor_inbox.empty() or self._since_pump >= PUMP_AT_LEAST_EVERY:
+            self._since_pump = 0
+            try:
+                await self._pump()
+            except Unavailable:
+                if self._in_hand is not None:
+                    self._rows.forget(self._in_hand)
+                    self._in_hand = None
+                self._errands.wake_in(READ_AGAIN_AFTER)
+        return None
+
+    # Its turns --------------------------------------------------------------------------------------------------------
+
+    async def _pump(self) -> None:
+        """Let claimed messages depart, claim those whose moment is near, and read on when a lane runs low."""
+        if self._stale:
+            await self._read_again()
+        departures, holding = self._departures, self._held_by()
+        if holding is not None:
+            departures.view = None
+            for row in await departures.give_back():
+                self._rows.forget(row)
+            self._errands.wake_at(holding.until)
+            return
+        view = departures.view = self._view
+        assert view is not None  # noqa: S101 - a number without one is held
+        departures.wanted = False  # room for more is looked for right here
+        departures.depart()
+        if self._rows.wants_forced:
+            await self._read_forced()
+        left = False
+        while len(self._rows):
+            now = self._clock.now()
+            if not self._may_claim(view, now):
+                break
+            taken = self._rows.take(view.standing, now)
+            if not isinstance(taken, Row):
+                if taken is not None:
+                    self._errands.wake_at(taken.until)
+                break
+            self._in_hand = taken
+            left |= await self._pass_gates(taken, view, now)
+            self._in_hand = None
+        if left and self._rows.wants_forced:  # read on where places became free, in a turn of its own
+            self._errands.wake()
+        wanted, ask_at = self._rows.wanted(view.standing, self._clock.now())
+        if wanted:
+            self._errands.begin(self._refill(wanted))
+        self._errands.wake_at(ask_at)
+
+    def _held_by(self) -> Hold | None:
+        """What holds everything of the number now."""
+        if self._view is None or self._view.provider is None:
+            return Hold(WaitReason.NUMBER_STATE)
+        return number_hold(self._view.standing) or self._departures.holding(self._view.per_day)
+
+    def _may_claim(self, view: NumberView, now: datetime) -> bool:
+        answer = self._departures.may_claim(view, now, forced=self._rows.has_forced)
+        if answer is True:
+            return True
+        if answer is False:
+            self._departures.wanted = True
+        else:
+            self._errands.wake_in(answer)
+        return False
+
+    async def _pass_gates(self, row: Row, view: NumberView, now: datetime) -> bool:
+        """Claim the row, or hold it back or end it as its own gates say; False when there was no room for that."""
+        template = None
+        if row.template_id is not None:
+            organization_id, env, _ = self._key
+            template_key, templates = (organization_id, env, row.template_id), self._desk.records.templates
+            template = templates.peek(template_key)
+            if template is None:
+                template = await templates.get(template_key)
+                now = self._clock.now()
+        verdict = verdict_of(row, template, view, self._desk.records, now)
+        match verdict:
+            case None:
+                left = self._departures.claim(row, template, view)
+            case Hold(WaitReason.TIER_LIMIT):
+                left = self._departures.claim(row, template, view, in_window=True)
+            case Hold():
+                left = self._hold(row, verdict)
+            case Fail():
+                left = self._fail(row, verdict)
+        if not left:
+            self._later(row)
+        return left
+
+    def _not_claimed(self, failed: NotClaimed) -> None:
+        row, error = failed.row, failed.error
+        if failed.verdict == WINDOW_CLOSED and not row.free_form:
+            if not self._hold_for_the_tier(row):
+                self._later(row)
+        elif (fail := FAILED_BY_THE_CLAIM.get(failed.verdict)) is not None:
+            if not self._fail(row, fail):
+                self._later(row)
+        elif failed.verdict == OVERTAKEN:
+            pass  # this process ends (C32): a row that it read again would only be refused again
+        elif failed.verdict is not None:
+            self._rows.forget(row)  # withdrawn, held or changed meanwhile: the table knows which
+        else:
+            if error is not None and not isinstance(error, Unavailable):
+                log.error("claim_failed", message_id=row.id, error=type(error).__name__)
+                self._errands.begin(self._holding.count_crash(row, self._clock.now()))
+            self._later(row)
+
+    # Holds ------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _holding(self) -> Holding:
+        """Made for the first hold: most numbers hold nothing."""
+        if self._holds is None:
+            self._holds = Holding(self._key, self._desk, released=partial(self._errands.tell, Look()))
+        return self._holds
+
+    def _hold(self, row: Row, hold: Hold) -> bool:
+        if not self._holding.hold(row, hold):
+            return False
+        self._rows.gone(row.id)
+        if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
+            self._errands.begin(self._holding.hold_template(row.template_id))
+        return True
+
+    def _hold_for_the_tier(self, row: Row) -> bool:
+        """The tier was full and its recipient's window is not open."""
+        tier, now = None if self._view is None else self._view.tier, self._clock.now()
+        if tier is None or tier.admits(row.recipient_hash, now):
+            return False  # meanwhile it has room
+        return self._hold(row, Hold(WaitReason.TIER_LIMIT, tier.frees_at(now)))
+
+    def _fail(self, row: Row, verdict: Fail) -> bool:
+        left = self._holding.fail(row, verdict, self._clock.now())
+        if left:
+            self._rows.gone(row.id)
+        return left
+
+    def _later(self, row: Row) -> None:
+        """The database has no room or is away: read the row again in a moment."""
+        self._rows.forget(row)
+        self._errands.wake_in(READ_AGAIN_AFTER)
+
+    async def _read_again(self) -> None:
+        """The number or its organization was changed: what waited for that may go on."""
+        self._view = await self._desk.view(self._key, self._view, self._departures.claims_answered)
+        if self._view is not None:
+            self._desk.pacer(self._key[2], self._view.per_second)
+        self._stale = False
+        self._errands.begin(self._holding.let_go(*CHANGEABLE))
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    async def _read_forced(self) -> None:
+        if self._holds is not None:
+            await self._holds.settled()  # what is being held or ended would be read once more
+        known, limit = self._rows.forced_to_read()
+        self._rows.fill_forced(await self._desk.forced(self._key, limit), known, limit)
+
+    async def _refill(self, wanted: Sequence[Wanted]) -> None:
+        """Class by class in one task: of thousands of numbers that start, each would else have three that wait."""
+        read: dict[int, list[Row]] = {}
+        try:
+            for each in wanted:
+                read[each.klass] = await self._desk.rows(self._key, each)
+        finally:
+            for each in wanted:
+                self._errands.tell(Refilled(each.klass, each.limit, read.get(each.klass)))
+
+    def _refilled(self, message: Refilled) -> None:
+        if message.rows is None:
+            self._rows.refill_failed(message.klass)
+            self._errands.wake_in(READ_AGAIN_AFTER)
+        else:
+            self._rows.fill(message.klass, list(message.rows), message.limit)
+
+    def _situation(self) -> NumberSituation:
+        monotonic = self._clock.monotonic()
+        ready_in = self._departures.ready_at(monotonic) - monotonic
+        ready_at = self._clock.now() + timedelta(seconds=max(0.0, ready_in))
+        per_second = self._view.per_second if self._view else 0.0
+        holding = self._held_by() or self._departures.probing()
+        return NumberSituation(self._view, holding, ready_at, per_second, self._departures.in_flight)

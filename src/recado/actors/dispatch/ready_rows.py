@@ -1,0 +1,182 @@
+"""The ready messages of one number that are held in memory: a lane for each class, and the forced ones ahead of them.
+
+A bounded window on the table. Whatever is forgotten here is read again, so forgetting is always safe.
+"""
+
+from collections import deque
+from collections.abc import Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+
+from recado.actors.dispatch.lane import Lane
+from recado.domain.core.fairness import SmoothRoundRobin
+from recado.domain.dispatch.gates import FOREVER, Hold, Standing, class_hold
+from recado.domain.messages.message import CLASSES
+from recado.services.dispatch.row import WINDOW, Row
+
+WEIGHTS = (16, 4, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to read next: `limit` rows of each owner of the class after `after_owner`."""
+
+    klass: int
+    after_owner: str
+    limit: int
+
+
+class ReadyRows:
+    """Whose turn it is among what has arrived or was read."""
+
+    __slots__ = ("_forced", "_known", "_lanes", "_turns", "look_for_forced")
+
+    def __init__(self) -> None:
+        self._lanes = tuple(Lane() for _ in CLASSES)
+        self._forced: deque[Row] | None = None  # by due time and id; none while there are no forced ones, as mostly
+        self._turns: SmoothRoundRobin | None = None  # from the first time that two classes have something to send
+        # In memory, or claimed and not yet gone: a refill may read their rows once more. Only the keys matter: empty,
+        # which it mostly is, a dict weighs a quarter of a set.
+        self._known: dict[str, None] = {}
+        self.look_for_forced = True  # the table may hold forced rows that memory does not
+
+    def __len__(self) -> int:
+        critical, normal, bulk = self._lanes  # asked before each turn
+        forced = self._forced
+        return (len(forced) if forced else 0) + critical.size + normal.size + bulk.size
+
+    @property
+    def idle(self) -> bool:
+        """Nothing in memory, and nothing more in the table as far as is known."""
+        if self._known or self.look_for_forced:
+            return False
+        return not any(lane.more or lane.refilling for lane in self._lanes)
+
+    @property
+    def has_forced(self) -> bool:
+        return bool(self._forced)
+
+    @property
+    def wants_forced(self) -> bool:
+        """Time to read forced rows: the table may hold more, and few are left in memory."""
+        return self.look_for_forced and (self._forced is None or len(self._forced) < WINDOW // 4)
+
+    def arrive(self, rows: tuple[Row, ...]) -> None:
+        """Take messages that were just accepted, as far as the window reaches."""
+        known = self._known
+        for row in rows:
+            if row.id in known:
+                continue
+            if row.force:
+                self._arrive_forced(row)
+            elif self._lanes[row.klass].arrive(row):
+                known[row.id] = None
+
+    def _arrive_forced(self, row: Row) -> None:
+        if self.look_for_forced or (self._forced is not None and len(self._forced) >= WINDOW):
+            self.look_for_forced = True
+            return
+        self._known[row.id] = None
+        if self._forced is None:
+            self._forced = deque()
+        self._forced.append(row)
+
+    def forced_to_read(self) -> tuple[Set[str], int]:
+        """What is known now, and how many forced rows to read: those that are being claimed come back too, first."""
+        return frozenset(self._known), WINDOW + len(self._known)
+
+    def fill_forced(self, rows: Sequence[Row], known: Set[str], limit: int) -> None:
+        """Take the first `limit` forced rows of the table, as far as the window reaches; both as `forced_to_read` said.
+
+        A row that was known before they were read is in memory, or being claimed, or has left meanwhile. The limit is a
+        window beyond all of those: so the window is full now, unless the table has no more.
+        """
+        kept = list(self._forced or ())
+        new = [row for row in rows if row.id not in known]
+        taken = new[: WINDOW - len(kept)]
+        self._known.update(dict.fromkeys(row.id for row in taken))
+        self._forced = deque(sorted(kept + taken, key=lambda row: (row.due_at, row.id))) or None
+        self.look_for_forced = len(rows) >= limit or len(taken) < len(new)
+
+    def fill(self, klass: int, rows: list[Row], limit: int) -> None:
+        """Take what a refill read; forced rows are read by themselves."""
+        self._lanes[klass].fill(rows, limit, self._known)
+
+    def refill_failed(self, klass: int) -> None:
+        self._lanes[klass].refilling = False
+
+    def wanted(self, standing: Standing, now: datetime) -> tuple[list[Wanted], datetime]:
+        """What to read of the lanes that run low and may send, each of which is then being read; and when to ask again
+        because of those that may not."""
+        wanted, ask_at = [], FOREVER
+        for klass, lane in enumerate(self._lanes):
+            if not lane.low:
+                continue
+            hold = class_hold(standing, klass, now)
+            if hold is not None:
+                ask_at = min(ask_at, hold.until)
+                continue
+            lane.refilling = True
+            lane.missed = False
+            wanted.append(Wanted(klass, lane.after_owner, lane.limit_per_owner()))
+        return wanted, ask_at
+
+    def take(self, standing: Standing, now: datetime) -> Row | Hold | None:
+        """The next row: forced ones first, then 16:4:1 by class, in a class owner by owner.
+
+        None: there is none in memory. A hold: there are some, but their class must wait.
+        """
+        if self._forced:
+            first = self._forced.popleft()
+            self._forced = self._forced or None
+            return first
+        held: Hold | None = None
+        open_lanes = []
+        for klass, lane in enumerate(self._lanes):
+            if lane.size == 0:
+                continue
+            hold = class_hold(standing, klass, now)
+            if hold is None:
+                open_lanes.append(klass)
+            else:
+                held = hold
+        if not open_lanes:
+            return held
+        if self._turns is None:
+            if len(open_lanes) == 1:
+                return self._lanes[open_lanes[0]].take()
+            self._turns = SmoothRoundRobin(WEIGHTS)
+        return self._lanes[self._turns.pick(open_lanes)].take()
+
+    def gone(self, message_id: str) -> None:
+        """The row left the queue: claimed and on its way, held, or ended."""
+        self._known.pop(message_id, None)
+
+    def rest(self) -> None:
+        """Nothing of the number is under way: give back what grew while it was busy."""
+        if not self._known:
+            self._known.clear()  # an emptied dict keeps its size
+            self._turns = None
+
+    def forget(self, row: Row) -> None:
+        """The row is in the queue still: it is read again."""
+        self._known.pop(row.id, None)
+        if row.force:
+            self.look_for_forced = True
+        else:
+            self.look(row.klass)
+
+    def look(self, klass: int | None = None) -> None:
+        """There may be more in the table than is known here."""
+        for lane in self._lanes if klass is None else (self._lanes[klass],):
+            lane.more = True
+            lane.missed = lane.refilling
+
+    def start_over(self, under_way: set[str]) -> None:
+        """Forget everything that is not under way, and read it again: rows may have become forced ones."""
+        self._forced = None
+        for lane in self._lanes:
+            lane.clear()
+            lane.missed = lane.refilling
+        self._known = dict.fromkeys(under_way)
+        self.look_for_forced = True

@@ -1,0 +1,241 @@
+"""What time settles: claims of a dead process become uncertain, uncertain ones fail after a day, lives run out.
+
+A claim whose call had certainly not begun goes back to the queue, and where the adapter bears it one whose call had is
+sent again. What was held for a reason that is gone goes on, though nobody released it. And it watches the ownership of
+the numbers: a process that lost it can claim nothing and must end (C14.5).
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import structlog
+
+from recado.actors.dispatch.number_view import standing_of
+from recado.actors.dispatch.overtaken import OvertakenHolds
+from recado.domain.dispatch.gates import Standing, expires_at
+from recado.domain.messages.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
+from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.templates.template import TemplateCategory
+from recado.engine.periodic import Periodic
+from recado.services.dispatch.records import Records
+from recado.services.dispatch.sending import Sending
+from recado.services.messages.acceptance_rules import CHATAPP
+from recado.storage.dispatch import dispatch, rescue, settlements
+from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
+from recado.storage.dispatch.dispatch import BLOCK
+from recado.storage.dispatch.ownership import owner_of
+from recado.storage.dispatch.settlements import Failed, Returned
+
+log = structlog.get_logger()
+
+ENVIRONMENTS = ("live", "test")
+LOOK_EVERY = 2.0  # seconds
+SETTLE_EVERY = 60.0  # seconds (C32)
+OVERTAKEN_EVERY = 60.0  # seconds
+FORGET_AFTER = timedelta(seconds=5)
+"""A claim is mostly settled by then, and its note goes."""
+LAST_CLAIMS = 90.0
+"""Seconds in which a claim of this process, or of the one before, can still commit though nobody waits for it any more:
+longer than any statement takes."""
+FENCED_AFTER = 0.05
+"""Seconds after which a note that was being written when we closed the file of begun calls can be read."""
+ABANDONED_AFTER = timedelta(seconds=120)
+"""A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
+
+_NO_NUMBER = Standing(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
+
+
+class OwnershipLost(Exception):
+    """Another process has taken the numbers over."""
+
+
+class Rescuer:
+    """Sweeps continually: a dead process's last claim can still commit after the restart."""
+
+    def __init__(
+        self, records: Records, *, sending: Sending, begun: BegunCalls, lost: Callable[[BaseException], None]
+    ) -> None:
+        """`lost` is told when another process owns the numbers; `begun` tells which calls the one before had begun."""
+        self._records = records
+        self._sending = sending
+        self._begun = begun
+        self._former: FormerCalls | None = None
+        self._lost = lost
+        self._watch = Periodic("ownership", LOOK_EVERY, self.watch, records.clock)
+        self._settling = Periodic("expiry", SETTLE_EVERY, self.settle, records.clock)
+        self._overtaken = Periodic(
+            "overtaken holds", OVERTAKEN_EVERY, self.release_overtaken, records.clock, at_once=True
+        )
+        self._holds = OvertakenHolds(records.db)
+        self._taken_over_at = 0.0
+        self._all_noted = True
+
+    async def start(self) -> None:
+        """What the process before had in hand is marked before any number starts."""
+        self._taken_over_at = self._sending.owned_at = self._records.clock.monotonic()
+        self._all_noted = await rescue.notes_claims(self._records.db)
+        await self._read_notes()
+        await self._rescue()
+        # An owner that ends before this has claimed nothing, and leaves the file of the one before to the next.
+        await dispatch.note_opened(self._records.db, self._sending.epoch)
+        self._begun.open(self._sending.epoch, self._sending.taken_at)
+        await self._watch.start()
+        self._sending.overtaken = self._watch.hint  # a claim may see it before the next look
+        await self._settling.start()
+        await self._overtaken.start()
+
+    async def stop(self) -> None:
+        await self._overtaken.stop()
+        await self._settling.stop()
+        await self._watch.stop()
+
+    async def watch(self) -> None:
+        """See whether the numbers are still ours, and for a while whether a late claim of their last owner came."""
+        db, epoch = self._records.db, self._sending.epoch
+        looked_at = self._records.clock.monotonic()
+        if await dispatch.current_epoch(db) != epoch:
+            self._begun.overtaken()
+            self._lost(OwnershipLost(f"{await owner_of(db)} has taken the numbers over"))
+            return
+        self._sending.owned_at = looked_at
+        if self._records.clock.monotonic() - self._taken_over_at < LAST_CLAIMS:
+            await self._rescue()
+        else:
+            self._former = None  # what it had in hand is sorted out, and its notes are many
+            await self._put_back_unanswered()
+            if not self._all_noted:
+                await rescue.all_noted(db)
+                self._all_noted = True
+        await rescue.forget_settled(db, epoch, self._records.clock.now() - FORGET_AFTER)
+
+    async def _read_notes(self) -> None:
+        """Which calls the owner before us had begun, where it can be known; from now on it begins none."""
+        before = self._sending.opened_before
+        if before is None or not 0 < before[0] < self._sending.epoch:
+            return
+        fenced = self._begun.fence(*before)
+        if fenced is not None:
+            await self._records.clock.sleep(FENCED_AFTER)
+            self._former = fenced.read()
+
+    async def _rescue(self) -> None:
+        """Put back what never left, send again what bears being sent twice, and mark the rest uncertain (C29.2)."""
+        db, epoch, now = self._records.db, self._sending.epoch, self._records.clock.now()
+        if not self._all_noted:
+            await rescue.note_all(db, epoch)
+        if self._former is not None:
+            await self._sort_out(self._former, now)
+        await self._put_back_unanswered()
+        for env in ENVIRONMENTS:
+            provider = self._records.sender_for(CHATAPP, env)
+            if provider is not None and provider.idempotent:
+                repeated = await rescue.send_again(db, env, epoch, now - ABANDONED_AFTER, now)
+                if repeated:
+                    log.warning("sends_repeated", provider=provider.name, count=repeated)
+        count = await rescue.rescue(db, epoch, now - ABANDONED_AFTER)
+        if count:
+            log.warning("sends_uncertain", count=count)
+
+    async def _sort_out(self, former: FormerCalls, now: datetime) -> None:
+        """Of what the owner before had in hand, put back what it did not call for, its attempt uncounted (C32)."""
+        back, begun = [], []
+        for row in await rescue.in_hand(self._records.db, former.epoch):
+            organization_id, message_id, claimed_at = row["organization_id"], row["id"], row["claimed_at"]
+            if former.never_began(message_id, claimed_at):
+                back.append(_never_left(row, now))
+            elif (departed_at := former.began_at(message_id, claimed_at)) is not None:
+                begun.append((organization_id, message_id, departed_at))
+        if begun:
+            await rescue.departed(self._records.db, former.epoch, begun)
+        await self._put_back(back, former.epoch)
+
+    async def _put_back(self, claims: Sequence[Returned], epoch: int) -> None:
+        if claims:
+            await settlements.returned(self._records.db, claims, epoch)
+            log.info("claims_put_back", count=len(claims))
+
+    async def _put_back_unanswered(self) -> None:
+        """Put back our own claims that committed though nobody waited for them any more: no call began for them."""
+        unanswered, epoch = self._sending.unanswered, self._sending.epoch
+        if not unanswered:
+            return
+        looked_at, now = self._records.clock.monotonic(), self._records.clock.now()
+        in_hand = await rescue.in_hand(self._records.db, epoch)
+        back = [_never_left(row, now) for row in in_hand if (row["id"], row["claimed_at"]) in unanswered]
+        await self._put_back(back, epoch)
+        for claim in [claim for claim, since in unanswered.items() if since < looked_at - LAST_CLAIMS]:
+            del unanswered[claim]
+
+    async def settle(self) -> None:
+        """Mark forgotten claims, fail what stayed uncertain for a day, and what waited longer than it may."""
+        await self._rescue()
+        await self._give_up()
+        await self._expire()
+
+    async def release_overtaken(self) -> None:
+        """Make ready what waits for a change that has come."""
+        count = await self._holds.look()
+        if count:
+            log.info("holds_overtaken", count=count)
+
+    async def _give_up(self) -> None:
+        now = self._records.clock.now()
+        error = last_error(FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours")
+        while rows := await dispatch.to_give_up(self._records.db, now - UNCERTAIN_AFTER):
+            failed = [
+                Failed(
+                    row["organization_id"], row["env"], row["channel"], row["id"], error, now, False, row["called_at"]
+                )
+                for row in rows
+            ]
+            await asyncio.gather(*(self._sending.settle(each) for each in failed))
+            if len(rows) < BLOCK:
+                return
+
+    async def _expire(self) -> None:
+        db, now = self._records.db, self._records.clock.now()
+        error = last_error(FailureCode.EXPIRED, "its time to live ran out")
+        while rows := await dispatch.expiring(db, now):
+            failed, prolonged = [], []
+            for row in rows:
+                organization_id, env = row["organization_id"], row["env"]
+                template = None
+                if row["template_id"] is not None:
+                    template = await self._records.templates.get((organization_id, env, row["template_id"]))
+                marketing = template is not None and template.category is TemplateCategory.MARKETING
+                ends = expires_at(
+                    await self._standing(organization_id, env, row["number_id"]),
+                    now,
+                    due_at=row["due_at"],
+                    ttl=timedelta(
+                        milliseconds=row["ttl_ms"] + self._records.owners.held_ms(row["owner"], row["due_at"], now)
+                    ),
+                    held_base_ms=row["held_base_ms"],
+                    obeys_quiet_hours=marketing or row["class"] == BULK,
+                )
+                if ends <= now:
+                    failed.append(Failed(organization_id, env, row["channel"], row["id"], error, now, True))
+                else:
+                    prolonged.append((organization_id, row["id"], ends))
+            if failed:
+                await asyncio.gather(*(self._sending.settle(each) for each in failed))
+            if prolonged:
+                await dispatch.prolong(db, prolonged)
+            if len(rows) < BLOCK:
+                return
+
+    async def _standing(self, organization_id: str, env: str, number_id: str) -> Standing:
+        number = await self._records.numbers.get((organization_id, env, number_id))
+        organization = await self._records.organizations.get(organization_id)
+        if number is None or organization is None:
+            return _NO_NUMBER
+        return standing_of(number, organization)
+
+
+def _never_left(row: Mapping[str, Any], now: datetime) -> Returned:
+    """Of a claim for which no call began: back to the head of its lane, the attempt uncounted."""
+    message = (row["organization_id"], row["env"], row["channel"], row["id"])
+    return Returned(*message, row["claimed_at"], None, None, None, True, now)

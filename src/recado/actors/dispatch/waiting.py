@@ -1,0 +1,163 @@
+"""Why a message has not left yet: the first gate of C14.5 that holds it, and when it is expected to pass (C14.6)."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from recado.actors.dispatch.number_messages import NumberSituation
+from recado.actors.dispatch.number_view import standing_of
+from recado.domain.core.timestamps import format_timestamp
+from recado.domain.dispatch.gates import FOREVER, Fail, Hold, TemplateFacts, class_hold, message_gate, number_hold
+from recado.domain.messages.message import WaitReason
+from recado.domain.senders.number import NumberStatus, what_to_do
+from recado.services.dispatch.records import Records
+from recado.services.dispatch.row import TEMPLATE
+from recado.storage.access.organizations import Organization
+from recado.storage.dispatch import dispatch
+from recado.storage.messages.message_reads import Message
+from recado.storage.senders.numbers import Number, NumberKey
+from recado.storage.templates.templates import Template
+
+Ask = Callable[[NumberKey], Awaitable[NumberSituation | None]]
+"""What holds the number now, from its actor; None when it does not answer in time."""
+
+
+_NOT_DUE = frozenset({WaitReason.SCHEDULED, WaitReason.RETRY})
+"""What comes before every gate but its own: the message's moment."""
+_GATES = (
+    WaitReason.OPERATOR_PAUSED,
+    WaitReason.ORGANIZATION_SUSPENDED,
+    WaitReason.OWNER_PAUSED,
+    WaitReason.QUIET_HOURS,
+    WaitReason.TEMPLATE_STATE,
+    WaitReason.NUMBER_STATE,
+    WaitReason.QUALITY,
+    WaitReason.TIER_LIMIT,
+    WaitReason.DAILY_LIMIT,
+    WaitReason.PAIR_LIMIT,
+)
+"""What gates hold a message for, in the order of C14.5."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What is stored about the message's number, the number's organization, and its template."""
+
+    number: Number | None
+    organization: Organization | None
+    template: Template | None
+
+
+class WaitExplainer:
+    """Explains one message at a time; reads only."""
+
+    def __init__(self, records: Records, ask: Ask) -> None:
+        self._records = records
+        self._ask = ask
+
+    async def explain(self, organization_id: str, env: str, message: Message) -> Mapping[str, Any] | None:
+        """The `waiting` object of a queued or sending message; None when it is leaving right now."""
+        row = await dispatch.state(self._records.db, organization_id, message.id)
+        if row is None or message.number_id is None:
+            return None
+        if row["claimed_epoch"] is not None:
+            return {"reason": WaitReason.UNCERTAIN} if row["reason"] == WaitReason.UNCERTAIN else None
+        own = None if row["not_before"] is None else Hold(WaitReason(row["reason"]), row["not_before"])
+        if row["repeat_of"] is not None:
+            return _in_doubt(own)
+        facts = await self._facts((organization_id, env, message.number_id), message)
+        if own is not None and own.reason in _NOT_DUE:
+            return _waiting(own, facts, message)
+        hold = self._gate(row, message, facts)
+        if own is not None and (hold is None or _GATES.index(own.reason) <= _GATES.index(hold.reason)):
+            hold = own
+        if hold is not None and hold.reason is not WaitReason.PAIR_LIMIT:
+            return _waiting(hold, facts, message)
+        situation = await self._ask((organization_id, env, message.number_id))
+        if situation is not None and situation.holding is not None:  # the whole number, before one pair of it
+            hold = situation.holding
+        if hold is not None:
+            return _waiting(hold, facts, message)
+        ahead = await dispatch.ahead(
+            self._records.db, organization_id, message.number_id, row["class"], row["due_at"], message.id
+        )
+        reason = WaitReason.BEHIND if ahead else WaitReason.RATE
+        until = FOREVER
+        if situation is not None:
+            drain = timedelta(seconds=ahead / situation.per_second) if situation.per_second else timedelta()
+            until = situation.ready_at + drain
+        waiting = _waiting(Hold(reason, until), facts, message)
+        return {**waiting, "ahead": ahead} if ahead else waiting
+
+    async def _facts(self, key: NumberKey, message: Message) -> _Facts:
+        organization_id, env, _ = key
+        template = None
+        if message.template_id is not None:
+            template = await self._records.templates.get((organization_id, env, message.template_id))
+        return _Facts(
+            await self._records.numbers.get(key), await self._records.organizations.get(organization_id), template
+        )
+
+    def _gate(self, row: Mapping[str, Any], message: Message, facts: _Facts) -> Hold | None:
+        """The first gate that holds it by what is stored, in the order of C14.5."""
+        if facts.number is None or facts.organization is None:
+            return Hold(WaitReason.NUMBER_STATE)
+        standing, now = standing_of(facts.number, facts.organization), self._records.clock.now()
+        whole = number_hold(standing)
+        if whole is not None and whole.reason is not WaitReason.NUMBER_STATE:
+            return whole
+        if self._records.owners.holds(row["owner"]):
+            return Hold(WaitReason.OWNER_PAUSED)
+        of_class = None if row["force"] else class_hold(standing, row["class"], now)
+        if of_class is not None and of_class.reason is WaitReason.QUIET_HOURS:
+            return of_class
+        template = facts.template
+        own = message_gate(
+            standing,
+            now,
+            klass=row["class"],
+            free_form=message.type != TEMPLATE,
+            force=row["force"],
+            template=None if template is None else TemplateFacts(template.status, template.category),
+        )
+        return (None if isinstance(own, Fail) else own) or whole or of_class
+
+
+def _in_doubt(own: Hold | None) -> dict[str, Any]:
+    """It may have left, and is given to the provider again: whatever holds it, the outcome is what it waits for."""
+    waiting: dict[str, Any] = {"reason": WaitReason.UNCERTAIN}
+    if own is not None and _known(own.until):
+        waiting["until"] = format_timestamp(own.until)
+    return waiting
+
+
+def _waiting(hold: Hold, facts: _Facts, message: Message) -> dict[str, Any]:
+    waiting: dict[str, Any] = {"reason": hold.reason}
+    if _known(hold.until):
+        waiting["until"] = format_timestamp(hold.until)
+    detail = _detail(hold.reason, facts, message)
+    if detail is not None:
+        waiting["detail"] = detail
+    return waiting
+
+
+def _detail(reason: WaitReason, facts: _Facts, message: Message) -> str | None:
+    """What is known beyond the reason: what refused the last attempt, or the state or limit that holds the message."""
+    match reason:
+        case WaitReason.RETRY:
+            return message.last_error
+        case WaitReason.TEMPLATE_STATE if facts.template is not None:
+            return f"the template is {facts.template.status}"
+        case WaitReason.NUMBER_STATE if facts.number is not None and facts.number.status is not NumberStatus.CONNECTED:
+            number = facts.number
+            return f"the number is {number.status}: {what_to_do(number.status, number.env, number.id)}"
+        case WaitReason.TIER_LIMIT if facts.number is not None:
+            return f"the number's tier is {facts.number.messaging_tier}"
+        case WaitReason.DAILY_LIMIT if facts.number is not None:
+            return f"the number's perDay is {facts.number.per_day}"
+    return None
+
+
+def _known(until: datetime) -> bool:
+    return until < FOREVER - timedelta(days=1)

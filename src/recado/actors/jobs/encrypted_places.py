@@ -1,0 +1,22 @@
+"""Every column that holds encrypted values (C30.1): a value in a place that is not listed here outlives its key."""
+
+from typing import Final
+
+from recado.actors.webhooks.webhook_desk import ANSWER_FIELD
+from recado.services.senders.accounts import ACCESS_TOKEN
+from recado.storage.contacts.documents import CIPHER_COLUMNS
+from recado.storage.core.reencryption import Place
+from recado.storage.webhooks.webhooks import HEADERS_FIELD, SECRET_FIELD
+
+_RECORD = ("organization_id", "id")
+_DELIVERY = ("organization_id", "subscription_id", "id")
+
+PLACES: Final = (
+    *(Place("contacts", ("organization_id", "env", "id"), column, field) for field, column in CIPHER_COLUMNS.items()),
+    Place("numbers", _RECORD, "access_token_cipher", ACCESS_TOKEN),
+    Place("webhook_subscriptions", _RECORD, "secret_cipher", SECRET_FIELD),
+    Place("webhook_subscriptions", _RECORD, "previous_secret_cipher", SECRET_FIELD),
+    Place("webhook_subscriptions", _RECORD, "headers_cipher", HEADERS_FIELD),
+    Place("delivery_queue", _DELIVERY, "history", ANSWER_FIELD, history=True),
+    Place("deliveries", _DELIVERY, "history", ANSWER_FIELD, history=True),
+)

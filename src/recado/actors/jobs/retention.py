@@ -1,0 +1,47 @@
+"""Once a day: what has been kept for as long as it is kept goes (C32), by a clock that something speaks for."""
+
+from datetime import timedelta
+
+import structlog
+
+from recado.actors.jobs.witness import Witness
+from recado.domain.core.clock import Clock
+from recado.engine.periodic import Periodic
+from recado.storage.access import organizations
+from recado.storage.core import retention
+from recado.storage.core.postgres import Database
+
+EVERY = 86_400.0  # seconds
+FAR_BEHIND = timedelta(days=31)
+
+log = structlog.get_logger()
+
+
+class Retention:
+    """A service. Each part goes on where it was broken off, and can be repeated without harm."""
+
+    def __init__(self, db: Database, *, clock: Clock, witness: Witness) -> None:
+        self._db = db
+        self._clock = clock
+        self._witness = witness
+        self._daily = Periodic("retention", EVERY, self.work, clock, at_once=True)
+
+    async def start(self) -> None:
+        await self._daily.start()
+
+    async def stop(self) -> None:
+        await self._daily.stop()
+
+    async def work(self) -> None:
+        """One round."""
+        now, until = self._clock.now(), await self._witness.moment()
+        if until is None:
+            return
+        if now - until > FAR_BEHIND:
+            log.error("retention_held_back", now=now.isoformat(), until=until.isoformat())
+        await retention.purge_windows(self._db, until)
+        await retention.purge_minutes(self._db, until)
+        for organization in await organizations.all_organizations(self._db):
+            await retention.purge_audit(self._db, organization.id, until)
+        await retention.clear_contents(self._db, until)
+        await retention.drop_months(self._db, until)

@@ -1,0 +1,177 @@
+"""All webhook subscriptions: their actors under one supervisor, hints to them, the poller, and what is asked of them.
+
+A thousand idle subscriptions are a thousand rows: an actor is in memory only while it has something to deliver.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+
+from recado.actors.webhooks.webhook_desk import Channel, WebhookDesk, attempt_view, error_of
+from recado.actors.webhooks.webhook_line import MOST_CALLS
+from recado.actors.webhooks.webhook_messages import Arrived, Changed, Look
+from recado.actors.webhooks.webhook_subscription import WebhookSubscriptionActor
+from recado.channels.guarded_http import GuardedHttp, Response
+from recado.channels.outbound_guard import UrlRefused
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import DELIVERY, EVENT, IdSource
+from recado.domain.webhooks.webhook import MAX_AGE
+from recado.engine.errors import ActorDeadError, MailboxFull
+from recado.engine.periodic import Periodic
+from recado.engine.registry import Registry
+from recado.engine.runtime import Runtime
+from recado.engine.supervisor import Supervisor
+from recado.services.webhooks.webhook_samples import sample_of
+from recado.storage.access import organizations
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.fair_places import FairPlaces
+from recado.storage.core.postgres import Database
+from recado.storage.webhooks import deliveries, events, webhooks
+from recado.storage.webhooks.deliveries import DELIVERED, DROPPED, Due, Result, Told
+from recado.storage.webhooks.webhooks import Subscription, SubscriptionKey
+
+log = structlog.get_logger()
+
+EVERY = 1.0  # seconds
+IDLE_AFTER = 30.0  # seconds until an idle subscription leaves memory
+RESTARTS, PERIOD = 1_000, 60.0
+# Each waits for an endpoint, up to 15 s, and its caller with it.
+TESTS_AT_ONCE, TESTS_EACH, MOST_TESTS_WAITING = 50, 3, 3
+AFTER_THEIR_TIME = timedelta(minutes=5)  # an actor drops its own; this is for those that are paused
+
+
+class Webhooks:
+    """The deliveries of this process. Add it to a supervisor with `join`."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        keys: KeyRing,
+        http: GuardedHttp,
+        runtime: Runtime,
+        calls: int = MOST_CALLS,
+    ) -> None:
+        """`calls`: in flight, of all subscriptions (C31)."""
+        self._db = db
+        self._clock = clock
+        self._ids = ids
+        self._tests = FairPlaces(TESTS_AT_ONCE, each=TESTS_EACH, most_waiting=MOST_TESTS_WAITING)
+        self.desk = WebhookDesk(db, clock=clock, keys=keys, http=http, calls=calls)
+        self.supervisor = Supervisor("webhooks", runtime=runtime, intensity=RESTARTS, period=PERIOD)
+        self._registry: Registry[SubscriptionKey] = Registry(self.supervisor, idle_after=IDLE_AFTER)
+        self._poller = Periodic("webhook deliveries", EVERY, self.poll, clock, at_once=True)
+
+    def join(self, root: Supervisor) -> None:
+        """Add everything to the tree, in the order of its start."""
+        root.add_service("webhook results", self.desk)
+        root.add_supervisor(self.supervisor)
+        root.add_service("webhook passivation", self._registry)
+        root.add_service("webhook deliveries", self._poller)
+
+    @property
+    def unrecorded(self) -> int:
+        """Deliveries under way, and those whose results are not written yet."""
+        return self.desk.line.calls + self.desk.results.pending
+
+    # Hints ------------------------------------------------------------------------------------------------------------
+
+    def queued(self, subscriptions: Iterable[SubscriptionKey]) -> None:
+        """Deliveries of these were committed; a mapping says which. A lost hint is made up for within a second."""
+        ids = subscriptions if isinstance(subscriptions, Mapping) else {}
+        for key in subscriptions:
+            named = ids.get(key)
+            self._tell(key, Arrived(tuple(named)) if named else Look())
+
+    def changed(self, subscription: SubscriptionKey) -> None:
+        """The subscription was changed, and the change is committed."""
+        self._tell(subscription, Changed())
+
+    async def poll(self) -> None:
+        """Start anyone who has something to do."""
+        self.queued(await deliveries.waiting(self._db.hot, self._clock.now()))
+
+    def _tell(self, key: SubscriptionKey, message: object) -> None:
+        try:
+            self._registry.get_or_spawn(key, self._make).tell(message)
+        except (MailboxFull, ActorDeadError):
+            log.debug("webhook_hint_lost", subscription_id=key[1])
+
+    def _make(self, key: SubscriptionKey) -> WebhookSubscriptionActor:
+        return WebhookSubscriptionActor(key, self.desk)
+
+    # What is asked ----------------------------------------------------------------------------------------------------
+
+    async def test(self, subscription: Subscription, event: str) -> tuple[str, Response]:
+        """One attempt with example data, marked as a test and not counted in health; answers the delivery's id.
+
+        `Unavailable` when too many tests of the organization are under way.
+        """
+        async with self._tests.place(subscription.organization_id):
+            return await self._test(subscription, event)
+
+    async def _test(self, subscription: Subscription, event: str) -> tuple[str, Response]:
+        event_id, delivery_id = self._ids.new(EVENT), self._ids.new(DELIVERY)
+        data = sample_of(event)
+        async with self._db.transaction() as connection:
+            await events.insert_test(
+                connection,
+                organization_id=subscription.organization_id,
+                env=subscription.env,
+                event_id=event_id,
+                type=event,
+                data=data,
+            )
+        told = await deliveries.told(self._db, subscription.organization_id, event_id)
+        response = await self._once(subscription, told, delivery_id) if told else None
+        if told is None or response is None:
+            raise RuntimeError("the event that was just stored is not there")
+        await self._log(subscription, told, delivery_id, response)
+        return delivery_id, response
+
+    async def _once(self, subscription: Subscription, told: Told, delivery_id: str) -> Response:
+        try:
+            channel = Channel(subscription, self.desk)
+        except UrlRefused as refusal:
+            return Response(None, f"the URL may not be called: {refusal}", b"", None, 0.0)
+        try:
+            return await channel.deliver(Due(delivery_id, 0, told))
+        finally:
+            channel.close()
+
+    async def _log(self, subscription: Subscription, told: Told, delivery_id: str, response: Response) -> None:
+        result = Result(
+            subscription.key,
+            delivery_id,
+            0,
+            DELIVERED if response.ok else DROPPED,
+            self._clock.now(),
+            response.status,
+            None if response.ok else error_of(response),
+            "",
+            None,
+        )
+        history = [attempt_view(subscription, delivery_id, 1, response, self._clock.now(), self.desk)]
+        await deliveries.insert_settled(self._db, subscription.key, told, result, history)
+
+    # Upkeep -----------------------------------------------------------------------------------------------------------
+
+    async def tidy(self) -> None:
+        """Drop what is too old to be delivered."""
+        now = self._clock.now()
+        overdue = now - MAX_AGE - AFTER_THEIR_TIME
+        for key in await webhooks.all_keys(self._db):
+            await deliveries.drop_all(self._db, key, now, "not delivered within 72 hours", before=overdue)
+        self.queued(await webhooks.given_up(self._db, now))  # those with nothing to deliver: nobody else looks at them
+
+    async def purge(self, now: datetime) -> None:
+        """Remove what is past its time: events and deliveries after 30 days, deleted subscriptions after 90."""
+        for key in await webhooks.all_keys(self._db):
+            await deliveries.purge(self._db, key, now)
+            await deliveries.drop_untold(self._db, key, now)  # or they would be first in the queue, and never leave it
+        for organization in await organizations.all_organizations(self._db):
+            await events.purge(self._db, organization.id, now)
+        await webhooks.purge(self._db, now)

@@ -1,0 +1,1 @@
+"""What is done in one go: acceptance, batches, contacts, imports, and what comes in."""

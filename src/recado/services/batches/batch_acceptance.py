@@ -1,0 +1,305 @@
+"""Accepting a batch: the rules once for what its messages share, one pass over its recipients, one durable commit.
+
+A batch of up to a block is made whole in that commit; of a larger one its first block, and the builder does the rest.
+Batches that come at the same time share a commit.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+import orjson
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.ids import BATCH, IdSource
+from recado.domain.messages.message import CLASS_OF, default_ttl
+from recado.engine.steps import in_steps
+from recado.services.batches.batch_audience import Audiences
+from recado.services.batches.batch_maker import BatchMaker
+from recado.services.batches.batch_people import ask_for_consent, phones_by_contact
+from recado.services.batches.batch_rules import Accepted, BatchDraft, accept_recipients, only_in_window
+from recado.services.batches.tariff import NotCovered
+from recado.services.dispatch.consent_watch import subject_to_consent
+from recado.services.messages.acceptance_rules import (
+    TEMPLATE,
+    MessageDraft,
+    TemplateShapes,
+    check_existing,
+    check_header,
+    check_priority,
+    check_references,
+    check_state,
+    due_time,
+    held_ms,
+    no_provider,
+)
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.batches import batches
+from recado.storage.batches.batch_making import NewBatch
+from recado.storage.batches.batches import Batch
+from recado.storage.billing.holds import HoldsRefused
+from recado.storage.core.batch import Batcher
+from recado.storage.core.idempotency import RETENTION
+from recado.storage.core.partitions import partition_repair
+from recado.storage.core.postgres import Database
+from recado.storage.messages import messages
+from recado.storage.messages.chat_windows import WINDOW
+from recado.storage.messages.messages import Bound
+from recado.storage.senders.numbers import Number, NumberDirectory
+from recado.storage.templates.templates import Template, TemplateDirectory
+
+IN_A_COMMIT = 8  # batches
+COMMITS_IN_FLIGHT = 3
+MOST_WAITING = 200  # batches: each may hold ten thousand recipients in memory
+_REBINDS = 3
+
+Store = Callable[[Sequence[NewBatch]], Awaitable[Sequence[bool | Exception]]]
+"""Commits batches; for each whether it was stored, or why not."""
+
+
+class Keyed(Protocol):
+    """A request that may have an idempotency key."""
+
+    @property
+    def organization_id(self) -> str: ...
+
+    @property
+    def env(self) -> str: ...
+
+    @property
+    def key_hash(self) -> bytes | None: ...
+
+    @property
+    def fingerprint(self) -> bytes | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptedBatch:
+    """Committed by this request."""
+
+    batch: NewBatch
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayedBatch:
+    """The key had made this batch before; it is shown as it is now."""
+
+    batch: Batch
+
+
+class BatchAcceptance:
+    """`sends_in`: the environments that have a chat-app provider. `unfinished`: a batch has blocks left to make."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        numbers: NumberDirectory,
+        organizations: OrganizationDirectory,
+        templates: TemplateDirectory,
+        maker: BatchMaker,
+        audiences: Audiences,
+        ids: IdSource,
+        clock: Clock,
+        sends_in: Collection[str],
+        unfinished: Callable[[], None],
+    ) -> None:
+        self._db = db
+        self._numbers = numbers
+        self._organizations = organizations
+        self._templates = templates
+        self._maker = maker
+        self._audiences = audiences
+        self._ids = ids
+        self._clock = clock
+        self._sends_in = frozenset(sends_in)
+        self._unfinished = unfinished
+        self._shapes = TemplateShapes()
+
+        def storing(name: str, run: Store) -> Batcher[NewBatch, bool]:
+            return Batcher(
+                name,
+                run,
+                clock=clock,
+                max_rows=IN_A_COMMIT,
+                max_queue=MOST_WAITING,
+                concurrency=COMMITS_IN_FLIGHT,
+                repair=partition_repair(db, clock),
+            )
+
+        self._plain = storing("batches", self._store_plain)
+        self._others = storing("batches with more", self._store_others)
+
+    async def start(self) -> None:
+        await self._plain.start()
+        await self._others.start()
+
+    async def stop(self) -> None:
+        """Flushes what was given."""
+        await self._others.stop()
+        await self._plain.stop()
+
+    async def accept(self, draft: BatchDraft) -> AcceptedBatch | ReplayedBatch:
+        """Store the batch, or find the one that its key made. Raises `Problem` for whatever forbids it as a whole."""
+        try:
+            return await self.store(await self._checked(draft))
+        except Problem as refusal:
+            # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
+            replayed = None if isinstance(refusal, Unavailable) else await self.replay(draft)
+            if replayed is None:
+                raise refusal from None
+            return replayed
+
+    async def store(self, new: NewBatch) -> AcceptedBatch | ReplayedBatch:
+        """Commit a batch as it is, or find the one that its key made: also for batches that no body described."""
+        await self._maker.prepare(new)
+        if new.env not in self._sends_in:
+            raise await self._maker.refusal(new) or no_provider()
+        batcher = self._plain if self._maker.is_plain(new) else self._others
+        for _ in range(_REBINDS):
+            if await batcher.put(new):
+                if new.blocks_left:
+                    self._unfinished()
+                return AcceptedBatch(new)
+            replayed = await self._made_by(new, await self._bound(new))
+            if isinstance(replayed, Batch):
+                return AcceptedBatch(new) if replayed.id == new.id else ReplayedBatch(replayed)
+        raise Unavailable("Several requests use this Idempotency-Key at once: try again shortly.")
+
+    # The rules ------------------------------------------------------------------------------------------------------
+
+    async def _checked(self, draft: BatchDraft) -> NewBatch:
+        key, message = (draft.organization_id, draft.env), draft.message()
+        check_existing(message)
+        number_key = (*key, draft.number_id)
+        number = self._numbers.peek(number_key) or await self._numbers.get(number_key)
+        organization_id, template = draft.organization_id, None
+        organization = self._organizations.peek(organization_id) or await self._organizations.get(organization_id)
+        if draft.template_id is not None:
+            template_key = (*key, draft.template_id)
+            template = self._templates.peek(template_key) or await self._templates.get(template_key)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        check_references(message, number, template)
+        assert number is not None  # noqa: S101 - what check_references has just made sure
+        return await self._new(draft, message, number, organization, template)
+
+    async def _new(
+        self,
+        draft: BatchDraft,
+        message: MessageDraft,
+        number: Number,
+        organization: Organization,
+        template: Template | None,
+    ) -> NewBatch:
+        variables, category = 0, None
+        if template is not None:
+            category = template.category
+            variables, header = self._shapes.of(template)
+            check_header(message, header)
+        check_priority(message, category)
+        batch_id = self._ids.new(BATCH)
+        now = self._ids.moment_of(batch_id)
+        due_at = due_time(message, now)
+        check_state(number, template)
+        addressed = await self._audiences.of(draft, variables) if draft.has_audience else None
+        accepted = await self._accepted(draft, variables, number, now)
+        if subject_to_consent(template):
+            await ask_for_consent(self._db.hot, draft, accepted, organization)
+        seconds = draft.ttl_seconds or int(default_ttl(category, draft.priority).total_seconds())
+        return NewBatch(
+            organization_id=draft.organization_id,
+            env=draft.env,
+            id=batch_id,
+            name=draft.name,
+            channel=draft.channel,
+            number_id=number.id,
+            type=draft.type,
+            template_id=draft.template_id,
+            payload=None if draft.payload is None else orjson.dumps(draft.payload).decode(),
+            klass=CLASS_OF[draft.priority],
+            campaign_id=draft.campaign_id,
+            scheduled_at=due_at if draft.scheduled_at is not None else None,
+            ttl_ms=seconds * 1000,
+            held_base_ms=held_ms(number, organization, now),
+            accepted_at=now,
+            requested=len(draft.recipients) if addressed is None else addressed.count,
+            recipients=accepted.recipients,
+            **accepted.left_out.columns(),
+            created_by_id=draft.created_by_id,
+            key_hash=draft.key_hash,
+            fingerprint=draft.fingerprint,
+            audience=None if addressed is None else addressed.audience,
+            regions={} if addressed is None else addressed.regions,
+        )
+
+    async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> Accepted:
+        contacts = await phones_by_contact(self._db.hot, draft)
+        accepted = await in_steps(accept_recipients(draft, variables, contacts))
+        if draft.type != TEMPLATE and accepted.places:
+            hashes = accepted.recipients.hashes
+            since = now - WINDOW
+            only_in_window(
+                accepted,
+                await batches.with_open_window(self._db.hot, draft.organization_id, number.id, hashes, since),
+            )
+        return accepted
+
+    # The commit -----------------------------------------------------------------------------------------------------
+
+    async def _store_plain(self, made: Sequence[NewBatch]) -> list[bool | Exception]:
+        try:
+            left_out = await self._maker.create_plain(made)
+        except HoldsRefused:
+            return await self._store_others(made)
+        for new in made:
+            if new.id not in left_out:
+                self._maker.told(new)
+        return [new.id not in left_out for new in made]
+
+    async def _store_others(self, made: Sequence[NewBatch]) -> list[bool | Exception]:
+        """Each in a transaction of its own: one that is not covered is undone alone, in the order of arrival."""
+        return [await self._store_other(new) for new in made]
+
+    async def _store_other(self, new: NewBatch) -> bool | Exception:
+        try:
+            async with self._db.hot.transaction() as connection:
+                committed = await self._maker.create_batch(connection, new)
+        except NotCovered as refused:
+            return refused.problem
+        if committed is None:
+            return False
+        committed()
+        return True
+
+    # Repeats --------------------------------------------------------------------------------------------------------
+
+    async def _bound(self, new: Keyed) -> Bound | None:
+        if new.key_hash is None:
+            return None
+        return await messages.binding(self._db, new.organization_id, new.env, new.key_hash)
+
+    async def replay(self, draft: Keyed) -> ReplayedBatch | None:
+        """What the key of a request had made before; None when it is free, or there is none."""
+        bound = await self._bound(draft)
+        if bound is None or self._clock.now() - bound.created_at >= RETENTION:
+            return None
+        found = await self._made_by(draft, bound)
+        return None if found is None else ReplayedBatch(found)
+
+    async def _made_by(self, new: Keyed, bound: Bound | None) -> Batch | None:
+        """The batch that holds the key; None when the key is free."""
+        if bound is None:
+            # Without a key, only an earlier run of the same commit can have left it out.
+            return await batches.get(self._db, new.key) if isinstance(new, NewBatch) else None
+        if self._clock.now() - bound.created_at >= RETENTION:
+            await batches.unbind(self._db, new.organization_id, new.env, new.key_hash, bound.message_id)
+            return None
+        if bound.fingerprint != new.fingerprint:
+            raise Problem(
+                "IDEMPOTENCY_KEY_REUSED",
+                "This Idempotency-Key was used with another request: use a new key for each new request.",
+            )
+        return await batches.get(self._db, (new.organization_id, new.env, bound.message_id))

@@ -1,0 +1,59 @@
+"""What the dispatchers of numbers are told of the messages that a batch has just made."""
+
+from datetime import datetime, timedelta
+
+from recado.services.dispatch.row import WINDOW, Row
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block
+
+MILLISECOND = timedelta(milliseconds=1)
+MOST = WINDOW + 1  # one more than fits tells the lane that there are more in the table
+
+
+def arrivals(batch: NewBatch | PendingBlock, block: Block, due_at: datetime) -> dict[str, list[Row]]:
+    """The first rows of each number, as many as its lane can use."""
+    if batch.number_id is not None:
+        return {batch.number_id: _rows(batch, block, due_at, MOST)}
+    found: dict[str, list[Row]] = {}
+    for row in _rows(batch, block, due_at, len(block.ids)):
+        rows = found.setdefault(row.number_id, [])
+        if len(rows) < MOST:
+            rows.append(row)
+    return found
+
+
+def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit: int) -> list[Row]:
+    recipients = block.recipients
+    count = min(limit, len(block.ids))
+    types = recipients.types or [batch.type] * count
+    templates = recipients.template_ids or [None] * count
+    payloads = recipients.payloads or [None] * count
+    numbers = recipients.number_ids or [batch.number_id or ""] * count
+    held_bases = recipients.held_bases or [batch.held_base_ms] * count
+    contacts = recipients.contact_ids or [None] * count
+    expires_at = due_at + batch.ttl_ms * MILLISECOND
+    return [
+        Row(
+            batch.organization_id,
+            batch.env,
+            batch.channel,
+            block.ids[place],
+            numbers[place],
+            batch.klass,
+            batch.id,
+            due_at,
+            batch.ttl_ms,
+            expires_at,
+            held_bases[place],
+            0,
+            False,
+            recipients.phones[place],
+            recipients.hashes[place],
+            types[place],
+            templates[place] or batch.template_id,
+            payloads[place] or batch.payload,
+            recipients.template_vars[place],
+            contact_id=contacts[place],
+        )
+        for place in range(count)
+    ]

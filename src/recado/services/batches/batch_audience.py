@@ -1,0 +1,146 @@
+"""Lists and segments as audiences: found when a batch is accepted, read block by block while it is made (C15.5).
+
+Who may be sent to is asked when a block becomes messages, not when it is read: a batch may rest in between for days.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import structlog
+
+from recado.domain.batches.batch import BLOCK
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable, field_refused
+from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
+from recado.domain.core.references import reference_not_found
+from recado.services.batches.batch_rules import BatchDraft, common_variables
+from recado.services.messages.acceptance_rules import TEMPLATE
+from recado.storage.audience import lists, segments
+from recado.storage.audience.segment_evaluation import Evaluation
+from recado.storage.batches import audiences, batches
+from recado.storage.batches.audiences import Audience
+from recado.storage.batches.batch_making import PendingBlock
+from recado.storage.batches.batches import BatchKey
+from recado.storage.core.postgres import Database
+from recado.storage.messages.chat_windows import WINDOW
+
+log = structlog.get_logger()
+
+READ_AT_ONCE = 5 * BLOCK  # contacts: a filter costs as much for one block as for a few
+_WINDOW_CLOSED = "WINDOW_CLOSED"
+
+
+@dataclass(frozen=True, slots=True)
+class Addressed:
+    """Who gets a batch. `regions`: how many of them live where; together, how many were asked for."""
+
+    audience: Audience
+    regions: Mapping[str, int]
+
+    @property
+    def count(self) -> int:
+        return sum(self.regions.values())
+
+
+class Audiences:
+    """Finds and reads them; `evaluation` keeps that from taking the server."""
+
+    def __init__(self, db: Database, evaluation: Evaluation, *, clock: Clock) -> None:
+        self._db = db
+        self._evaluation = evaluation
+        self._clock = clock
+
+    async def of(self, draft: BatchDraft, variables: int) -> Addressed:
+        """Whom a draft names by list or segment; `variables`: how many the template declares.
+
+        Raises `Problem` for one that does not exist, has nobody, or lacks what every message needs.
+        """
+        now = self._clock.now()
+        key = (draft.organization_id, draft.env)
+        list_id, tree, members = draft.list_id, None, 0
+        if list_id is not None:
+            found = await lists.get(self._db, *key, list_id)
+            if found is None:
+                raise reference_not_found("listId", LIST, list_id, draft.env)
+            members = found.size
+        else:
+            segment = await segments.get(self._db, *key, draft.segment_id or "")
+            if segment is None:
+                raise reference_not_found("segmentId", SEGMENT, draft.segment_id or "", draft.env)
+            tree = segment.tree
+        audience = Audience(
+            before_id=lowest_id(CONTACT, now),
+            list_id=list_id,
+            tree=tree,
+            template_vars=common_variables(draft, variables),
+            metadata=audiences.text(draft.metadata),
+        )
+        addressed = Addressed(audience, await self._evaluation.regions(*key, audience, now, members=members))
+        if not addressed.count:
+            field = "segmentId" if list_id is None else "listId"
+            raise field_refused("EMPTY_AUDIENCE", f"/{field}", "The audience is empty: no contact is in it.")
+        return addressed
+
+    async def read(self, key: BatchKey) -> int | None:
+        """Keep the next contacts of a batch's audience as blocks; answers the blocks left, None when none were read."""
+        unread = await audiences.of_batch(self._db.hot, key)
+        if unread is None:
+            return None
+        organization_id, env, batch_id = key
+        now = self._clock.now()
+        try:
+            reached = await self._evaluation.next_of(
+                organization_id, env, unread.audience, now, after_id=unread.after_id, limit=READ_AT_ONCE
+            )
+        except Unavailable:
+            log.warning("audience_not_read", batch_id=batch_id)
+            return None
+        try:
+            async with self._db.hot.transaction() as connection:
+                blocks_left = await audiences.keep(connection, key, unread, reached, now)
+                if blocks_left is None:
+                    raise BatchMoved
+        except BatchMoved:
+            return None
+        return blocks_left
+
+    async def allowed(self, pending: PendingBlock) -> tuple[PendingBlock, dict[str, int]]:
+        """The block without contacts that must not be sent to now, and how many were left out for which reason."""
+        recipients = pending.recipients
+        if recipients.contact_ids is None:
+            return pending, {}
+        named = {place: each for place, each in enumerate(recipients.contact_ids) if each is not None}
+        refused = await self._refused(pending, named)
+        if not refused:
+            return pending, {}
+        places = [place for place in range(len(recipients)) if place not in refused]
+        return replace(pending, recipients=recipients.only(places)), dict(Counter(refused.values()))
+
+    async def _refused(self, pending: PendingBlock, named: Mapping[int, str]) -> dict[int, str]:
+        """Those of the contacts that must not be sent to, by place; in a resend each may have content of its own."""
+        recipients, count = pending.recipients, len(pending.recipients)
+        templates = recipients.template_ids or [pending.template_id] * count
+        asked = [(contact_id, templates[place]) for place, contact_id in named.items()]
+        async with self._db.hot.transaction() as connection:
+            found = await audiences.refusals(connection, pending.organization_id, pending.env, asked)
+        places = list(named)
+        refused = {places[index]: reason for index, reason in found.items()}
+        types = recipients.types or [pending.type] * count
+        numbers = recipients.number_ids or [pending.number_id or ""] * count
+        free_form: dict[str, list[int]] = {}
+        for place in named:
+            if types[place] != TEMPLATE:
+                free_form.setdefault(numbers[place], []).append(place)
+        since = self._clock.now() - WINDOW
+        for number_id, those in free_form.items():
+            hashes = [recipients.hashes[place] for place in those]
+            inside = await batches.with_open_window(self._db.hot, pending.organization_id, number_id, hashes, since)
+            for place in those:
+                if recipients.hashes[place] not in inside:
+                    refused.setdefault(place, _WINDOW_CLOSED)
+        return refused
+
+
+class BatchMoved(Exception):
+    """The batch was paused or canceled while a part of it was read or made: that part is undone."""

@@ -1,0 +1,249 @@
+"""Makes the messages of batches: the first block in the commit of the batch, the others a block a commit (C15.5).
+
+What a commit made is told to the number's dispatcher at once, so that a batch starts to leave while it is being made.
+"""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from recado.domain.batches.batch import BLOCK
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.messages.message import MessageStatus
+from recado.services.batches.batch_arrivals import arrivals
+from recado.services.batches.batch_audience import Audiences, BatchMoved
+from recado.services.batches.tariff import NotCovered, Tariff
+from recado.services.dispatch.hints import Arrived
+from recado.services.dispatch.sending import Tell
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.totals import Totals
+from recado.storage.batches import audiences, batch_making, totals
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block, Recipients
+from recado.storage.batches.batches import BatchKey
+from recado.storage.core.audit import append
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
+from recado.storage.messages import replacements
+from recado.storage.messages.replacements import Replacement
+
+_FAILED = (MessageStatus.FAILED.value,)
+
+
+class BatchMaker:
+    """Writes in the caller's transaction, and tells what it wrote after the commit."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        ids: IdSource,
+        tell: Tell,
+        totals: Totals,
+        consequences: Consequences,
+        tariff: Tariff,
+        audiences: Audiences,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._ids = ids
+        self._tell = tell
+        self._totals = totals
+        self._consequences = consequences
+        self._tariff = tariff
+        self._audiences = audiences
+
+    @property
+    def charges(self) -> bool:
+        """Whether messages cost anything here."""
+        return self._tariff.charges
+
+    def is_plain(self, batch: NewBatch) -> bool:
+        """Whether one statement is all that its commit takes: no campaign, nothing that it replaces, one block."""
+        return batch.campaign_id is None and batch.recipients.replaces is None and not batch.blocks_left
+
+    async def prepare(self, batch: NewBatch) -> None:
+        """Cut the recipients into blocks, and price the first one."""
+        recipients = batch.recipients
+        batch.first = self._block(recipients if len(recipients) <= BLOCK else recipients.part(0, BLOCK))
+        batch.rest = [recipients.part(start, start + BLOCK).dump() for start in range(BLOCK, len(recipients), BLOCK)]
+        if self._tariff.charges:
+            await self._tariff.price(batch, batch.first, batch.accepted_at)
+            batch.estimate = batch.first.held
+            if batch.rest:
+                rest = recipients.part(BLOCK, len(recipients))
+                others = Block(rest, [], [None] * len(rest), [None] * len(rest))
+                await self._tariff.price(batch, others, batch.accepted_at)
+                batch.estimate += others.held
+            if batch.audience is not None:
+                batch.estimate = await self._tariff.estimate(batch, batch.regions, batch.accepted_at)
+        self._totals.noted(batch.organization_id, batch.env)
+
+    async def refusal(self, batch: NewBatch) -> Problem | None:
+        """The 402 when the wallet does not cover a prepared batch; nothing is held."""
+        return await self._tariff.covers(self._db.hot, batch.organization_id, batch.env, batch.estimate)
+
+    async def create_plain(self, made: Sequence[NewBatch]) -> set[str]:
+        """Store prepared batches for which `is_plain` holds, in one statement; answers the ids of those left out.
+
+        Raises `HoldsRefused`: then `create_batch` stores what is covered, one by one.
+        """
+        return await batch_making.insert(self._db.hot, made, hold=self._tariff.charges)
+
+    async def create_batch(self, connection: Executor, batch: NewBatch) -> AfterCommit | None:
+        """Store a prepared batch with its first messages, in a transaction; answers what to do after the commit.
+
+        None: its idempotency key is bound already, or an earlier run of the same commit had stored it. Raises
+        `NotCovered` when the wallet does not hold its price: the transaction must then be undone. Recipients whose
+        message was replaced meanwhile are left out.
+        """
+        first = batch.first
+        assert first is not None  # noqa: S101 - `prepare` comes first
+        locked = await self._lock(connection, batch, first)
+        if locked is not first:
+            batch.leave_out(len(first.ids) - len(locked.ids), batch_making.ALREADY_REPLACED)
+            batch.estimate -= first.held - locked.held
+            batch.first = locked
+            if not locked.ids and not batch.rest:
+                batch.recipients = locked.recipients
+        if batch.id in await batch_making.insert(connection, [batch], hold=False):
+            return None
+        if batch.audience is not None:
+            await audiences.begin(connection, batch.organization_id, batch.id, batch.audience)
+            refusal = await self._tariff.covers(connection, batch.organization_id, batch.env, batch.estimate)
+            if refusal is not None:
+                raise NotCovered(refusal)
+        await self._replace(connection, batch, locked)
+        if batch.entry is not None:
+            await append(connection, batch.entry)
+        after = await self._follow(connection, batch, locked, batch.accepted_at, estimate=batch.estimate)
+
+        def committed() -> None:
+            after()
+            self.told(batch)
+
+        return committed
+
+    async def make_next(self, key: BatchKey) -> int | None:
+        """Make the next block of a batch that is `building`; answers the blocks left, None when there was none to make.
+
+        An audience that is left to be read counts as one. Raises `NotCovered`; the block is still there then.
+        """
+        waiting = await batch_making.next_block(self._db.hot, key)
+        if waiting is None:
+            return None
+        pending, left_out = await self._audiences.allowed(waiting)
+        now = self._clock.now()
+        block = self._block(pending.recipients)
+        if self._tariff.charges:
+            await self._tariff.price(pending, block, now)
+        try:
+            async with self._db.hot.transaction() as connection:
+                block = await self._lock(connection, pending, block)
+                await batch_making.add(connection, pending, block, now)
+                await self._replace(connection, pending, block)
+                after = await self._follow(connection, pending, block, now)
+                if gone := len(pending.recipients) - len(block.ids):
+                    left_out[batch_making.ALREADY_REPLACED] = gone
+                blocks_left = await batch_making.block_made(connection, pending, now, left_out)
+                if blocks_left is None:
+                    raise BatchMoved
+        except BatchMoved:
+            return None
+        after()
+        self._arrived(pending, block, pending.scheduled_at or now, now)
+        return blocks_left
+
+    def told(self, batch: NewBatch) -> None:
+        """A batch was committed: its number's dispatcher knows its first messages."""
+        if batch.first is not None:
+            self._arrived(batch, batch.first, batch.due_at, batch.accepted_at)
+
+    # The parts ------------------------------------------------------------------------------------------------------
+
+    def _block(self, recipients: Recipients) -> Block:
+        new, count = self._ids.new, len(recipients)
+        return Block(recipients, [new(MESSAGE) for _ in range(count)], [None] * count, [None] * count)
+
+    async def _lock(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> Block:
+        """Without the recipients whose old message has a replacement already; the others are locked."""
+        old_ids = block.recipients.replaces
+        if not old_ids:
+            return block
+        free = await replacements.lock(connection, _replacements(batch, block), _FAILED)
+        if len(free) == len(old_ids):
+            return block
+        places = [place for place, old_id in enumerate(old_ids) if old_id in free]
+        return Block(
+            block.recipients.only(places),
+            [block.ids[place] for place in places],
+            [block.coins[place] for place in places],
+            [block.price_kinds[place] for place in places],
+        )
+
+    async def _replace(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> None:
+        """The old messages, locked before, point to those that were made now."""
+        if block.recipients.replaces:
+            await replacements.replace(connection, _replacements(batch, block), self._clock.now())
+
+    async def _follow(
+        self,
+        connection: Executor,
+        batch: NewBatch | PendingBlock,
+        block: Block,
+        now: datetime,
+        *,
+        estimate: int | None = None,
+    ) -> AfterCommit:
+        """The hold, the totals and whatever else follows from new messages.
+
+        `estimate`: of the whole batch when it is new; its own total counts them already then.
+        """
+        organization_id, env, _ = batch.key
+        held = block.held
+        if held or estimate:  # a batch that begins with what is free has to be covered as a whole too (C25.2.3)
+            refusal = await self._tariff.hold(connection, organization_id, env, held, estimate or held)
+            if refusal is not None:
+                raise NotCovered(refusal)
+        if estimate is None:
+            delta = [len(block.ids), len(block.ids), 0, 0, 0, 0, 0, held, 0]
+            await totals.add(connection, {(organization_id, env, totals.BATCH, batch.id): delta}, now)
+        own = block.recipients.campaign_ids
+        if (batch.campaign_id is None and own is None) or not block.ids:
+            return _nothing
+        return await self._consequences.write(
+            connection,
+            [
+                Moved(
+                    organization_id,
+                    env,
+                    batch.channel,
+                    message_id,
+                    None,
+                    MessageStatus.QUEUED.value,
+                    coins or 0,
+                    campaign_id=batch.campaign_id if own is None else own[place],
+                )
+                for place, (message_id, coins) in enumerate(zip(block.ids, block.coins, strict=True))
+            ],
+        )
+
+    def _arrived(self, batch: NewBatch | PendingBlock, block: Block, due_at: datetime, now: datetime) -> None:
+        if due_at > now or not block.ids:
+            return
+        for number_id, rows in arrivals(batch, block, due_at).items():
+            self._tell((batch.organization_id, batch.env, number_id), Arrived(tuple(rows)))
+
+
+def _replacements(batch: NewBatch | PendingBlock, block: Block) -> list[Replacement]:
+    return [
+        Replacement(batch.organization_id, batch.env, batch.channel, old_id, new_id, include_uncertain=True)
+        for old_id, new_id in zip(block.recipients.replaces or (), block.ids, strict=True)
+    ]
+
+
+def _nothing() -> None:
+    """Nothing is left to do."""

@@ -1,0 +1,85 @@
+"""What the messages of batches cost, and their holds, a block at a time (C25.2.3)."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Final
+
+from recado.domain.billing.prices import Price, chatapp_kind, region_of
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import IdSource
+from recado.services.dispatch.records import Records
+from recado.services.messages.admission import not_covered
+from recado.storage.batches.batch_making import NewBatch, PendingBlock
+from recado.storage.batches.batch_rows import Block
+from recado.storage.billing import wallet
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core.rows import Executor
+
+
+class WalletTariff:
+    """Prices from the table, and holds in the wallet of the environment."""
+
+    charges: Final = True
+
+    def __init__(self, records: Records, *, prices: PriceDirectory, ids: IdSource) -> None:
+        self._prices = prices
+        self._numbers = records.numbers
+        self._templates = records.templates
+        self._ids = ids
+        self._clock = records.clock
+
+    async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
+        """Give each message of the block its price. Raises `Problem` when such a message has none."""
+        organization_id, env, _ = batch.key
+        own, numbers = block.recipients.template_ids, block.recipients.number_ids
+        kinds: dict[tuple[str | None, str | None], str] = {}
+        found: dict[tuple[str, str], Price] = {}
+        for place, phone in enumerate(block.recipients.phones):
+            template_id = batch.template_id if own is None else own[place] or batch.template_id
+            number_id = batch.number_id if numbers is None else numbers[place]
+            kind = kinds.get((template_id, number_id))
+            if kind is None:
+                kind = kinds[template_id, number_id] = await self._kind(organization_id, env, template_id, number_id)
+            unit = (kind, region_of(phone))
+            price = found.get(unit)
+            if price is None:
+                price = found[unit] = await self._prices.price_of(organization_id, env, *unit, at)
+            block.coins[place], block.price_kinds[place] = price.coins, price.kind
+
+    async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
+        """What so many messages of a batch to each region would cost. Raises `Problem` where there is no price."""
+        organization_id, env, _ = batch.key
+        kind = await self._kind(organization_id, env, batch.template_id, batch.number_id)
+        prices = [
+            (count, await self._prices.price_of(organization_id, env, kind, region, at))
+            for region, count in regions.items()
+            if count
+        ]
+        return sum(count * price.coins for count, price in prices)
+
+    async def covers(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
+        """The refusal when so many coins are not there; nothing is held."""
+        key = (organization_id, env)
+        available = (await wallet.available(connection, [key])).get(key, 0)
+        return None if available >= coins else not_covered(coins, available)
+
+    async def hold(
+        self, connection: Executor, organization_id: str, env: str, coins: int, estimate: int
+    ) -> Problem | None:
+        """Hold `coins` when the whole `estimate` is covered; the refusal when it is not."""
+        key = (organization_id, env)
+        now = self._clock.now()
+        if estimate <= coins and await wallet.hold(connection, self._ids, organization_id, env, coins, now=now):
+            return None
+        available = (await wallet.available(connection, [key])).get(key, 0)
+        if estimate > coins and available >= estimate:
+            if not coins or await wallet.hold(connection, self._ids, organization_id, env, coins, now=now):
+                return None
+            available = (await wallet.available(connection, [key])).get(key, 0)
+        return not_covered(estimate, available)
+
+    async def _kind(self, organization_id: str, env: str, template_id: str | None, number_id: str | None) -> str:
+        number = None if number_id is None else await self._numbers.get((organization_id, env, number_id))
+        byo = number is not None and number.byo
+        template = None if template_id is None else await self._templates.get((organization_id, env, template_id))
+        return chatapp_kind(None if template is None else template.category, byo=byo)

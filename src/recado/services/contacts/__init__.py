@@ -1,0 +1,1 @@
+"""Contacts and what they consented to."""

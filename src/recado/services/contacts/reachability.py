@@ -1,0 +1,100 @@
+"""Whom the chat app does not reach: marked by a message that fails for it, cleared by one that arrives (C13.2).
+
+It follows moves of messages in their commit. There it waits for nobody: anyone who changes a contact locks it before
+messages, and a transaction that moves messages has locked those. A contact that is being changed at that moment is
+marked right after the commit.
+"""
+
+import asyncio
+from collections.abc import Collection, Sequence
+from functools import partial
+
+import structlog
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.messages.message import MessageStatus
+from recado.services.messages.acceptance_rules import CHATAPP
+from recado.storage.contacts import reachability
+from recado.storage.contacts.reachability import Environment, Told
+from recado.storage.core.batch import Batcher
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
+
+log = structlog.get_logger()
+
+_ARRIVED = frozenset((MessageStatus.DELIVERED.value, MessageStatus.READ.value))
+_LINGER = 0.05  # seconds
+
+
+class Reachability:
+    """A consequence, and a service (`start`, `stop`) that flushes what it was told."""
+
+    def __init__(self, db: Database, *, clock: Clock) -> None:
+        self._db = db
+        self._marked: dict[Environment, bool] = {}  # where a delivery may clear a mark; elsewhere it costs nothing
+        self._told: Batcher[tuple[Told, bool], None] = Batcher(
+            "reachability", self._write, clock=clock, concurrency=1, linger=_LINGER
+        )
+
+    async def start(self) -> None:
+        await self._told.start()
+
+    async def stop(self) -> None:
+        await self._told.stop()
+
+    async def wanted(self, environments: Collection[Environment], to_status: str) -> bool:
+        """Every failure: it may be the provider's final word on a recipient."""
+        return to_status == MessageStatus.FAILED
+
+    async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
+        """Mark and clear whom nobody else is changing; the others after the commit."""
+        told = [
+            ((move.organization_id, move.env, move.id), move.to_status in _ARRIVED)
+            for move in moved
+            if move.channel == CHATAPP and move.from_status is not None and self._matters(move)
+        ]
+        left = await self._apply(connection, told, waiting=False) if told else ()
+        return partial(self._note, left) if left else None
+
+    def _matters(self, move: Moved) -> bool:
+        if move.to_status in _ARRIVED:  # a message that is read had mostly arrived before, and told so
+            return move.from_status not in _ARRIVED and self._marked.get((move.organization_id, move.env), True)
+        return move.to_status == MessageStatus.FAILED
+
+    def _note(self, told: Sequence[tuple[Told, bool]]) -> None:
+        for each in told:
+            try:
+                self._told.put(each).add_done_callback(_looked_at)
+            except Unavailable:
+                log.warning("reachability_not_noted", code="overload")
+                return
+
+    async def _write(self, told: Sequence[tuple[Told, bool]]) -> Sequence[None]:
+        await self._apply(self._db.hot, told, waiting=True)
+        return [None] * len(told)
+
+    async def _apply(
+        self, executor: Executor, told: Sequence[tuple[Told, bool]], *, waiting: bool
+    ) -> list[tuple[Told, bool]]:
+        """What failed before what arrived: who was reached is not marked. Answers what is left to do."""
+        left: list[tuple[Told, bool]] = []
+        if failed := [each for each, arrived in told if not arrived]:
+            noted = await reachability.mark(executor, failed, CHATAPP, waiting=waiting)
+            self._marked |= dict.fromkeys(noted.there, True)
+            left += [(each, False) for each in noted.left]
+        arrived = [each for each, arrived in told if arrived]
+        for environment in {each[:2] for each in arrived} - self._marked.keys():
+            found = await reachability.any_marked(executor, environment)
+            self._marked.setdefault(environment, found)  # a mark that was written meanwhile counts
+        if cleared := [each for each in arrived if self._marked[each[:2]]]:
+            noted = await reachability.clear(executor, cleared, CHATAPP, waiting=waiting)
+            left += [(each, True) for each in noted.left]
+        return left
+
+
+def _looked_at(noted: "asyncio.Future[None]") -> None:
+    """Nobody waits for it: the next message to the recipient tells the same."""
+    if not noted.cancelled() and noted.exception() is not None:
+        log.warning("reachability_not_noted", code=type(noted.exception()).__name__)

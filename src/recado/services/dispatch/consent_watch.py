@@ -1,0 +1,54 @@
+"""Messages between the beginning of their claim and their call, of recipients who may refuse meanwhile (C12.5.3).
+
+A claim that began before a refusal was committed may not have seen it. Anyone who records a refusal says so here after
+its commit and before its answer; a message that was stopped so goes back to the queue, and its next claim fails it.
+"""
+
+from collections.abc import Iterable
+
+from recado.domain.templates.template import TemplateCategory
+from recado.services.dispatch.row import Row
+from recado.storage.templates.templates import Template
+
+Recipient = tuple[str, str, int]
+"""Organization, environment, `recipient_hash`."""
+
+
+def subject_to_consent(template: Template | None) -> bool:
+    """Whether a refusal keeps a message from leaving: marketing does (C12.5.4)."""
+    return template is not None and template.category is TemplateCategory.MARKETING
+
+
+class ConsentWatch:
+    """The messages of all numbers of the process; small, because a claim comes at most 50 ms before its call."""
+
+    def __init__(self) -> None:
+        self._going: dict[Recipient, set[str]] = {}
+        self._stopped: set[str] = set()
+
+    def begin(self, row: Row) -> None:
+        """The row is about to be claimed: from now on a refusal stops it."""
+        self._going.setdefault(_recipient(row), set()).add(row.id)
+
+    def end(self, row: Row) -> bool:
+        """The row leaves now, or was not claimed after all; answers whether a refusal stopped it meanwhile."""
+        recipient = _recipient(row)
+        going = self._going.get(recipient)
+        if going is not None:
+            going.discard(row.id)
+            if not going:
+                del self._going[recipient]
+        if row.id in self._stopped:
+            self._stopped.discard(row.id)
+            return True
+        return False
+
+    def refused(self, recipients: Iterable[Recipient]) -> None:
+        """These people opted out, and it is committed: no call for them begins from now on."""
+        if self._going:
+            for recipient in recipients:
+                self._stopped |= self._going.get(recipient, set())
+
+
+def _recipient(row: Row) -> Recipient:
+    return (row.organization_id, row.env, row.recipient_hash)

@@ -1,0 +1,28 @@
+"""Where those who send, and those who explain why a message waits, read what they need to know."""
+
+from dataclasses import dataclass, field
+
+from recado.channels.adapters import SenderFor
+from recado.domain.core.clock import Clock
+from recado.services.dispatch.owners import Owners
+from recado.services.dispatch.withdrawing import Withdrawing
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+from recado.storage.senders.numbers import NumberDirectory
+from recado.storage.templates.templates import TemplateDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where the rows come from. `owners`: the batches that hold theirs back; `withdrawing`: whose must not leave."""
+
+    db: Database
+    numbers: NumberDirectory
+    organizations: OrganizationDirectory
+    templates: TemplateDirectory
+    keys: KeyRing
+    sender_for: SenderFor
+    clock: Clock
+    owners: Owners = field(default_factory=Owners)
+    withdrawing: Withdrawing = field(default_factory=Withdrawing)

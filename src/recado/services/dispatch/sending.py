@@ -1,0 +1,265 @@
+"""One message's way out, as named steps: accept, its number's turn, claim, call, settle.
+
+The number's actor (`number.py`) decides whose turn it is; everything here is one batched commit a step. Answers come
+after the commit, always.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
+
+import structlog
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.messages.message import MessageStatus
+from recado.engine.service import ServiceGroup
+from recado.services.dispatch.hints import Arrived, Forced
+from recado.services.dispatch.row import Row, row_of
+from recado.services.effects.consequences import Consequences
+from recado.services.effects.recording import Recording
+from recado.services.messages.admission import Admission
+from recado.storage.core.batch import Batcher
+from recado.storage.core.partitions import partition_repair
+from recado.storage.core.postgres import Database
+from recado.storage.dispatch import dispatch, settlements
+from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, Held
+from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
+from recado.storage.messages import messages
+from recado.storage.messages.messages import AcceptResult, NewMessage, Stored
+from recado.storage.senders.numbers import NumberKey
+
+log = structlog.get_logger()
+
+R = TypeVar("R")
+
+# Seconds that a batch gathers while traffic is dense: a departure waits for the first (it is claimed 50 ms early),
+# nobody for the second. Accepting gathers nothing: a caller waits for it, who sends the next message only then.
+CLAIM_LINGER, SETTLE_LINGER = 0.005, 0.010
+LONGEST_CLAIM = 0.5  # seconds: one that takes longer tells of a fault, not of the distance to the database
+CLAIMS_REMEMBERED = 16  # batches
+ACCEPTS_IN_FLIGHT = 4  # one is written while another is flushed to disk; the last is for those who are no crowd
+ACCEPTS_IN_A_COMMIT = 100  # so that the next requests are read while these are written
+# Outcomes of calls are bounded by the calls in flight (C31): refusing one here would only keep it in memory elsewhere.
+MOST_OUTCOMES = 1_000_000
+SURE_FOR = 6.0  # seconds after a look at whose the numbers are: one comes every 2 s (C32)
+MOST_UNANSWERED = 100_000  # claims given up without an answer: some 20 MB
+MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a while
+_A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
+
+
+Tell = Callable[[NumberKey, object], None]
+"""A hint to the actor of a number, which is started when need be."""
+
+
+class Sending:
+    """The batched commits of a message's way out."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        tell: Tell,
+        admission: Admission,
+        consequences: Consequences,
+        recording: Recording,
+    ) -> None:
+        self._db = db
+        self._admission = admission
+        self._consequences = consequences
+        self._clock = clock
+        self._last_claim = clock.now()
+        self.claim_takes = 0.0  # seconds: what a claim's way to the database and back takes as a rule
+        self._tell = tell
+        self._epoch = 0
+        # Claims that were given up without an answer, by message and moment, and since when they are (monotonic). Their
+        # numbers let none of them depart; their statements may have committed, or commit yet.
+        self.unanswered: dict[tuple[str, datetime], float] = {}
+        # When the numbers were last seen to be ours (monotonic); None: nobody looks.
+        self.owned_at: float | None = None
+        # Told when a claim shows that another process owns the numbers.
+        self.overtaken: Callable[[], None] | None = None
+        # The moment of this ownership, and the epoch and moment of the last one before it that could claim.
+        self.taken_at = clock.now()
+        self.opened_before: tuple[int, datetime] | None = None
+        self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
+            "accept",
+            self._accept,
+            clock=clock,
+            repair=partition_repair(db, clock),
+            max_rows=ACCEPTS_IN_A_COMMIT,
+            concurrency=ACCEPTS_IN_FLIGHT,
+            owner=lambda new: new.organization_id,
+        )
+        self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, linger=CLAIM_LINGER)
+
+        def settling(
+            name: str, run: Callable[[Sequence[R]], Awaitable[None]], *, max_queue: int = MOST_OUTCOMES
+        ) -> Batcher[R, None]:
+            return Batcher(
+                name,
+                nothing_to_answer(run),
+                clock=clock,
+                concurrency=1,
+                linger=SETTLE_LINGER,
+                max_queue=max_queue,
+            )
+
+        self._departed: Batcher[Departed, None] = settling("departed", recording.record)
+        self._failed: Batcher[Failed, None] = settling("failed", self._fail, max_queue=MOST_HELD)
+        self._returned: Batcher[Returned, None] = settling("returned", self._return)
+        self._uncertain: Batcher[Uncertain, None] = settling("uncertain", partial(settlements.uncertain, db))
+        self._held: Batcher[Held, None] = settling("held", partial(dispatch.hold, db), max_queue=MOST_HELD)
+        self._batchers = ServiceGroup(
+            [
+                self._accepts,
+                self._claims,
+                self._departed,
+                self._failed,
+                self._returned,
+                self._uncertain,
+                self._held,
+            ],
+        )
+
+    @property
+    def epoch(self) -> int:
+        """Of this process's ownership; every claim carries it."""
+        return self._epoch
+
+    def may_be_overtaken(self, now: float) -> bool:
+        """Whether it is long since the numbers were seen to be ours: this process stood still, or has no database."""
+        return self.owned_at is not None and now - self.owned_at > SURE_FOR
+
+    async def start(self) -> None:
+        self.opened_before = await dispatch.opened(self._db)
+        self.taken_at = self._clock.now()
+        self._epoch = await dispatch.take_epoch(self._db, self.taken_at)
+        await self._batchers.start()
+
+    async def stop(self) -> None:
+        """Flushes what was given."""
+        await self._batchers.stop()
+
+    # Step 1: accept ------------------------------------------------------------------------------------------------
+
+    def store(self, new: NewMessage) -> "asyncio.Future[AcceptResult]":
+        """Commit the message; then its number's actor knows it. Raises `Unavailable` when the queue is full."""
+        return self._accepts.put(new)
+
+    async def rebind(self, new: NewMessage, old_message_id: str) -> AcceptResult:
+        """Commit the message in the place of one that was refused for good under the same key (C6.2)."""
+        await messages.unbind(self._db, new, old_message_id)
+        return await self.store(new)
+
+    def forced(self, number: NumberKey) -> None:
+        """A queued message of this number was forced: it goes first."""
+        self._tell(number, Forced())
+
+    async def _accept(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
+        results = await self._admission.store(batch)
+        arrivals: dict[NumberKey, list[Row]] = {}
+        for new, result in zip(batch, results, strict=True):
+            if type(result) is Stored and new.due_at <= new.accepted_at:
+                arrivals.setdefault((new.organization_id, new.env, new.number_id), []).append(row_of(new))
+        for number, rows in arrivals.items():
+            self._tell(number, Arrived(tuple(rows)))
+        return results
+
+    # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
+
+    def claim(self, row: Row, *, with_consent: bool, in_window: bool = False) -> "asyncio.Future[str]":
+        """queued → sending, committed before any call: a verdict of `dispatch.claim`.
+
+        `with_consent`: only when its recipient has not refused (C12.5.4). `in_window`: only while its window is open,
+        as every free-form message.
+        """
+        asks = (row.env, row.recipient) if with_consent else None
+        at = row.claimed_at = self._claim_moment()
+        return self._claims.put(
+            Claim(row.organization_id, row.id, row.recipient_hash, row.free_form or in_window, at, asks)
+        )
+
+    def unclear(self, row: Row) -> None:
+        """The row's claim ended without an answer: should the table show it, it goes back (`rescuer.py`)."""
+        if row.claimed_at is None:
+            return
+        if len(self.unanswered) >= MOST_UNANSWERED:  # the oldest becomes uncertain, should it show
+            del self.unanswered[next(iter(self.unanswered))]
+        self.unanswered[(row.id, row.claimed_at)] = self._clock.monotonic()
+
+    async def claims_settled(self) -> None:
+        """Until every claim begun so far is committed, or has failed."""
+        await self._claims.settled()
+
+    def _claim_moment(self) -> datetime:
+        """The present, a microsecond later than that of the last claim: it tells each claim from every other."""
+        now = self._clock.now()
+        if now <= self._last_claim < now + _A_SECOND:  # beyond, the clock was set back
+            now = self._last_claim + _A_MICROSECOND
+        self._last_claim = now
+        return now
+
+    async def _claim(self, rows: Sequence[Claim]) -> Sequence[str]:
+        begun = self._clock.monotonic()
+        verdicts = await dispatch.claim(self._db, rows, self._epoch, self._clock.now())
+        if OVERTAKEN in verdicts and self.overtaken is not None:
+            self.overtaken()
+        took = min(self._clock.monotonic() - begun, LONGEST_CLAIM)
+        self.claim_takes += (took - self.claim_takes) / CLAIMS_REMEMBERED
+        return verdicts
+
+    # Step 4 is the provider's call (`calls.py`). Step 5: settle -----------------------------------------------------
+
+    async def settle(self, settled: Departed | Failed | Returned | Uncertain) -> None:
+        """Record what became of a call. While the database is away this waits: an outcome is not lost for a restart."""
+        while True:
+            try:
+                match settled:
+                    case Departed():
+                        await self._departed.put(settled)
+                    case Failed():
+                        await self._failed.put(settled)
+                    case Returned():
+                        await self._returned.put(settled)
+                    case Uncertain():
+                        await self._uncertain.put(settled)
+                return
+            except Unavailable:
+                log.debug("settlement_waits", kind=type(settled).__name__)
+                await self._clock.sleep(1.0)
+
+    def fail(self, row: Row, last_error: str, at: datetime) -> "asyncio.Future[None]":
+        """queued → failed."""
+        return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, last_error, at, True))
+
+    def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
+        """Take the row out of the ready index."""
+        return self._held.put(Held(row.organization_id, row.id, until, reason))
+
+    async def _fail(self, rows: Sequence[Failed]) -> None:
+        """Record failures, with what follows of them in the same commit."""
+        if not await self._consequences.wanted({(row.organization_id, row.env) for row in rows}, MessageStatus.FAILED):
+            await settlements.failed(self._db.hot, rows)
+            return
+        async with self._db.hot.transaction() as connection:
+            committed = await self._consequences.write(connection, await settlements.failed(connection, rows))
+        committed()
+
+    async def _return(self, rows: Sequence[Returned]) -> None:
+        await settlements.returned(self._db, rows, self._epoch)
+
+
+def nothing_to_answer(
+    run: Callable[[Sequence[R]], Awaitable[None]],
+) -> Callable[[Sequence[R]], Awaitable[Sequence[None]]]:
+    """A batch whose rows have no answer but that they are committed."""
+
+    async def answered(rows: Sequence[R]) -> Sequence[None]:
+        await run(rows)
+        return [None] * len(rows)
+
+    return answered

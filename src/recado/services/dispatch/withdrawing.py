@@ -1,0 +1,52 @@
+"""Whose queued messages are being withdrawn in blocks, known to every dispatcher of the process: none of them leaves.
+
+The rows of `withdrawals` are the truth; this is read from them at the start, and follows each commit that notes one.
+"""
+
+from collections.abc import Iterable
+
+from recado.domain.dispatch.gates import Fail, Hold
+from recado.domain.messages.message import FailureCode, WaitReason
+from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
+from recado.services.dispatch.consent_watch import subject_to_consent
+from recado.services.dispatch.row import Row
+from recado.storage.templates.templates import Template
+
+REFUSED = Fail(FailureCode.OPTED_OUT, "the contact opted out")
+DELETED = Hold(WaitReason.OWNER_PAUSED)
+
+
+class Withdrawing:
+    """Mostly nobody. A refusal is a gate of the claim as well, but a consent may follow it before all is withdrawn."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        self._before: dict[tuple[str, str, WithdrawalKind, str], str] = {}
+
+    def begin(self, withdrawals: Iterable[Withdrawal]) -> None:
+        """Something is left of these, and it is committed."""
+        for each in withdrawals:
+            self._before[each.key] = max(each.before_id, self._before.get(each.key, ""))
+
+    def end(self, withdrawals: Iterable[Withdrawal]) -> None:
+        """Nothing is left of these, but of those that were begun once more meanwhile."""
+        for each in withdrawals:
+            if self._before.get(each.key) == each.before_id:
+                del self._before[each.key]
+
+    def gate(self, row: Row, template: Template | None) -> Fail | Hold | None:
+        """What ends the row, or holds it back until a block takes it. None: it is none of these.
+
+        What waits for its repeat may have left, and is not withdrawn: a claim or a deletion ends it.
+        """
+        if not self._before or row.repeat_of is not None:
+            return None
+        if subject_to_consent(template) and self._has(row, WithdrawalKind.OPTED_OUT, str(row.recipient_hash)):
+            return REFUSED
+        if row.contact_id is not None and self._has(row, WithdrawalKind.DELETED, row.contact_id):
+            return DELETED
+        return None
+
+    def _has(self, row: Row, kind: WithdrawalKind, name: str) -> bool:
+        return row.id < self._before.get((row.organization_id, row.env, kind, name), "")

@@ -1,0 +1,1 @@
+"""What follows from moves, in their commit."""

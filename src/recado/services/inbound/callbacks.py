@@ -1,0 +1,173 @@
+"""Providers' callbacks: stored as they came and answered at once, then processed in their order (C29.5)."""
+
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+import structlog
+
+from recado.channels.adapters import CallbackEvent, CallbackSource
+from recado.channels.events import NumberStatus, TemplateStatus
+from recado.channels.payments import Payment
+from recado.channels.provider import MalformedCallback
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.engine.periodic import Periodic
+from recado.services.billing.payments import Payments
+from recado.services.inbound.postponed_callbacks import PostponedCallbacks
+from recado.services.inbound.receipts import KINDS, Receipts
+from recado.services.senders.number_refresh import NumberRefresh
+from recado.services.templates.template_review import TemplateReview
+from recado.storage.core.batch import Batcher
+from recado.storage.core.failures import connection_broke, worth_repeating
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import CallbackRow
+
+log = structlog.get_logger()
+
+ENV = "live"  # the sandbox sends no callbacks
+AT_ONCE, AT_ONCE_BYTES = 50, 512 * 1024  # of callbacks in one transaction: about 1,300 reports
+KEPT = timedelta(days=7)
+MOST_BROKEN = 10
+"""Connections that may break under one callback, one after another, before it is taken to be what breaks them."""
+
+
+class Callbacks:
+    """Takes callbacks in, and works them off one block after another: one worker keeps the order of each message."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        providers: Mapping[tuple[str, str], CallbackSource],
+        receipts_of: Receipts,
+        numbers: NumberRefresh,
+        templates: TemplateReview,
+        payments: Payments | None = None,
+    ) -> None:
+        self._db = db
+        self._clock = clock
+        self._providers = dict(providers)
+        self._receipts = receipts_of
+        self._handlers: Mapping[type[CallbackEvent], Callable[[Any], Awaitable[None]] | None] = {
+            **dict.fromkeys(KINDS),  # those of a block are taken in together, in one transaction
+            NumberStatus: partial(numbers.report, ENV),
+            TemplateStatus: partial(templates.report, ENV),
+            **({} if payments is None else {Payment: payments.report}),
+        }
+        self._store: Batcher[CallbackRow, None] = Batcher(
+            "callbacks", self._store_batch, clock=clock, max_rows=100, max_queue=2_000
+        )
+        self._worker = Periodic("callbacks", 1.0, self.work, clock)
+        self._broken = (0, 0)  # the callback that waits for a connection that holds, and how many have not
+        self.postponed = PostponedCallbacks(
+            db, clock=clock, read=self._read, apply=self._apply, answers=self._database_answers
+        )
+
+    async def start(self) -> None:
+        await self._store.start()
+        await self.postponed.start()
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        await self._worker.stop()
+        await self.postponed.stop()
+        await self._store.stop()
+
+    async def take(self, channel: str, adapter: str, body: bytes, headers: Mapping[str, str]) -> None:
+        """Store a verified callback once, with the headers that its body is read with; it is processed right after."""
+        row = CallbackRow(channel, adapter, hashlib.sha256(body).digest(), body, self._clock.now(), headers)
+        await self._store.put(row)
+        self._worker.hint()
+
+    async def work(self) -> None:
+        """Process what is open. Raises `Unavailable` while the database is away, or does not write."""
+        self._require_writes()
+        while rows := await receipts.open_callbacks(self._db, AT_ONCE, AT_ONCE_BYTES, self.postponed.ids):
+            try:
+                await self._process(rows)
+            except Exception:  # noqa: BLE001 - some callback is at fault, or the database: each alone shows which
+                for row in rows:
+                    await self._process_alone(row["id"])
+
+    async def purge(self, now: datetime) -> None:
+        """Delete callbacks older than seven days."""
+        await receipts.purge_callbacks(self._db, now - KEPT)
+
+    async def _process(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """One transaction for a block: its events and the mark that it is done."""
+        events: list[CallbackEvent] = []
+        results: list[tuple[int, str | None]] = []
+        for row in rows:
+            read, failure = self._read(row)
+            events += read
+            results.append((row["id"], failure))
+            await self._clock.sleep(0)  # a body may hold thousands of reports: others have their turn between two
+        await self._apply(events, results)
+
+    async def _process_alone(self, callback_id: int) -> None:
+        """What fails alone, while the database answers and writes, stands aside, so that those behind it can go on.
+
+        An error of the connection is not the callback's: it waits for the next one, and those behind it wait too.
+        """
+        row = await receipts.open_callback(self._db, callback_id)
+        if row is None:  # its block is committed after all
+            return
+        try:
+            await self._process([row])
+        except Exception as error:
+            if worth_repeating(error):
+                await self._database_answers()
+            if connection_broke(error) and self._may_break_more(callback_id):
+                raise
+            self.postponed.take(callback_id, error)
+
+    def _may_break_more(self, callback_id: int) -> bool:
+        """Count a connection that broke under a callback; False when it was one too many."""
+        waiting, broken = self._broken
+        broken = broken + 1 if waiting == callback_id else 1
+        self._broken = (callback_id, broken)
+        return broken < MOST_BROKEN
+
+    async def _apply(self, events: Sequence[CallbackEvent], results: Sequence[tuple[int, str | None]] = ()) -> None:
+        """Apply events, and mark the callbacks done whose last they are."""
+        # What has a handler of its own can be applied twice, and so comes first: a crash repeats it, and loses none.
+        together: list[Any] = []
+        for event in events:
+            handle = self._handlers[type(event)]
+            if handle is None:
+                together.append(event)
+            else:
+                await handle(event)
+        async with self._receipts.transaction() as connection:
+            await self._receipts.take_in(connection, ENV, together)
+            if results:
+                await receipts.callbacks_processed(connection, results, self._clock.now())
+
+    async def _database_answers(self) -> None:
+        """Raises `Unavailable` while the database is away, or does not write: then no callback is at fault."""
+        self._require_writes()
+        await self._db.fetchval("select 1")
+
+    def _require_writes(self) -> None:
+        if self._db.refuses_writes:
+            raise Unavailable("The database does not write.")
+
+    def _read(self, row: Mapping[str, Any]) -> tuple[list[CallbackEvent], str | None]:
+        """The events of a callback, and what was wrong with the rest of it."""
+        provider = self._providers.get((row["channel"], row["adapter"]))
+        if provider is None:
+            return [], "no such adapter"
+        try:
+            return list(provider.parse_callback(row["headers"], row["body"])), None
+        except MalformedCallback as error:
+            log.warning("callback_malformed", callback=row["id"])
+            return list(error.events), f"malformed: {error}"  # what could be read counts all the same
+
+    async def _store_batch(self, rows: Sequence[CallbackRow]) -> Sequence[None]:
+        await receipts.store_callbacks(self._db.hot, rows)
+        return [None] * len(rows)

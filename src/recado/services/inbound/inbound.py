@@ -1,0 +1,170 @@
+"""Inbound messages: each once, of the contact that wrote it, and what they say of consent, in one transaction (C28)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import orjson
+
+from recado.channels.events import Inbound, Preference
+from recado.domain.contacts.keywords import Keyword, keyword_of, written
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.phones import canonical_phone, recipient_hash
+from recado.domain.messages.changes import OnChange
+from recado.domain.messages.message import MessageStatus
+from recado.services.contacts.consents import Gathered
+from recado.services.inbound.inbound_contacts import CHANNEL, Heard, InboundContacts, Known
+from recado.storage.access.organizations import OrganizationDirectory
+from recado.storage.contacts import opt_out_replies
+from recado.storage.contacts.inbound_contacts import Person
+from recado.storage.contacts.opt_out_replies import Owed
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.rows import Executor
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import InboundRow
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """A message that came, not stored yet. `quoted`: the provider's id of the message that it answers."""
+
+    row: InboundRow
+    quoted: str | None
+    profile_name: str | None = field(repr=False)
+    written: str | None = field(repr=False)
+
+    @property
+    def person(self) -> Person:
+        return (self.row.organization_id, self.row.env, self.row.sender)
+
+
+class InboundMessages:
+    """Takes them in. After the commit `changed` hears of queued deliveries, `owing` that answers are owed (C28.3)."""
+
+    def __init__(
+        self,
+        *,
+        organizations: OrganizationDirectory,
+        clock: Clock,
+        ids: IdSource,
+        changed: OnChange,
+        owing: AfterCommit,
+    ) -> None:
+        self._organizations = organizations
+        self._clock = clock
+        self._ids = ids
+        self._owing = owing
+        self._contacts = InboundContacts(ids=ids, changed=changed)
+
+    def read(self, organization_id: str, env: str, number_id: str, event: Inbound) -> Came | None:
+        """What came to this number; None when its sender is not a phone."""
+        sender = _phone(event.sender)
+        if sender is None:
+            return None
+        row = InboundRow(
+            organization_id,
+            env,
+            self._ids.new(MESSAGE),
+            number_id,
+            sender,
+            recipient_hash(organization_id, sender),
+            event.type,
+            orjson.dumps(event.payload).decode(),
+            event.provider_message_id,
+            min(event.at, self._clock.now()),
+        )
+        return Came(row, event.quoted, event.profile_name, written(event.type, event.payload))
+
+    async def take_in(self, connection: Executor, came: Sequence[Came]) -> Gathered:
+        """Store those that did not come before, with what they change; answers the moves to be followed.
+
+        Their order is kept for each person.
+        """
+        gathered = Gathered()
+        new = await receipts.claim_inbound(connection, [each.row for each in came]) if came else set()
+        fresh = [each for each in came if each.row.id in new]
+        if not fresh:
+            return gathered
+        now = self._clock.now()
+        heard = [Heard(each.person, each.row.at, each.profile_name, await self._keyword(each)) for each in fresh]
+        known = await self._contacts.know(connection, heard, now, gathered)
+        rows = [replace(each.row, contact_id=known[each.person].contact.id) for each in fresh]
+        await receipts.store_inbound(connection, rows, now)
+        gathered.moved += await self._received(connection, fresh, known)
+        await self._contacts.obey(connection, heard, known, now, gathered)
+        owed = [
+            Owed(row.organization_id, row.env, row.contact_id or "", row.number_id, now)
+            for row, said in zip(rows, heard, strict=True)
+            if said.keyword is not None and said.keyword.opts_out and await self._answers(row.organization_id)
+        ]
+        if owed:
+            await opt_out_replies.owe(connection, owed)
+            gathered.after.append(self._owing)
+        return gathered
+
+    async def refuse(
+        self, connection: Executor, env: str, refusals: Sequence[tuple[str, Preference]], gathered: Gathered
+    ) -> None:
+        """Record who told the provider to stop: each with the organization whose number it was (C28.4).
+
+        Who lets messages through again at the provider has not consented to any.
+        """
+        people = [
+            (organization_id, env, phone)
+            for organization_id, each in refusals
+            if each.stopped and (phone := _phone(each.phone)) is not None
+        ]
+        if people:
+            await self._contacts.refuse(connection, people, self._clock.now(), gathered)
+
+    async def _keyword(self, came: Came) -> Keyword | None:
+        if came.written is None:
+            return None
+        organization = await self._organizations.get(came.row.organization_id)
+        if organization is None:
+            return keyword_of(came.written)
+        return keyword_of(came.written, organization.opt_out_keywords, organization.opt_in_keywords)
+
+    async def _answers(self, organization_id: str) -> bool:
+        """Whether the organization has words for people who opt out."""
+        organization = await self._organizations.get(organization_id)
+        return organization is not None and organization.opt_out_reply is not None
+
+    async def _received(self, connection: Executor, fresh: Sequence[Came], known: dict[Person, Known]) -> list[Moved]:
+        """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""
+        quotes = {
+            (each.row.organization_id, each.row.number_id, each.quoted) for each in fresh if each.quoted is not None
+        }
+        quoted = await receipts.messages_quoted(connection, sorted(quotes)) if quotes else {}
+        moved = []
+        told_as_new: set[Person] = set()
+        for each in fresh:
+            row, person = each.row, known[each.person]
+            created = person.created and each.person not in told_as_new
+            told_as_new.add(each.person)
+            told: dict[str, object] = {"contact": {"id": person.contact.id, "created": created}}
+            if each.quoted is not None:
+                answered = quoted.get((row.organization_id, row.number_id, each.quoted))
+                if answered is not None:
+                    told["inReplyTo"] = answered
+            moved.append(
+                Moved(
+                    row.organization_id,
+                    row.env,
+                    CHANNEL,
+                    row.id,
+                    None,
+                    MessageStatus.DELIVERED.value,
+                    told=orjson.dumps(told).decode(),
+                )
+            )
+        return moved
+
+
+def _phone(given: str) -> str | None:
+    """Canonical; None when it is no phone. Providers leave out the plus."""
+    try:
+        return canonical_phone(given if given.startswith("+") else f"+{given}")
+    except Problem:
+        return None

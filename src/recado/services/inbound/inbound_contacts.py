@@ -1,0 +1,230 @@
+"""Who writes: the contact of each inbound message, found or created, and what its keywords change (C28.1 to C28.4).
+
+Everything is written in the transaction of the messages, many at a time; what follows of moves of queued messages is
+left to the caller, who writes it once, after all rows are locked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from recado.domain.contacts.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
+from recado.domain.contacts.contact import MOST_NAME, ContactSource
+from recado.domain.contacts.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import CONTACT, IdSource, created_at
+from recado.domain.core.phones import phone_hash
+from recado.domain.messages.changes import OnChange
+from recado.services.contacts import contact_events
+from recado.services.contacts.consents import ConsentChanged, Consents, Gathered, address_of
+from recado.storage.contacts import contacts, inbound_contacts, opt_outs
+from recado.storage.contacts.contacts import Contact, consent_columns
+from recado.storage.contacts.inbound_contacts import Person, person_of
+from recado.storage.contacts.opt_outs import Address
+from recado.storage.core.audit import SYSTEM
+from recado.storage.core.rows import Executor
+
+CHANNEL = "chatapp"
+_LATER = timedelta(microseconds=1)
+_BY_PROVIDER = ConsentChange(ConsentStatus.DENIED, source=PROVIDER_SOURCE)
+_TRIES = 3  # a contact that is deleted while we look for it is created by the next try
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A message of a person: when, what the person is called there, and the keyword that it is."""
+
+    person: Person
+    at: datetime
+    profile_name: str | None = field(default=None, repr=False)
+    keyword: Keyword | None = None
+
+
+@dataclass(slots=True)
+class Known:
+    """A person's contact in this transaction; `created`: by it."""
+
+    contact: Contact
+    created: bool = False
+
+
+class InboundContacts:
+    """Finds, creates and changes them. `changed` hears of queued deliveries."""
+
+    def __init__(self, *, ids: IdSource, changed: OnChange) -> None:
+        self._ids = ids
+        self._changed = changed
+
+    async def know(
+        self, connection: Executor, heard: Sequence[Heard], now: datetime, gathered: Gathered
+    ) -> dict[Person, Known]:
+        """The contacts of everybody who wrote, locked, with last interaction and profile name as of now."""
+        last: dict[Person, Heard] = {}
+        for each in heard:
+            before = last.get(each.person)
+            if before is not None:
+                each = replace(each, at=max(before.at, each.at), profile_name=each.profile_name or before.profile_name)
+            last[each.person] = each
+        known = {person: Known(each) for person, each in (await inbound_contacts.locked(connection, [*last])).items()}
+        for _ in range(_TRIES):
+            missing = [each for person, each in last.items() if person not in known]
+            if not missing:
+                break
+            known |= await self._create(connection, missing, now, gathered)
+        else:
+            raise Unavailable("The contact is being changed by others: try again shortly.")
+        await inbound_contacts.touch(
+            connection, CHANNEL, [(known[person].contact, each.at) for person, each in last.items()]
+        )
+        renamed = [
+            (known[person].contact, name)
+            for person, each in last.items()
+            if (name := _name(each)) is not None and name != known[person].contact.chatapp_profile_name
+        ]
+        for contact in await inbound_contacts.rename(connection, renamed, now):
+            known[person_of(contact)].contact = contact
+        return known
+
+    async def obey(
+        self,
+        connection: Executor,
+        heard: Sequence[Heard],
+        known: dict[Person, Known],
+        now: datetime,
+        gathered: Gathered,
+    ) -> None:
+        """Opt out and in as the keywords say, each person's in their order."""
+        consents = Consents(self._ids, gathered, self._changed)
+        spoken = _in_time([each for each in heard if each.keyword is not None], known)
+        # A statement for each turn: what a person says later is decided on what was written of the earlier.
+        for turn, each_turn in enumerate(_turns(spoken)):
+            await self._turn(connection, each_turn, known, now + turn * _LATER, consents, gathered)
+
+    async def refuse(self, connection: Executor, people: Sequence[Person], now: datetime, gathered: Gathered) -> None:
+        """Record refusals that the provider tells of; of anyone who is no contact, in the registry alone (C28.4)."""
+        consents = Consents(self._ids, gathered, self._changed)
+        known = await inbound_contacts.locked(connection, people)
+        changes = []
+        for before in known.values():
+            decided = decide(before.consent, _BY_PROVIDER, now=now)
+            if isinstance(decided, Changed):
+                after = await contacts.save(connection, before, replace(before, **consent_columns(decided.after)), now)
+                changes.append(ConsentChanged(after, decided, SYSTEM))
+        strangers = [Address(*person) for person in sorted(set(people) - known.keys())]
+        entries = await opt_outs.entries(connection, strangers)
+        fresh = [each for each, entry in zip(strangers, entries, strict=True) if entry is None]
+        await opt_outs.enter(connection, [(each, OptOut(now, PROVIDER_SOURCE)) for each in fresh])
+        events = [
+            contact_events.opted_out(
+                each.organization_id, each.env, None, phone=each.phone, source=PROVIDER_SOURCE, at=now, reason=None
+            )
+            for each in fresh
+        ]
+        outcome = await consents.record(connection, changes, now, events=events)
+        await consents.withdraw(connection, [found for each in fresh for found in each.recipients()], now, outcome)
+        gathered.after.append(outcome.committed)
+
+    async def _turn(
+        self,
+        connection: Executor,
+        heard: Sequence[Heard],
+        known: dict[Person, Known],
+        now: datetime,
+        consents: Consents,
+        gathered: Gathered,
+    ) -> None:
+        people = [known[each.person] for each in heard]
+        registered = await opt_outs.entries(connection, [address_of(each.contact) for each in people])
+        changes = []
+        for each, person, entry in zip(heard, people, registered, strict=True):
+            assert each.keyword is not None  # noqa: S101 - those without were left out
+            before = person.contact
+            sources = [entry.source] if entry is not None else []
+            if before.opt_in_status is ConsentStatus.DENIED:
+                sources.append(before.opt_in_source)
+            if not each.keyword.opts_out and any(source not in OWN_SOURCES for source in sources):
+                continue  # an operator or a complaint refused: the person alone does not undo it
+            decided = decide(before.consent, _change(each.keyword), now=now, registered=entry)
+            if isinstance(decided, Changed):
+                after = replace(before, **consent_columns(decided.after))
+                person.contact = await contacts.save(connection, before, after, now)
+                changes.append(ConsentChanged(person.contact, decided, SYSTEM, registered=entry is not None))
+        if changes:
+            gathered.after.append((await consents.record(connection, changes, now)).committed)
+
+    async def _create(
+        self, connection: Executor, missing: Sequence[Heard], now: datetime, gathered: Gathered
+    ) -> dict[Person, Known]:
+        """Store who is not known yet; a person whom somebody else stores at the same moment is theirs."""
+        new = [self._new(each) for each in missing]
+        registered = await opt_outs.entries(connection, [address_of(contact) for contact in new])
+        born: dict[str, Changed] = {}
+        for place, entry in enumerate(registered):
+            decided = decide(None, None, now=now, registered=entry)
+            if isinstance(decided, Changed):
+                new[place] = replace(new[place], **consent_columns(decided.after))
+                born[new[place].id] = decided
+        stored = await contacts.insert(connection, new, unless_opted_out=False)
+        created = [contact for contact in new if contact.id in stored]
+        consents = Consents(self._ids, gathered, self._changed)
+        changes = [ConsentChanged(each, born[each.id], SYSTEM) for each in created if each.id in born]
+        events = [contact_events.created(each) for each in created]
+        gathered.after.append((await consents.record(connection, changes, now, events=events)).committed)
+        found = await inbound_contacts.locked(connection, [each.person for each in missing])
+        return {person: Known(contact, contact.id in stored) for person, contact in found.items()}
+
+    def _new(self, heard: Heard) -> Contact:
+        organization_id, env, phone = heard.person
+        contact_id = self._ids.new(CONTACT)
+        return Contact(
+            organization_id=organization_id,
+            env=env,
+            id=contact_id,
+            phone=phone,
+            phone_hash=phone_hash(organization_id, phone),
+            chatapp_profile_name=_name(heard),
+            source=ContactSource.WEBHOOK.value,
+            updated_at=created_at(contact_id),
+        )
+
+
+def _in_time(heard: Sequence[Heard], known: dict[Person, Known]) -> list[Heard]:
+    """Without consents that were written before the refusal which they would undo: providers keep to no order.
+
+    A refusal counts whenever it was written. When it was, is known within the block; of an earlier one, only when it
+    was recorded: a consent that is older than that, and than what the person wrote since, leaves it as it is.
+    """
+    refused: dict[Person, datetime] = {}
+    kept = []
+    for each in heard:
+        contact = known[each.person].contact
+        before = [at for at in (contact.last_interaction_at, contact.opt_in_revoked_at) if at is not None]
+        if each.keyword is not None and each.keyword.opts_out:
+            refused[each.person] = max(each.at, refused.get(each.person, each.at))
+        elif each.at < refused.get(each.person, each.at) or (len(before) == 2 and each.at < min(before)):
+            continue
+        kept.append(each)
+    return kept
+
+
+def _change(keyword: Keyword) -> ConsentChange:
+    if keyword.opts_out:
+        reason = f"{CHANNEL}: {keyword.word}"[:MOST_REASON]
+        return ConsentChange(ConsentStatus.DENIED, source=KEYWORD_SOURCE, revoked_reason=reason)
+    return ConsentChange(ConsentStatus.GRANTED, source=KEYWORD_SOURCE)
+
+
+def _name(heard: Heard) -> str | None:
+    return (heard.profile_name or "").strip()[:MOST_NAME] or None
+
+
+def _turns(heard: Sequence[Heard]) -> list[list[Heard]]:
+    """In turns in which each person stands once."""
+    turns: list[list[Heard]] = []
+    spoken: dict[Person, int] = {}
+    for each in heard:
+        turn = spoken[each.person] = spoken.get(each.person, -1) + 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(each)
+    return turns

@@ -1,0 +1,329 @@
+"""What comes back for messages: reports move them on; inbound messages, which `inbound.py` takes in (C28).
+
+Every move is guarded, so that late, early and repeated reports are normal outcomes. A report on a message that is not
+known yet is parked and tried again for ten minutes, also when nobody knows its number yet (C29.5).
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from recado.channels.events import Inbound, Preference, Status, event_from_json, event_to_json
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem
+from recado.domain.core.ids import MESSAGE, is_id
+from recado.domain.messages.message import FailureCode, last_error
+from recado.services.contacts.consents import Gathered
+from recado.services.effects.consequences import Consequences
+from recado.services.inbound.inbound import Came, InboundMessages
+from recado.storage.core.failures import worth_repeating
+from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.rows import Executor
+from recado.storage.messages import receipts
+from recado.storage.messages.receipts import ParkedRow, ReportRow
+from recado.storage.senders.numbers import Number
+
+log = structlog.get_logger()
+
+CHANNEL = "chatapp"
+PARKED_FOR = timedelta(minutes=10)
+FIRST_RETRY = timedelta(seconds=1)
+PUT_OFF_FOR = timedelta(minutes=1)
+BLOCK = 1_000
+KINDS: Final = (Inbound, Preference, Status)  # what is taken in together
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report and whose it is. `message_id` is None until its message is known."""
+
+    organization_id: str
+    number_id: str
+    message_id: str | None
+    status: Status
+    give_up_at: datetime
+
+
+class Receipts:
+    """Applies what providers report, each time in a `transaction` of its own."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        clock: Clock,
+        consequences: Consequences,
+        inbound: InboundMessages,
+        departed_at: Callable[[str], datetime | None] = lambda message_id: None,
+    ) -> None:
+        """`departed_at`: when the call for a message began whose outcome is not recorded yet."""
+        self._db = db
+        self._departed_at = departed_at
+        self._consequences = consequences
+        self._inbound = inbound
+        self._uncommitted: dict[Executor, list[AfterCommit]] = {}
+        self._clock = clock
+
+    async def inbound(self, number: Number, event: Inbound) -> str:
+        """Store one inbound message; its id, also when the provider had sent it before."""
+        came = self._inbound.read(number.organization_id, number.env, number.id, event)
+        if came is None:
+            raise Problem("PHONE_INVALID", "The sender is not a phone number.")
+        async with self.transaction() as connection:
+            await self._follow(connection, await self._take_inbound(connection, [came]))
+        known = await receipts.inbound_of(self._db, number.organization_id, number.id, event.provider_message_id)
+        return known or came.row.id
+
+    @asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Connection]:
+        """A transaction in which reports and inbound messages are applied; what follows its commit is done after it."""
+        async with self._db.hot.transaction() as connection:
+            after = self._uncommitted[connection] = []
+            try:
+                yield connection
+            finally:
+                del self._uncommitted[connection]
+        for each in after:
+            each()
+
+    async def stopped(self, env: str, event: Preference) -> None:
+        """Record that a person told the provider to stop, when a send was refused for it (C28.4)."""
+        async with self.transaction() as connection:
+            await self.take_in(connection, env, [event])
+
+    async def take_in(
+        self,
+        executor: Executor,
+        env: str,
+        events: Sequence[Status | Inbound | Preference],
+        reports: Sequence[Report] = (),
+    ) -> None:
+        """Apply what a provider reported, in its order for each message, on a connection in a transaction.
+
+        `events`: of `KINDS`; `reports`: besides them, those whose owner is known.
+        """
+        of: dict[type, list[Any]] = {kind: [] for kind in KINDS}
+        for event in events:
+            of[type(event)].append(event)
+        # Anyone who changes a contact locks it before messages, and messages before wallets and totals: so do we.
+        came = await self._received(executor, env, of[Inbound])
+        received = await self._take_inbound(executor, came)
+        received += await self._refuse(executor, env, of[Preference])
+        give_up_at = self._clock.now() + PARKED_FOR
+        statuses = [(event, give_up_at) for event in of[Status]]
+        found = await self._find(executor, env, statuses)
+        await self._follow(executor, await self._apply(executor, env, [*reports, *found]) + received)
+
+    async def apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> None:
+        """Apply reports whose owner is known; park those whose message is not."""
+        # Once, after all rounds: a transaction locks its messages before wallets and totals, or two would deadlock.
+        await self._follow(executor, await self._apply(executor, env, reports))
+
+    async def _apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> list[Moved]:
+        now = self._clock.now()
+        unknown: list[Report] = []
+        moved: list[Moved] = []
+        for round_of_reports in _rounds(reports):
+            rows = [
+                _row(report, report.message_id, env, now, self._departed_at(report.message_id))
+                for report in round_of_reports
+                if report.message_id is not None
+            ]
+            exist = await receipts.apply(executor, rows, now) if rows else {}
+            moved += [move for moves in exist.values() for move in moves]
+            unknown += [report for report in round_of_reports if report.message_id not in exist]
+        parked = [_parked(each.status, each.give_up_at, now, each.organization_id, each.number_id) for each in unknown]
+        await self._park(executor, parked, now)
+        return moved
+
+    async def _park(self, executor: Executor, rows: Sequence[ParkedRow], now: datetime) -> None:
+        """Keep reports for another try, but those whose ten minutes are over."""
+        parked = [row for row in rows if row.give_up_at > now]
+        if parked:
+            await receipts.park(executor, parked)
+        if len(parked) < len(rows):
+            log.info("reports_dropped", count=len(rows) - len(parked))
+
+    async def retry_parked(self) -> None:
+        """Try parked reports again. One that fails alone while the database answers waits longer than the others."""
+        block = BLOCK
+        while True:
+            try:
+                if await self._retry_block(block) < block:
+                    return
+            except Exception as error:
+                if worth_repeating(error):
+                    if self._db.refuses_writes:
+                        raise  # here too none is at fault
+                    await self._db.fetchval("select 1")  # raises while the database is away: then none is at fault
+                if block > 1:
+                    block = max(1, block // 10)
+                    continue
+                now = self._clock.now()
+                log.warning("report_put_off", error=type(error).__name__)
+                if await receipts.put_off(self._db, now, now + PUT_OFF_FOR):
+                    log.info("reports_dropped", count=1)
+                block = BLOCK
+
+    async def _retry_block(self, block: int) -> int:
+        async with self.transaction() as connection:
+            rows = await receipts.take_parked(connection, self._clock.now(), block)
+            reports: list[Report] = []
+            nameless: list[tuple[Status, datetime]] = []
+            for row in rows:
+                status = event_from_json(row["event"])
+                if not isinstance(status, Status):
+                    continue
+                if row["organization_id"] is None:
+                    nameless.append((status, row["give_up_at"]))
+                else:
+                    reports.append(Report(row["organization_id"], row["number_id"], None, status, row["give_up_at"]))
+            found = await self._find(connection, "live", nameless)
+            await self.apply(connection, "live", [*await self._with_messages(connection, reports), *found])
+        return len(rows)
+
+    # Whose report it is ---------------------------------------------------------------------------------------------
+
+    async def _find(self, executor: Executor, env: str, given: Sequence[tuple[Status, datetime]]) -> list[Report]:
+        """Find the number by its provider id and the message by our reference, else by the provider's id.
+
+        `given`: each with the moment at which it is given up. Those whose number is not known yet are parked.
+        """
+        accounts = {status.account for status, _ in given if status.account is not None}
+        owners = await receipts.owners_of_accounts(executor, env, sorted(accounts)) if accounts else {}
+        nameless = {
+            status.reference
+            for status, _ in given
+            if status.account not in owners and status.reference is not None and _referenced(status)
+        }
+        by_message = {}
+        if nameless:
+            by_message = await receipts.organizations_of_messages(executor, env, CHANNEL, sorted(nameless))
+        reports: list[Report] = []
+        parked: list[ParkedRow] = []
+        now = self._clock.now()
+        for status, give_up_at in given:
+            owner = owners.get(status.account or "")
+            if owner is None and status.reference in by_message:
+                owner_of_message, gone = by_message[status.reference]
+                if status.account is None or gone:  # a report of another number's account says nothing of this message
+                    owner = owner_of_message
+            if owner is not None:
+                reports.append(Report(*owner, None, status, give_up_at))
+            elif status.account is not None or _referenced(status):
+                parked.append(_parked(status, give_up_at, now))
+            else:
+                log.info("report_without_number")  # and without anything by which one could be found later
+        await self._park(executor, parked, now)
+        return await self._with_messages(executor, reports)
+
+    async def _with_messages(self, executor: Executor, reports: Sequence[Report]) -> list[Report]:
+        wanted = {
+            (report.organization_id, report.number_id, report.status.provider_message_id)
+            for report in reports
+            if not _referenced(report.status) and report.status.provider_message_id is not None
+        }
+        found = await receipts.messages_of_provider_ids(executor, sorted(wanted)) if wanted else {}
+        placed = []
+        for report in reports:
+            status = report.status
+            message_id = status.reference if _referenced(status) else None
+            if message_id is None and status.provider_message_id is not None:
+                message_id = found.get((report.organization_id, report.number_id, status.provider_message_id))
+            placed.append(Report(report.organization_id, report.number_id, message_id, status, report.give_up_at))
+        return placed
+
+    # Inbound --------------------------------------------------------------------------------------------------------
+
+    async def _received(self, executor: Executor, env: str, events: Sequence[Inbound]) -> list[Came]:
+        """Those that a phone sent to a number that is known; the rest is dropped."""
+        if not events:
+            return []
+        owners = await receipts.owners_of_accounts(executor, env, sorted({event.account for event in events}))
+        received = []
+        for event in events:
+            owner = owners.get(event.account)
+            came = None if owner is None else self._inbound.read(owner[0], env, owner[1], event)
+            if came is None:
+                log.info("inbound_dropped", known_number=owner is not None)
+            else:
+                received.append(came)
+        return received
+
+    async def _take_inbound(self, executor: Executor, came: Sequence[Came]) -> list[Moved]:
+        taken = await self._inbound.take_in(executor, came)
+        self._uncommitted.get(executor, []).extend(taken.after)
+        return taken.moved
+
+    async def _refuse(self, executor: Executor, env: str, events: Sequence[Preference]) -> list[Moved]:
+        if not events:
+            return []
+        owners = await receipts.owners_of_accounts(executor, env, sorted({each.account for each in events}))
+        gathered = Gathered()
+        refusals = [(owners[each.account][0], each) for each in events if each.account in owners]
+        await self._inbound.refuse(executor, env, refusals, gathered)
+        self._uncommitted.get(executor, []).extend(gathered.after)
+        return gathered.moved
+
+    async def _follow(self, executor: Executor, moved: Sequence[Moved]) -> None:
+        """Write what follows from the moves, in the same commit."""
+        if moved:
+            after = await self._consequences.write(executor, moved)
+            self._uncommitted.get(executor, []).append(after)
+
+
+def _referenced(status: Status) -> bool:
+    return status.reference is not None and is_id(MESSAGE, status.reference)
+
+
+def _rounds(reports: Iterable[Report]) -> list[list[Report]]:
+    """Reports in rounds in which each message stands once: one statement cannot move a row twice."""
+    rounds: list[list[Report]] = []
+    seen: dict[str, int] = {}
+    for report in reports:
+        turn = 0
+        if report.message_id is not None:
+            turn = seen.get(report.message_id, 0)
+            seen[report.message_id] = turn + 1
+        if turn == len(rounds):
+            rounds.append([])
+        rounds[turn].append(report)
+    return rounds
+
+
+def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: datetime | None) -> ReportRow:
+    status = report.status
+    error = None
+    if status.status == "failed":
+        code = FailureCode(status.code) if status.code in set(FailureCode) else FailureCode.PROVIDER_ERROR
+        error = last_error(code, "reported by the provider after it had taken the message")
+    return ReportRow(
+        report.organization_id,
+        env,
+        CHANNEL,
+        message_id,
+        status.status,
+        min(status.at, now),
+        error,
+        status.provider_message_id,
+        departed_at,
+    )
+
+
+def _parked(
+    status: Status,
+    give_up_at: datetime,
+    now: datetime,
+    organization_id: str | None = None,
+    number_id: str | None = None,
+) -> ParkedRow:
+    """Tried again after 1 s, then less and less often: after as long as it has waited already."""
+    waited = now - (give_up_at - PARKED_FOR)
+    event = orjson.dumps(event_to_json(status)).decode()
+    return ParkedRow(organization_id, number_id, event, now + max(FIRST_RETRY, waited), give_up_at)

@@ -1,0 +1,72 @@
+"""The sandbox's reports and replies, which are rows with a due time, so that a restart forgets none (C29.4)."""
+
+from datetime import datetime, timedelta
+
+from recado.channels.events import Inbound, Status, event_from_json
+from recado.domain.core.clock import Clock, TimerHandle
+from recado.engine.periodic import Periodic
+from recado.services.inbound.receipts import PARKED_FOR, Receipts, Report
+from recado.storage.core.postgres import Database
+from recado.storage.messages import receipts
+
+ENV = "test"
+BLOCK = 1_000
+NET = 1.0  # seconds
+
+
+class SandboxReports:
+    """Applies each report at its moment: a timer for the next one known, and a look every second."""
+
+    def __init__(self, db: Database, *, clock: Clock, receipts_of: Receipts) -> None:
+        self._db = db
+        self._clock = clock
+        self._receipts = receipts_of
+        self._worker = Periodic("sandbox reports", NET, self.work, clock, at_once=True)
+        self._timer: TimerHandle | None = None
+        self._timer_at = datetime.max.replace(tzinfo=clock.now().tzinfo)
+
+    async def start(self) -> None:
+        await self._worker.start()
+
+    async def stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        await self._worker.stop()
+
+    def expect(self, due_at: datetime) -> None:
+        """A report was stored that is due then."""
+        if due_at >= self._timer_at:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = due_at
+        wait = max(0.0, (due_at - self._clock.now()) / timedelta(seconds=1))
+        self._timer = self._clock.call_at(self._clock.monotonic() + wait, self._due)
+
+    def _due(self) -> None:
+        self._timer, self._timer_at = None, datetime.max.replace(tzinfo=self._timer_at.tzinfo)
+        self._worker.hint()
+
+    async def work(self) -> None:
+        """Apply what is due, and note when the next one will be."""
+        while True:
+            async with self._receipts.transaction() as connection:
+                now = self._clock.now()
+                rows = sorted(
+                    await receipts.take_sandbox(connection, now, BLOCK), key=lambda row: (row["due_at"], row["step"])
+                )
+                replies: list[Inbound] = []
+                reports: list[Report] = []
+                for row in rows:
+                    match event_from_json(row["event"]):
+                        case Inbound() as reply:
+                            replies.append(reply)
+                        case Status() as status:
+                            message = (row["organization_id"], row["number_id"], row["message_id"])
+                            reports.append(Report(*message, status, now + PARKED_FOR))
+                await self._receipts.take_in(connection, ENV, replies, reports)
+            if len(rows) < BLOCK:
+                break
+        due_at = await receipts.next_sandbox(self._db)
+        if due_at is not None:
+            self.expect(due_at)

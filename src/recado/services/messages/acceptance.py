@@ -1,0 +1,299 @@
+"""Accepting a message: every rule of C15.2, then one durable commit, and what a repeat with the same key gets (C6.2).
+
+The hot path of the service: with number, organization and template at hand, a template message waits for nothing but
+the commit, in which a marketing one is also asked for consent; a free-form one also for the look-up of its window.
+"""
+
+import asyncio
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Protocol
+
+from recado.domain.billing.prices import Price, chatapp_kind, region_of
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Problem, Unavailable, field_refused
+from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.messages.message import MessageStatus, is_uncertain
+from recado.services.messages.acceptance_rules import (
+    TEMPLATE,
+    MessageDraft,
+    TemplateShapes,
+    check_consent,
+    check_contact,
+    check_existing,
+    check_priority,
+    check_references,
+    check_state,
+    check_variables,
+    due_time,
+    new_message,
+    no_consent,
+    no_provider,
+)
+from recado.services.messages.admission import not_covered
+from recado.services.messages.replacing import check_replaceable, replacement
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.billing import wallet
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.core import audit
+from recado.storage.core.idempotency import RETENTION
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_reads, messages
+from recado.storage.messages.chat_windows import WINDOW, ChatWindows
+from recado.storage.messages.message_reads import Message
+from recado.storage.messages.messages import AcceptResult, Bound, ConsentCheck, NewMessage, NoConsent, Stored
+from recado.storage.messages.recipients import Asked, Recipient, Recipients
+from recado.storage.senders.numbers import Number, NumberDirectory
+from recado.storage.templates.templates import Template, TemplateDirectory
+
+_REBINDS = 3  # a key that is taken again this often while we look is left to the caller's next try
+
+
+class Store(Protocol):
+    """Where accepted messages go (`sending.py`)."""
+
+    def store(self, new: NewMessage) -> "asyncio.Future[AcceptResult]": ...
+
+    async def rebind(self, new: NewMessage, old_message_id: str) -> AcceptResult: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Committed by this request."""
+
+    message: NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """The key had made this message before; it is shown as it is now."""
+
+    message: Message
+
+
+class Acceptance:
+    """`sends_in`: the environments that have a chat-app provider; a send in another answers 502 (C33)."""
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        numbers: NumberDirectory,
+        organizations: OrganizationDirectory,
+        templates: TemplateDirectory,
+        windows: ChatWindows,
+        recipients: Recipients,
+        sending: Store,
+        ids: IdSource,
+        clock: Clock,
+        sends_in: Collection[str],
+        prices: PriceDirectory | None = None,
+    ) -> None:
+        """`prices` None: nothing is billed (C25.2.4)."""
+        self._db = db
+        self._numbers = numbers
+        self._organizations = organizations
+        self._templates = templates
+        self._windows = windows
+        self._recipients = recipients
+        self._sending = sending
+        self._ids = ids
+        self._clock = clock
+        self._sends_in = frozenset(sends_in)
+        self._prices = prices
+        self._shapes = TemplateShapes()
+
+    async def accept(self, draft: MessageDraft) -> Accepted | Replayed:
+        """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
+        try:
+            if draft.again is not None:
+                check_replaceable(draft.again, self._clock.now())
+            known = None if draft.contact_id is None else await self._contact_of(draft)
+            new = self._prepared_at_once(draft) or await self._prepared(draft)
+            if draft.type != TEMPLATE:
+                await self._check_window(new)
+            elif new.consent is ConsentCheck.DONE or (new.consent.asks and draft.env not in self._sends_in):
+                # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
+                await self._check_consent(new, known)
+            if draft.env not in self._sends_in:
+                raise await self._without_provider(new)
+        except Problem as refusal:
+            # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
+            replayed = await self._replay(draft)
+            if replayed is None:
+                raise refusal from None
+            return replayed
+        if draft.forced_by is not None:
+            replayed = await self._replay(draft)
+            if replayed is not None:
+                return replayed
+            new.forced = self._force_of(draft.forced_by, new)
+        try:
+            result = await self._sending.store(new)
+        except Problem:
+            # Another was faster to replace the same message: perhaps the first request of this key.
+            replayed = None if draft.again is None else await self._replay(draft)
+            if replayed is None:
+                raise
+            return replayed
+        if type(result) is Stored:
+            return Accepted(new)
+        return await self._bound(new, result)
+
+    # The rules -----------------------------------------------------------------------------------------------------
+
+    def _prepared_at_once(self, draft: MessageDraft) -> NewMessage | None:
+        """The row, from records at hand; None when one must be read first."""
+        key = (draft.organization_id, draft.env)
+        number = self._numbers.peek((*key, draft.number_id))
+        organization = self._organizations.peek(draft.organization_id)
+        template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
+        if number is None or organization is None or (template is None and draft.template_id is not None):
+            return None
+        price = None
+        if self._prices is not None:
+            price = self._prices.peek(*key, *_unit(draft, number, template), self._clock.now())
+            if price is None:
+                return None
+        return self._checked(draft, number, organization, template, price)
+
+    async def _prepared(self, draft: MessageDraft) -> NewMessage:
+        key = (draft.organization_id, draft.env)
+        number = await self._numbers.get((*key, draft.number_id))
+        organization = await self._organizations.get(draft.organization_id)
+        template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        price = None
+        if self._prices is not None and number is not None:
+            price = await self._prices.price_of(*key, *_unit(draft, number, template), self._clock.now())
+        return self._checked(draft, number, organization, template, price)
+
+    def _checked(
+        self,
+        draft: MessageDraft,
+        number: Number | None,
+        organization: Organization,
+        template: Template | None,
+        price: Price | None,
+    ) -> NewMessage:
+        check_existing(draft)
+        check_references(draft, number, template)
+        assert number is not None  # noqa: S101 - what check_references has just made sure
+        category = None
+        if template is not None:
+            category = template.category
+            check_variables(draft, template, self._shapes)
+        check_priority(draft, category)
+        message_id = self._ids.new(MESSAGE)
+        now = self._ids.moment_of(message_id)
+        due_at = due_time(draft, now)
+        check_state(number, template)
+        new = new_message(
+            draft, number, organization, category, message_id=message_id, due_at=due_at, now=now, price=price
+        )
+        if draft.again is not None:
+            new.replaces = replacement(draft.again, new.id, self._ids)
+        return new
+
+    async def _check_window(self, new: NewMessage) -> None:
+        last = await self._windows.last_inbound(new.organization_id, new.number_id, new.recipient_hash)
+        if last is None or new.accepted_at - last >= WINDOW:
+            raise field_refused(
+                "WINDOW_CLOSED",
+                "/type",
+                "The recipient has not written to this number in the last 24 hours: send a template.",
+            )
+
+    async def _contact_of(self, draft: MessageDraft) -> Recipient:
+        """Whom the draft names; its phone is the recipient."""
+        known = await self._recipients.find(Asked(draft.organization_id, draft.env, contact_id=draft.contact_id))
+        check_contact(draft, known)
+        return known
+
+    async def _check_consent(self, new: NewMessage, known: Recipient | None) -> None:
+        field = "to" if known is None else "contactId"
+        if known is None:
+            known = await self._recipients.find(Asked(new.organization_id, new.env, phone=new.recipient))
+        organization = await self._organizations.get(new.organization_id)
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        check_consent(known, granted_only=organization.require_granted_for_marketing, field=field)
+
+    async def _without_provider(self, new: NewMessage) -> Problem:
+        """502, or the 402 that comes before it (C2.6): the wallet is asked by the commit, which never comes here."""
+        if new.coins:
+            key = (new.organization_id, new.env)
+            available = (await wallet.available(self._db, [key])).get(key, 0)
+            if available < new.coins:
+                return not_covered(new.coins, available)
+        return no_provider()
+
+    def _force_of(self, actor: audit.Actor, new: NewMessage) -> audit.AuditEntry:
+        """What the audit is told in the commit of the message, and not when there is none (C24.5)."""
+        return audit.entry_of(
+            self._ids,
+            actor,
+            "message.force",
+            organization_id=new.organization_id,
+            env=new.env,
+            target_id=new.id,
+            details={"numberId": new.number_id, "at": "create"},
+        )
+
+    # Repeats -------------------------------------------------------------------------------------------------------
+
+    async def _replay(self, draft: MessageDraft) -> Replayed | None:
+        """What the draft's key made before, unless it is free to be used again."""
+        if draft.key_hash is None:
+            return None
+        bound = await messages.binding(self._db, draft.organization_id, draft.env, draft.key_hash)
+        if bound is None:
+            return None
+        assert draft.fingerprint is not None  # noqa: S101 - key and fingerprint come together
+        return await self._made_by(bound, draft.organization_id, draft.env, draft.fingerprint)
+
+    async def _bound(self, new: NewMessage, result: AcceptResult) -> Accepted | Replayed:
+        for _ in range(_REBINDS):
+            if isinstance(result, NoConsent):
+                raise no_consent(result.code)
+            if not isinstance(result, Bound):
+                return Accepted(new)
+            assert new.fingerprint is not None  # noqa: S101 - key and fingerprint come together
+            replayed = await self._made_by(result, new.organization_id, new.env, new.fingerprint)
+            if replayed is not None:
+                return replayed
+            result = await self._sending.rebind(new, result.message_id)
+        raise Unavailable("Several requests use this Idempotency-Key at once: try again shortly.")
+
+    async def _made_by(self, bound: Bound, organization_id: str, env: str, fingerprint: bytes) -> Replayed | None:
+        """The message that holds the key; None when the key is free: too old, or its message was refused for good."""
+        if self._clock.now() - bound.created_at >= RETENTION:
+            return None
+        if bound.fingerprint != fingerprint:
+            raise Problem(
+                "IDEMPOTENCY_KEY_REUSED",
+                "This Idempotency-Key was used with another request: use a new key for each new request.",
+            )
+        message = await message_reads.get(self._db, organization_id, env, bound.message_id)
+        if message is None or refused_for_good(message):
+            return None
+        return Replayed(message)
+
+
+def _unit(draft: MessageDraft, number: Number, template: Template | None) -> tuple[str, str]:
+    """What is bought: the kind and the region (C25.3)."""
+    return chatapp_kind(None if template is None else template.category, byo=number.byo), region_of(draft.to)
+
+
+def refused_for_good(message: Message) -> bool:
+    """Whether a message certainly never left and never will (C6.2): a repeat of its request may send a new one.
+
+    A failure that was reported after the send, or an unknown outcome, is none: a second message could arrive twice.
+    """
+    return (
+        message.status == MessageStatus.FAILED
+        and message.sent_at is None
+        and message.replaced_by is None  # sent again already
+        and not is_uncertain(message.last_error, message.original_error)
+    )

@@ -1,0 +1,1 @@
+"""What messages leave from."""
