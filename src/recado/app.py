@@ -12,7 +12,7 @@ import structlog
 from recado.actors.jobs.clock_watch import ClockWatch
 from recado.actors.system import ActorSystem
 from recado.assembly import Assembly
-from recado.channels.adapters import Adapters
+from recado.channels.core.adapters import Adapters
 from recado.config.errors import SettingsError
 from recado.config.forms import Listen
 from recado.config.settings import Settings
@@ -24,9 +24,9 @@ from recado.engine.loop_watch import LoopWatch
 from recado.engine.periodic import Periodic
 from recado.engine.service import Service
 from recado.engine.stopping import Stops
-from recado.http.route import MIB, Route
+from recado.http.api.route import MIB, Route
+from recado.http.api.token_authenticator import TokenAuthenticator
 from recado.http.server import HttpServer
-from recado.http.token_authenticator import TokenAuthenticator
 from recado.installation import Installation
 from recado.providers import adapters_of
 from recado.route_table import route_table

@@ -7,10 +7,10 @@ from functools import partial
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.webhooks.webhooks import Webhooks
-from recado.channels.adapters import Adapters
-from recado.channels.guarded_http import GuardedHttp
-from recado.channels.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
-from recado.channels.payments import PAYMENTS
+from recado.channels.core.adapters import Adapters
+from recado.channels.http.guarded_http import GuardedHttp
+from recado.channels.http.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
+from recado.channels.payments.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors

@@ -6,7 +6,7 @@ import resource
 from typing import Final, NamedTuple, Self
 
 from recado.actors.webhooks.webhook_line import MOST_CALLS
-from recado.channels.outbound_http import CONNECTIONS
+from recado.channels.http.outbound_http import CONNECTIONS
 
 WANTED: Final = 65_536
 _OURS: Final = 256  # the database, uploads, processes that read bodies, logs, what a provider is asked besides sends

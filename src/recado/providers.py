@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 
-from recado.channels.adapters import Adapter, Adapters
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.outbound_guard import Turn
-from recado.channels.payments import PAYMENTS, PaymentsBridge
+from recado.channels.core.adapters import Adapter, Adapters
+from recado.channels.http.outbound_guard import Turn
+from recado.channels.payments.payments import PAYMENTS, PaymentsBridge
 from recado.config.settings import Settings
 from recado.domain.core.clock import Clock
 from recado.services.messages.acceptance_rules import CHATAPP

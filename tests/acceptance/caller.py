@@ -15,7 +15,7 @@ from openapi_schema_validator import OAS31Validator
 from tests.refusals import comparable
 
 from recado.domain.core.errors import CODES
-from recado.http.route import Access, Route
+from recado.http.api.route import Access, Route
 
 REQUEST_ID = re.compile(r"req_[0-9A-Za-z]{21}")
 PROBLEM: Final = {"$ref": "#/components/schemas/Problem"}

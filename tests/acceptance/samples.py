@@ -13,7 +13,7 @@ from tests.acceptance.served import BRIDGE_SECRET
 from tests.acceptance.tenants import Tenant
 from tests.program import Api
 
-from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
+from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_key
 
 Sample = Callable[[Api, Tenant], Awaitable[Request]]
 

@@ -18,7 +18,7 @@ from recado.app import Application
 from recado.config.limits import DEFAULT_LIMITS, RequestLimit
 from recado.config.settings import Settings
 from recado.engine.clock import SystemClock
-from recado.http.route import Route
+from recado.http.api.route import Route
 from recado.storage.access.organizations import NewOrganization
 from recado.storage.embedded.embedded import EmbeddedPostgres
 from recado.storage.embedded.service_folder import service_folder

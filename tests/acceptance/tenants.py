@@ -26,7 +26,7 @@ from recado.domain.core.ids import (
     TOP_UP,
     WEBHOOK,
 )
-from recado.http.route import Route
+from recado.http.api.route import Route
 
 CAMPAIGN = "campaign"  # the callers' own tag: no id of the service, and so without a prefix
 CUSTOMER = "+5511987650000"

@@ -13,7 +13,7 @@ from tests.acceptance.tenants import CUSTOMER, Tenant, text
 from tests.program import Api, Refused
 from tests.waiting import until
 
-from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
+from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_key
 from recado.domain.core.ids import NUMBER
 
 PAYMENTS = "/v2/callbacks/payments/bridge"

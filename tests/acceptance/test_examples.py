@@ -9,8 +9,8 @@ import pytest
 from tests.acceptance.samples_webhooks import room
 from tests.acceptance.walk import Walk
 
-from recado.http.examples import examples
-from recado.http.route import Route
+from recado.http.api.examples import examples
+from recado.http.api.route import Route
 
 JSON = "application/json"
 MAIN = {

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from tests.acceptance.served import Served
 
-from recado.http.problem_codes import problem_codes
-from recado.http.route import Access, Idempotency
-from recado.http.usual_words import MEANT
+from recado.http.api.problem_codes import problem_codes
+from recado.http.api.route import Access, Idempotency
+from recado.http.api.usual_words import MEANT
 
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 90_000  # milliseconds; other tests run beside it

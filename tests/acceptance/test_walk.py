@@ -12,7 +12,7 @@ from tests.acceptance.walk import Walk
 from recado.domain.access.account import ANALYST_SCOPES
 from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES, implied
 from recado.domain.core.ids import ACCOUNT
-from recado.http.route import Access
+from recado.http.api.route import Access
 
 SCOPES = {
     "messages:read": "listMessages getMessage listBatches getBatch",

@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.caller import Request, never
 from tests.acceptance.walk import Walk
 
-from recado.http.route import Access, Route
+from recado.http.api.route import Access, Route
 
 WRONG_VALUES: dict[str, Any] = {
     "object": {"wrong": 1},

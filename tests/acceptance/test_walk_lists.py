@@ -9,7 +9,7 @@ import pytest
 from tests.acceptance.caller import never
 from tests.acceptance.walk import Walk
 
-from recado.http.route import Route
+from recado.http.api.route import Route
 
 # Accounts, and entries about the organization itself, belong to both environments (C2.2, C24.5).
 SHARED_BY_ENVIRONMENTS = {"listAccounts", "listAudit"}

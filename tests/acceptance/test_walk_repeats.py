@@ -8,7 +8,7 @@ from tests.acceptance.caller import Answer, Request
 from tests.acceptance.samples import new
 from tests.acceptance.walk import Walk
 
-from recado.http.route import Idempotency, Route
+from recado.http.api.route import Idempotency, Route
 
 JSON = {"Content-Type": "application/json"}
 SHOWN_ONCE = {"token", "secret", "inviteToken"}

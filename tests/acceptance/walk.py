@@ -22,7 +22,7 @@ from tests.acceptance.tenants import Tenant
 from tests.program import Api
 from tests.waiting import until
 
-from recado.http.route import Access, Route
+from recado.http.api.route import Access, Route
 
 # Columns that the service writes by itself, whatever callers do.
 _RESTLESS = {

@@ -1,8 +1,8 @@
 """How accounts share the calls that an adapter bears (C31)."""
 
 from recado.actors.dispatch.call_room import CALLS_OF_AN_ACCOUNT, CallRoom
-from recado.channels.outbound_http import CONNECTIONS
-from recado.channels.provider import Account
+from recado.channels.core.provider import Account
+from recado.channels.http.outbound_http import CONNECTIONS
 
 
 def account(name: str) -> Account:

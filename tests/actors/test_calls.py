@@ -9,7 +9,7 @@ from unittest.mock import AsyncMock
 from structlog.testing import capture_logs
 
 from recado.actors.dispatch.calls import Calls, Departure
-from recado.channels.provider import Accepted, Account, Outcome, Preference, Refused, Retry
+from recado.channels.core.provider import Accepted, Account, Outcome, Preference, Refused, Retry
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recado.channels.events import Inbound, Preference
+from recado.channels.core.events import Inbound, Preference
 from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import phone_hash

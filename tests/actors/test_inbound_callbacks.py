@@ -6,10 +6,10 @@ from typing import get_args
 import pytest
 from tests.actors.line import Line, live_number
 
-from recado.channels.adapters import CallbackEvent
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.events import Event
-from recado.channels.payments import Payment
+from recado.channels.core.adapters import CallbackEvent
+from recado.channels.core.events import Event
+from recado.channels.payments.payments import Payment
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.services.inbound.receipts import KINDS

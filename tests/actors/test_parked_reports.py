@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.actors.line import Line, live_number
 
-from recado.channels.events import Status, event_to_json
+from recado.channels.core.events import Status, event_to_json
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.engine.clock import SystemClock, VirtualClock

@@ -12,7 +12,7 @@ import orjson
 import pytest
 import structlog
 
-from recado.channels.payments import PAYMENTS, PaymentsBridge, payments_of
+from recado.channels.payments.payments import PAYMENTS, PaymentsBridge, payments_of
 from recado.domain.billing.top_up import TopUpStatus
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import Change, DeliveriesQueued

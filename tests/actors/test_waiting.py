@@ -10,7 +10,7 @@ import pytest
 from tests.actors.acme import add_template
 
 from recado.actors.dispatch.waiting import WaitExplainer
-from recado.channels.adapters import Adapters
+from recado.channels.core.adapters import Adapters
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import Hold

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.channels.peer import Connection, FakeBridge
 
-from recado.channels.provider import Account, OutboundMessage
+from recado.channels.core.provider import Account, OutboundMessage
 from recado.engine.clock import VirtualClock
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

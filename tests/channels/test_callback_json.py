@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.callback_json import callback_json
-from recado.channels.errors import MalformedCallback
+from recado.channels.core.callback_json import callback_json
+from recado.channels.core.errors import MalformedCallback
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
-from recado.channels.outbound_guard import OutboundGuard
+from recado.channels.http.guarded_http import Endpoint, GuardedHttp, Response
+from recado.channels.http.outbound_guard import OutboundGuard
 from recado.engine.clock import VirtualClock
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)

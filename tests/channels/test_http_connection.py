@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.guarded_http import KEPT
-from recado.channels.http_connection import LONGEST_READ, Answer, ConnectionBroke, HttpConnection
+from recado.channels.http.guarded_http import KEPT
+from recado.channels.http.http_connection import LONGEST_READ, Answer, ConnectionBroke, HttpConnection
 
 
 class Wire(asyncio.Transport):

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 import pytest
 from yarl import URL
 
-from recado.channels import connection_pool
-from recado.channels.http_connection import LONGEST_READ
-from recado.channels.lean_http import LeanHttp
-from recado.channels.outbound_http import Answer, Lost, NotSent
+from recado.channels.http import connection_pool
+from recado.channels.http.http_connection import LONGEST_READ
+from recado.channels.http.lean_http import LeanHttp
+from recado.channels.http.outbound_http import Answer, Lost, NotSent
 from recado.engine.clock import VirtualClock
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)

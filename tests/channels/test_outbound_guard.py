@@ -9,8 +9,8 @@ from ipaddress import ip_network
 import pytest
 from tests.waiting import until
 
-from recado.channels import outbound_guard
-from recado.channels.outbound_guard import (
+from recado.channels.http import outbound_guard
+from recado.channels.http.outbound_guard import (
     REFUSED_AFTER,
     NameRefused,
     OutboundGuard,

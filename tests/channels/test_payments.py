@@ -4,8 +4,8 @@ import orjson
 import pytest
 from tests.channels.payment_events import CANCELED, PAID
 
-from recado.channels.errors import MalformedCallback
-from recado.channels.payments import Payment, payments_of
+from recado.channels.core.errors import MalformedCallback
+from recado.channels.payments.payments import Payment, payments_of
 
 
 def test_payments_are_read_in_their_order_around_one_of_another_shape() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.refusals import MAX_TEXT, bounded_text, refusal_code
+from recado.channels.core.refusals import MAX_TEXT, bounded_text, refusal_code
 
 
 @pytest.mark.parametrize(

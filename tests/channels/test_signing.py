@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from recado.channels.signing import header, is_signed, signature, signing_key
+from recado.channels.core.signing import header, is_signed, signature, signing_key
 
 AT = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
 KEY = bytes(range(32))

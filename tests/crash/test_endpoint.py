@@ -8,8 +8,8 @@ import orjson
 import pytest
 from tests.crash.endpoint import Arrival, read_arrivals
 
-from recado.channels.signing import signing_key
-from recado.channels.webhook_signing import new_secret, signed_lines
+from recado.channels.core.signing import signing_key
+from recado.channels.webhooks.webhook_signing import new_secret, signed_lines
 
 SECRET, NOW = new_secret(bytes), 1_795_228_093
 BODY = '{"id":"evt_1","type":"message.sent","data":{"id":"msg_1"}}'

@@ -8,8 +8,8 @@ import typer.main
 
 from recado.cli.program import app
 from recado.domain.access.account import Role
-from recado.http.routes.account_models import InviteAcceptance, SessionOut, SignIn
-from recado.http.routes.document_reveal import RevealRequest
+from recado.http.routes.access.account_models import InviteAcceptance, SessionOut, SignIn
+from recado.http.routes.contacts.document_reveal import RevealRequest
 
 PAGE = (Path(__file__).parents[2] / "docs" / "accounts.md").read_text("utf-8")
 

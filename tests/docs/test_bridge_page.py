@@ -11,10 +11,10 @@ from aiohttp.test_utils import TestServer
 
 from recado.channels.chatapp import bridge_answers, bridge_callbacks
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.events import Inbound, NumberStatus, Preference, Status, TemplateStatus
-from recado.channels.provider import Accepted, Account, OutboundMessage
-from recado.channels.refusals import PROVIDER_CODES
-from recado.channels.signing import PROVIDER_SIGNATURE
+from recado.channels.core.events import Inbound, NumberStatus, Preference, Status, TemplateStatus
+from recado.channels.core.provider import Accepted, Account, OutboundMessage
+from recado.channels.core.refusals import PROVIDER_CODES
+from recado.channels.core.signing import PROVIDER_SIGNATURE
 from recado.domain.core.ids import MESSAGE, is_id
 from recado.engine.clock import SystemClock
 

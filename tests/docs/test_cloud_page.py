@@ -7,7 +7,7 @@ from pathlib import Path
 
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.cloud_codes import MEANINGS, Again, DelayPair, Fail, SlowNumber, Unavailable
-from recado.channels.provider import ACCOUNT_BLOCKED, Account
+from recado.channels.core.provider import ACCOUNT_BLOCKED, Account
 from recado.engine.clock import SystemClock
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cloud.md").read_text("utf-8")

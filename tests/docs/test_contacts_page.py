@@ -9,7 +9,7 @@ import orjson
 from recado.domain.contacts.contact_input import read_new
 from recado.domain.core.errors import CODES
 from recado.domain.core.events import EVENT_NAMES
-from recado.http.routes.contact_models import ContactQuery, OptOut
+from recado.http.routes.contacts.contact_models import ContactQuery, OptOut
 
 PAGE = (Path(__file__).parents[2] / "docs" / "contacts.md").read_text("utf-8")
 EXAMPLES = [orjson.loads(text) for text in re.findall(r"-d '(\{.*?\})'", PAGE, re.DOTALL)]

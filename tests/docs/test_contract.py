@@ -13,8 +13,8 @@ import typer.main
 from recado.actors.webhooks import webhook_desk
 from recado.actors.webhooks.webhooks import MOST_TESTS_WAITING, TESTS_AT_ONCE, TESTS_EACH
 from recado.assembly import LOOKUPS_EACH, MOST_LOOKUPS_WAITING
-from recado.channels.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
-from recado.channels.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
+from recado.channels.http.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
+from recado.channels.http.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
 from recado.cli.program import app
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.access.scopes import ALL_SCOPES
@@ -23,8 +23,52 @@ from recado.domain.audience.segment import MAX_SEGMENTS
 from recado.domain.core.errors import CODES
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
-from recado.http import spool
-from recado.http.connection import (
+from recado.http.api.document_texts import GROUPS
+from recado.http.api.paging import MOST_SKIPPED, MOST_SKIPPED_MESSAGES
+from recado.http.api.route import Access, Idempotency, Route
+from recado.http.dispatch import PAGES, PAGES_OF_CALLER, SEARCHES, SEARCHES_OF_CALLER
+from recado.http.routes.access.account_models import AccountOut, SessionOut
+from recado.http.routes.access.api_key_models import ApiKeyOut, RateClass
+from recado.http.routes.access.api_keys import api_key_routes
+from recado.http.routes.access.audit import audit_routes
+from recado.http.routes.access.organization import organization_routes
+from recado.http.routes.access.organization_models import AdministeredOrganizationOut
+from recado.http.routes.access.people import people_routes
+from recado.http.routes.audience.segment_routes import segment_routes
+from recado.http.routes.audience.static_lists import static_list_routes
+from recado.http.routes.batches.batches import batch_routes
+from recado.http.routes.batches.campaigns import CampaignOut, campaign_routes
+from recado.http.routes.batches.resend import resend_routes
+from recado.http.routes.billing.billing import billing_routes
+from recado.http.routes.billing.wallet_models import CreditOut, LedgerEntryOut, TopUpOut, WalletOut
+from recado.http.routes.billing.wallet_prices import PriceOut, PricesOut
+from recado.http.routes.contacts.companies import company_routes
+from recado.http.routes.contacts.company_models import CompanyOut
+from recado.http.routes.contacts.contact_answers import ContactDetail, ContactField, OptedOutResult, OwnedGroupOut
+from recado.http.routes.contacts.contact_imports import ImportOut, contact_import_routes
+from recado.http.routes.contacts.contacts import contact_routes
+from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
+from recado.http.routes.inbound.callbacks import callback_routes
+from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
+from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.messages.bulk import bulk_routes
+from recado.http.routes.messages.bulk_models import BatchOut
+from recado.http.routes.messages.message_models import MessageModel
+from recado.http.routes.messages.messages import message_routes
+from recado.http.routes.messages.reprocess import reprocess_routes
+from recado.http.routes.senders.number_administration import number_administration_routes
+from recado.http.routes.senders.number_health import HealthOut, number_health_routes
+from recado.http.routes.senders.number_models import NumberOut
+from recado.http.routes.senders.number_usage import number_usage_routes
+from recado.http.routes.senders.numbers import number_routes
+from recado.http.routes.service.service import service_routes
+from recado.http.routes.templates.template_models import TemplateOut
+from recado.http.routes.templates.templates import template_routes
+from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
+from recado.http.routes.webhooks.webhook_views import DeliveryDetail, WebhookOut
+from recado.http.routes.webhooks.webhooks import webhook_routes
+from recado.http.wire import spool
+from recado.http.wire.connection import (
     HEAD_BYTES,
     HEAD_SECONDS,
     KEEP_ALIVE_SECONDS,
@@ -32,52 +76,8 @@ from recado.http.connection import (
     MOST_HEADERS,
     READING_SECONDS,
 )
-from recado.http.deadlines import READ_SECONDS, WRITE_SECONDS
-from recado.http.dispatch import PAGES, PAGES_OF_CALLER, SEARCHES, SEARCHES_OF_CALLER
-from recado.http.document_texts import GROUPS
-from recado.http.paging import MOST_SKIPPED, MOST_SKIPPED_MESSAGES
-from recado.http.request_turns import OF_NETWORKS, OF_ORGANIZATIONS
-from recado.http.route import Access, Idempotency, Route
-from recado.http.routes.account_models import AccountOut, SessionOut
-from recado.http.routes.api_key_models import ApiKeyOut, RateClass
-from recado.http.routes.api_keys import api_key_routes
-from recado.http.routes.audit import audit_routes
-from recado.http.routes.batches import batch_routes
-from recado.http.routes.billing import billing_routes
-from recado.http.routes.bulk import bulk_routes
-from recado.http.routes.bulk_models import BatchOut
-from recado.http.routes.callbacks import callback_routes
-from recado.http.routes.campaigns import CampaignOut, campaign_routes
-from recado.http.routes.companies import company_routes
-from recado.http.routes.company_models import CompanyOut
-from recado.http.routes.contact_answers import ContactDetail, ContactField, OptedOutResult, OwnedGroupOut
-from recado.http.routes.contact_imports import ImportOut, contact_import_routes
-from recado.http.routes.contacts import contact_routes
-from recado.http.routes.document_reveal import RevealedDocuments, document_reveal_routes
-from recado.http.routes.message_models import MessageModel
-from recado.http.routes.messages import message_routes
-from recado.http.routes.number_administration import number_administration_routes
-from recado.http.routes.number_health import HealthOut, number_health_routes
-from recado.http.routes.number_models import NumberOut
-from recado.http.routes.number_usage import number_usage_routes
-from recado.http.routes.numbers import number_routes
-from recado.http.routes.organization import organization_routes
-from recado.http.routes.organization_models import AdministeredOrganizationOut
-from recado.http.routes.people import people_routes
-from recado.http.routes.reprocess import reprocess_routes
-from recado.http.routes.resend import resend_routes
-from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
-from recado.http.routes.sandbox_records import sandbox_record_routes
-from recado.http.routes.segment_routes import segment_routes
-from recado.http.routes.service import service_routes
-from recado.http.routes.static_lists import static_list_routes
-from recado.http.routes.template_models import TemplateOut
-from recado.http.routes.templates import template_routes
-from recado.http.routes.wallet_models import CreditOut, LedgerEntryOut, TopUpOut, WalletOut
-from recado.http.routes.wallet_prices import PriceOut, PricesOut
-from recado.http.routes.webhook_deliveries import webhook_delivery_routes
-from recado.http.routes.webhook_views import DeliveryDetail, WebhookOut
-from recado.http.routes.webhooks import webhook_routes
+from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS
+from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS
 from recado.providers import MOST_CALLS_WAITING, PART_OF_AN_ACCOUNT
 from recado.services.imports import contact_imports
 from recado.services.inbound.receipts import PARKED_FOR

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
-from recado.channels.provider import Outcome
+from recado.channels.core.provider import Outcome
 from recado.domain.messages.message import WaitReason
 
 PAGE = (Path(__file__).parents[2] / "docs/one-message.md").read_text("utf-8")

@@ -6,8 +6,8 @@ from typing import get_args
 
 import orjson
 
-from recado.channels.payments import payments_of
-from recado.http.routes.wallet_models import Kind, WalletOut
+from recado.channels.payments.payments import payments_of
+from recado.http.routes.billing.wallet_models import Kind, WalletOut
 
 PAGE = (Path(__file__).parents[2] / "docs" / "wallet.md").read_text("utf-8")
 

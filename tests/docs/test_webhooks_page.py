@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from recado.channels.signing import signing_key
-from recado.channels.webhook_signing import new_secret, signed_lines
-from recado.http.routes.webhook_models import WebhookCreate
+from recado.channels.core.signing import signing_key
+from recado.channels.webhooks.webhook_signing import new_secret, signed_lines
+from recado.http.routes.webhooks.webhook_models import WebhookCreate
 
 PAGE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text("utf-8")
 AT = 1_795_220_025

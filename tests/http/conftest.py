@@ -18,8 +18,8 @@ from tests.http.scripted_provider import ScriptedProvider, ShiftedClock
 
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.guarded_http import GuardedHttp
-from recado.channels.outbound_guard import OutboundGuard
+from recado.channels.http.guarded_http import GuardedHttp
+from recado.channels.http.outbound_guard import OutboundGuard
 from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.core.ids import IdSource
 from recado.domain.core.page import CursorSigner
@@ -27,29 +27,29 @@ from recado.domain.messages.changes import Change
 from recado.engine.clock import SystemClock
 from recado.engine.runtime import Runtime
 from recado.engine.supervisor import Supervisor
-from recado.http.paging import Cursors
-from recado.http.route import Route
-from recado.http.routes.api_keys import api_key_routes
-from recado.http.routes.audit import audit_routes
-from recado.http.routes.billing import billing_routes
-from recado.http.routes.companies import company_routes
-from recado.http.routes.contact_imports import contact_import_routes
-from recado.http.routes.contacts import contact_routes
-from recado.http.routes.document_reveal import document_reveal_routes
-from recado.http.routes.number_administration import number_administration_routes
-from recado.http.routes.number_health import HealthReader, number_health_routes
-from recado.http.routes.number_usage import number_usage_routes
-from recado.http.routes.numbers import number_routes
-from recado.http.routes.organization import organization_routes
-from recado.http.routes.people import people_routes
-from recado.http.routes.sandbox_records import sandbox_record_routes
-from recado.http.routes.segment_routes import segment_routes
-from recado.http.routes.static_lists import static_list_routes
-from recado.http.routes.templates import template_routes
-from recado.http.routes.webhook_deliveries import webhook_delivery_routes
-from recado.http.routes.webhooks import webhook_routes
+from recado.http.api.paging import Cursors
+from recado.http.api.route import Route
+from recado.http.api.token_authenticator import TokenAuthenticator
+from recado.http.routes.access.api_keys import api_key_routes
+from recado.http.routes.access.audit import audit_routes
+from recado.http.routes.access.organization import organization_routes
+from recado.http.routes.access.people import people_routes
+from recado.http.routes.audience.segment_routes import segment_routes
+from recado.http.routes.audience.static_lists import static_list_routes
+from recado.http.routes.billing.billing import billing_routes
+from recado.http.routes.contacts.companies import company_routes
+from recado.http.routes.contacts.contact_imports import contact_import_routes
+from recado.http.routes.contacts.contacts import contact_routes
+from recado.http.routes.contacts.document_reveal import document_reveal_routes
+from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
+from recado.http.routes.senders.number_administration import number_administration_routes
+from recado.http.routes.senders.number_health import HealthReader, number_health_routes
+from recado.http.routes.senders.number_usage import number_usage_routes
+from recado.http.routes.senders.numbers import number_routes
+from recado.http.routes.templates.templates import template_routes
+from recado.http.routes.webhooks.webhook_deliveries import webhook_delivery_routes
+from recado.http.routes.webhooks.webhooks import webhook_routes
 from recado.http.server import HttpServer
-from recado.http.token_authenticator import TokenAuthenticator
 from recado.services.effects.consequences import Consequences
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.senders.number_refresh import NumberRefresh

@@ -7,9 +7,9 @@ import orjson
 import pytest
 
 from recado.domain.core.errors import Problem
-from recado.http.parsing import parse_json, validate_body
-from recado.http.routes.bulk import draft_of
-from recado.http.routes.bulk_models import CreateBatch
+from recado.http.api.parsing import parse_json, validate_body
+from recado.http.routes.messages.bulk import draft_of
+from recado.http.routes.messages.bulk_models import CreateBatch
 
 GOOD: dict[str, Any] = {
     "numberId": "num_1",

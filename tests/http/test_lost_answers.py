@@ -14,11 +14,11 @@ from tests.http.template_drafts import create, live_number, set_status
 from tests.http.webhooks.conftest import emit, listed
 from tests.waiting import until
 
-from recado.channels.provider import ProviderTemplate
+from recado.channels.core.provider import ProviderTemplate
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.changes import NumberChanged, OrganizationChanged, SubscriptionChanged, TemplateChanged
-from recado.http.deadlines import WRITE_SECONDS, Deadlines
+from recado.http.wire.deadlines import WRITE_SECONDS, Deadlines
 from recado.storage.core.idempotency import IdempotencyKeys
 from recado.storage.core.postgres import Database
 from recado.storage.senders import numbers

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from recado.channels.provider import NumberHealth, ProviderError
+from recado.channels.core.provider import NumberHealth, ProviderError
 from recado.domain.messages.changes import NumberChanged
-from recado.http.routes import number_health
+from recado.http.routes.senders import number_health
 
 
 async def health(api: Any, **how: Any) -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.http.registering import AWAY, REFUSED, available, register
 
-from recado.channels.provider import NumberHealth
+from recado.channels.core.provider import NumberHealth
 from recado.domain.messages.changes import NumberChanged
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.http.people import person, session
 from tests.refusals import comparable
 
-from recado.http.route import Access, Route
+from recado.http.api.route import Access, Route
 
 OPERATIONS = [
     ("GET", "/v2/organization"),

@@ -10,7 +10,7 @@ from tests.http.people import person, session
 from tests.http.template_drafts import BODY, create, live_number, new, set_status, status_of, submitted_live
 from tests.waiting import until
 
-from recado.channels.provider import ProviderError, ProviderTemplate, Submission, TemplateStatus
+from recado.channels.core.provider import ProviderError, ProviderTemplate, Submission, TemplateStatus
 from recado.domain.messages.changes import TemplateChanged
 
 

@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from recado.http.routes.organization_models import PriceKind
+from recado.http.routes.access.organization_models import PriceKind
 
 ADMIN = "the administrator of the tests"
 TIERS = {

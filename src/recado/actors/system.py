@@ -19,7 +19,7 @@ from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.jobs.witness import Witness
 from recado.actors.webhooks.webhooks import Webhooks
-from recado.channels.adapters import CallbackSource
+from recado.channels.core.adapters import CallbackSource
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.messages.changes import (

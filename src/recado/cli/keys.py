@@ -15,7 +15,7 @@ from recado.config.settings import Settings
 from recado.domain.access.scopes import ALL_SCOPES, KEY_SCOPES, PII
 from recado.domain.core.spelling import closest
 from recado.domain.core.timestamps import format_timestamp
-from recado.http.routes.api_key_models import ClassLimit
+from recado.http.routes.access.api_key_models import ClassLimit
 from recado.installation import Installation
 from recado.services.effects.record_events import key_created
 from recado.storage.access import api_keys

@@ -17,32 +17,32 @@ from pydantic import BaseModel
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem, Unavailable, not_found
 from recado.domain.core.ids import REQUEST, IdSource
-from recado.http.answers import Answers
-from recado.http.body import ClientLeft, body_with_head, read_body
-from recado.http.body_pace import BodyPace
-from recado.http.body_reading import NEVER_LARGE, LargeBody, is_large
-from recado.http.body_workers import BodyWorkers
-from recado.http.byte_budget import SMALL, STREAM_BYTES, ByteBudget, Room
-from recado.http.call import Call
-from recado.http.deadlines import READ_SECONDS, WRITE_SECONDS, Deadlines, Task
+from recado.http.api.answers import Answers
+from recado.http.api.body_reading import NEVER_LARGE, LargeBody, is_large
+from recado.http.api.body_workers import BodyWorkers
+from recado.http.api.call import Call
+from recado.http.api.missing import missing_record, no_method, no_route
+from recado.http.api.operation import Operation, missing_scope, session_needed
+from recado.http.api.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
+from recado.http.api.principal import ACCOUNT, NOBODY
+from recado.http.api.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
+from recado.http.api.request_log import RequestLog
+from recado.http.api.route import Access, Idempotency, Route
+from recado.http.api.router import NO_PARAMETERS, Found, Router, ids_are_formed
+from recado.http.api.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
+from recado.http.api.usual_words import usual
 from recado.http.middleware import preconditions
 from recado.http.middleware.authentication import Administrator, Authenticator, authenticate, bearer_token
-from recado.http.middleware.client_ip import ClientAddresses, network_of, within
 from recado.http.middleware.idempotency import HEADER as IDEMPOTENCY_KEY
 from recado.http.middleware.idempotency import IdempotencyStore, KeptAnswers, check_form, key_of
-from recado.http.middleware.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
-from recado.http.missing import missing_record, no_method, no_route
-from recado.http.operation import Operation, missing_scope, session_needed
-from recado.http.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
-from recado.http.principal import ACCOUNT, NOBODY
-from recado.http.reply import Reply, StreamReply
-from recado.http.request_log import RequestLog
-from recado.http.request_turns import RequestTurns
-from recado.http.route import Access, Idempotency, Route
-from recado.http.router import NO_PARAMETERS, Found, Router, ids_are_formed
-from recado.http.spool import Spooler, media_type_of
-from recado.http.unknown_fields import is_strict, meant_instead, name_in, refuse, unknown_fields, unknown_parameters
-from recado.http.usual_words import usual
+from recado.http.wire.body import ClientLeft, body_with_head, read_body
+from recado.http.wire.body_pace import BodyPace
+from recado.http.wire.byte_budget import SMALL, STREAM_BYTES, ByteBudget, Room
+from recado.http.wire.client_ip import ClientAddresses, network_of, within
+from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS, Deadlines, Task
+from recado.http.wire.reply import Reply, StreamReply
+from recado.http.wire.request_turns import RequestTurns
+from recado.http.wire.spool import Spooler, media_type_of
 from recado.storage.core.callers import STRANGER, working_for
 from recado.storage.core.fair_places import FairPlaces
 

@@ -12,24 +12,24 @@ from aiohttp import web
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.errors import CODES, KINDS
 from recado.domain.core.ids import REQUEST, IdSource
-from recado.http import byte_budget, connection_limits
-from recado.http.answers import Answers
-from recado.http.arrivals import Arrivals
-from recado.http.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
-from recado.http.body_workers import BodyWorkers
-from recado.http.byte_budget import ByteBudget
-from recado.http.connection import Connection, make_request
-from recado.http.connection_limits import ConnectionLimits
+from recado.http.api.answers import Answers
+from recado.http.api.body_workers import BodyWorkers
+from recado.http.api.problems import MEDIA_TYPE, ProblemRenderer
+from recado.http.api.rate_limits import Limit, RateLimiter
+from recado.http.api.route import MIB, Route
 from recado.http.dispatch import Dispatcher
 from recado.http.middleware.authentication import Administrator, Authenticator
-from recado.http.middleware.client_ip import ClientAddresses, Network
 from recado.http.middleware.idempotency import IdempotencyStore
-from recado.http.middleware.rate_limits import Limit, RateLimiter
-from recado.http.problems import MEDIA_TYPE, ProblemRenderer
-from recado.http.rendering import WireResponse, head
-from recado.http.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
-from recado.http.route import MIB, Route
-from recado.http.spool import Spooler
+from recado.http.wire import byte_budget, connection_limits
+from recado.http.wire.arrivals import Arrivals
+from recado.http.wire.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
+from recado.http.wire.byte_budget import ByteBudget
+from recado.http.wire.client_ip import ClientAddresses, Network
+from recado.http.wire.connection import Connection, make_request
+from recado.http.wire.connection_limits import ConnectionLimits
+from recado.http.wire.rendering import WireResponse, head
+from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
+from recado.http.wire.spool import Spooler
 
 ANSWER_SECONDS = 7.0  # that a stop gives what is under way; its connections close a second later
 HURRIED_SECONDS = 1.0

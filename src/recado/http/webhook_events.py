@@ -7,9 +7,9 @@ from pydantic import BaseModel, Field, JsonValue
 
 from recado.domain.core.events import API_VERSION
 from recado.domain.messages.message import MessageStatus
-from recado.http.models import ApiModel, Timestamp
-from recado.http.routes.bulk_models import Totals
-from recado.http.routes.message_models import Channel, Direction, MessageType
+from recado.http.api.models import ApiModel, Timestamp
+from recado.http.routes.messages.bulk_models import Totals
+from recado.http.routes.messages.message_models import Channel, Direction, MessageType
 from recado.services.webhooks.webhook_samples import sample_of
 
 TAG = "Webhooks"

@@ -12,7 +12,7 @@ import pytest
 from tests.actors.acme import acme, add_template, shared_database
 from tests.waiting import until
 
-from recado.channels.adapters import Adapters
+from recado.channels.core.adapters import Adapters
 from recado.domain.batches.batch import BatchStatus
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Priority

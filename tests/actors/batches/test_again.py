@@ -7,7 +7,7 @@ from tests.actors.batches.conftest import PRICE, Workshop
 from tests.actors.batches.counting import another_process, checked
 
 from recado.domain.core.ids import BATCH, MESSAGE, created_at
-from recado.http.routes.batch_view import batch_view
+from recado.http.routes.messages.batch_view import batch_view
 from recado.services.batches.batch_acceptance import AcceptedBatch
 from recado.services.dispatch.hints import Arrived
 from recado.storage.batches.batch_making import NewBatch

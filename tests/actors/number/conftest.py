@@ -18,7 +18,7 @@ from recado.actors.dispatch.calls import Calls
 from recado.actors.dispatch.desk import Desk
 from recado.actors.dispatch.number import NumberActor
 from recado.actors.dispatch.number_messages import Changed, Look
-from recado.channels.provider import Accepted, Account, OutboundMessage, Outcome
+from recado.channels.core.provider import Accepted, Account, OutboundMessage, Outcome
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.messages.message import NORMAL

@@ -10,7 +10,7 @@ import pytest
 from tests.actors.acme import add_template
 
 from recado.actors.dispatch.number_messages import Look
-from recado.channels.provider import Accepted, OutboundMessage
+from recado.channels.core.provider import Accepted, OutboundMessage
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus
 from recado.domain.core.ids import CONTACT, MESSAGE, lowest_id
 from recado.domain.core.phones import recipient_hash

@@ -7,7 +7,7 @@ import pytest
 
 from recado.actors.dispatch import number
 from recado.actors.dispatch.number_messages import AskSituation
-from recado.channels.provider import Accepted, Outcome, SlowPair
+from recado.channels.core.provider import Accepted, Outcome, SlowPair
 from recado.domain.core.errors import Unavailable
 from recado.storage.dispatch import dispatch
 

@@ -14,7 +14,7 @@ import pytest
 from recado.actors.dispatch.departures import LATE
 from recado.actors.dispatch.number import NumberActor
 from recado.actors.dispatch.number_messages import AskSituation, Changed, Look, TemplateMoved
-from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import BATCH
 from recado.domain.dispatch.pair_pacing import BURST
 from recado.domain.messages.message import BULK, NORMAL

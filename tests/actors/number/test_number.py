@@ -12,7 +12,7 @@ from recado.actors.dispatch import departures
 from recado.actors.dispatch.desk import Desk
 from recado.actors.dispatch.number_messages import AskSituation, Look
 from recado.actors.dispatch.ready_rows import Wanted
-from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import MESSAGE
 from recado.domain.messages.message import BULK, CLASSES, CRITICAL, NORMAL, WaitReason
 from recado.domain.senders.number import NumberStatus

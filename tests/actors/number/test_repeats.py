@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors.dispatch.number_messages import Look
-from recado.channels.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import BATCH
 from recado.domain.dispatch.retry import REPEAT_WITHIN

@@ -15,9 +15,9 @@ from aiohttp import web
 from tests.waiting import until
 
 from recado.actors.webhooks.webhooks import Webhooks
-from recado.channels.guarded_http import GuardedHttp
-from recado.channels.outbound_guard import OutboundGuard
-from recado.channels.webhook_signing import new_secret
+from recado.channels.http.guarded_http import GuardedHttp
+from recado.channels.http.outbound_guard import OutboundGuard
+from recado.channels.webhooks.webhook_signing import new_secret
 from recado.domain.core.ids import WEBHOOK, IdSource
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.engine.clock import SystemClock

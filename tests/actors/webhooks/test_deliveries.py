@@ -10,7 +10,7 @@ import standardwebhooks
 from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver, make_webhooks
 
-from recado.channels.webhook_signing import new_secret
+from recado.channels.webhooks.webhook_signing import new_secret
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.storage.webhooks import deliveries, webhooks
 from recado.storage.webhooks.webhooks import SECRET_FIELD, HealthNote, Subscription

@@ -3,7 +3,7 @@
 from tests.channels.behaviours import breaks_inside, says
 from tests.channels.conformance.tried import BRIEF, Outgoing, http_sends
 
-from recado.channels.provider import Accepted, Refused, Unknown
+from recado.channels.core.provider import Accepted, Refused, Unknown
 
 TAKEN = '{"providerMessageId": "p-1"}'
 HALF_REFUSED = 'HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{"code": "policy'

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.channels.behaviours import Behaviour
 
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     TemplateSubmission,
 )
 

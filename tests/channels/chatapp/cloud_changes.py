@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 
 from recado.channels.chatapp import cloud_callbacks
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Event,
     Inbound,
     Preference,

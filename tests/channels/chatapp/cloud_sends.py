@@ -7,7 +7,7 @@ from tests.channels.behaviours import Behaviour, breaks_inside, says
 from tests.channels.chatapp.cloud_answers import TAKEN
 from tests.channels.conformance.tried import Outgoing, http_sends
 
-from recado.channels.provider import Accepted, Down, Refused, Retry, SlowDown, SlowPair, Unknown
+from recado.channels.core.provider import Accepted, Down, Refused, Retry, SlowDown, SlowPair, Unknown
 
 HALF_REFUSED = 'HTTP/1.1 400 Bad\r\nContent-Length: 100\r\n\r\n{"error": {"code": 131026'
 PLAIN = "the provider answered with status"

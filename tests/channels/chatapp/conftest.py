@@ -6,7 +6,7 @@ import pytest
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.outbound_http import Shares
+from recado.channels.http.outbound_http import Shares
 from recado.engine.clock import VirtualClock
 
 TOKEN = "bridge-token-9f2c"

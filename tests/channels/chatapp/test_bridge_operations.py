@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Account,
     NumberHealth,
     ProviderError,

@@ -6,7 +6,7 @@ from typing import Any
 from tests.channels.behaviours import says
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.provider import Account, OutboundMessage
+from recado.channels.core.provider import Account, OutboundMessage
 
 
 async def test_a_send_carries_the_message_and_its_idempotency_key(

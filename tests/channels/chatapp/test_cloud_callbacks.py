@@ -15,7 +15,7 @@ from tests.channels.chatapp.cloud_changes import (
 )
 
 from recado.channels.chatapp import cloud_callbacks
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Inbound,
     MalformedCallback,
     Status,

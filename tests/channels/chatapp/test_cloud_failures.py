@@ -8,7 +8,7 @@ from tests.channels.chatapp.cloud_answers import LISTED, replies
 from tests.channels.conformance.adapters import CLOUD
 
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.provider import Account, ProviderError
+from recado.channels.core.provider import Account, ProviderError
 
 assert CLOUD.operations is not None
 OPERATIONS = CLOUD.operations.calls

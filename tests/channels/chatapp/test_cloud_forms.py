@@ -10,7 +10,7 @@ from tests.channels.behaviours import (
 from tests.channels.chatapp.cloud_answers import TAKEN
 
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Accepted,
     Account,
     OutboundMessage,

@@ -8,7 +8,7 @@ from tests.channels.chatapp.cloud_answers import chunks_of, replies
 
 from recado.channels.chatapp import cloud_media
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Account,
     ProviderError,
 )

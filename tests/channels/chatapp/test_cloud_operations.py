@@ -6,7 +6,7 @@ import pytest
 from tests.channels.chatapp.cloud_answers import replies
 
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Account,
     NumberHealth,
 )

@@ -7,8 +7,8 @@ import pytest
 
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.cloud_codes import MEANINGS, reported_code
-from recado.channels.provider import Account, Down, OutboundMessage
-from recado.channels.refusals import PROVIDER_CODES
+from recado.channels.core.provider import Account, Down, OutboundMessage
+from recado.channels.core.refusals import PROVIDER_CODES
 
 
 @pytest.mark.parametrize("code", [*MEANINGS, None, 139999, -1])

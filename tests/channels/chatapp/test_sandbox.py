@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Accepted,
     Account,
     Inbound,

@@ -11,8 +11,8 @@ from tests.channels.chatapp.cloud_answers import chunks_of
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
-from recado.channels.provider import Accepted, Account, OutboundMessage
+from recado.channels.core.provider import Accepted, Account, OutboundMessage
+from recado.channels.http.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
 from recado.providers import PART_OF_AN_ACCOUNT, by_account
 
 if TYPE_CHECKING:

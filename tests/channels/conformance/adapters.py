@@ -14,8 +14,8 @@ from tests.channels.payment_events import PAYMENTS
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.payments import PaymentsBridge
-from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
+from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_key
+from recado.channels.payments.payments import PaymentsBridge
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
 TOKEN = "bridge-token-9f2c"

@@ -11,7 +11,7 @@ from tests.channels.conformance.tried import Tried
 from tests.channels.peer import FakeBridge
 
 from recado.channels.chatapp import cloud_media
-from recado.channels.provider import Account, ProviderError
+from recado.channels.core.provider import Account, ProviderError
 
 Operation = Callable[[Any, Account], Awaitable[Any]]
 OPERATIONS = [

@@ -12,7 +12,7 @@ from tests.channels.conformance.conftest import Start
 from tests.channels.conformance.tried import Outgoing, Sends, Tried
 from tests.channels.peer import Connection, FakeBridge
 
-from recado.channels.provider import Accepted, Account, Down, OutboundMessage, Unknown
+from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Unknown
 
 SENDERS = [(tried, tried.sends) for tried in ALL if tried.sends is not None]
 CASES = [(tried, case) for tried, sends in SENDERS for case in sends.cases]

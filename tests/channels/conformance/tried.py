@@ -16,8 +16,8 @@ from tests.channels.behaviours import (
     says,
 )
 
-from recado.channels.adapters import CallbackEvent
-from recado.channels.provider import Accepted, Account, Down, Outcome, Refused, SlowDown, Unknown
+from recado.channels.core.adapters import CallbackEvent
+from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refused, SlowDown, Unknown
 from recado.engine.clock import VirtualClock
 
 BRIEF = 1.0  # seconds; for cases that end by a time-out, and whose connection must be made before on a busy machine too

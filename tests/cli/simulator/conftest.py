@@ -7,8 +7,8 @@ import pytest
 from aiohttp import web
 
 from recado.channels.chatapp import bridge_callbacks
-from recado.channels.provider import Event
-from recado.channels.signing import PROVIDER_SIGNATURE, is_signed, signing_key
+from recado.channels.core.provider import Event
+from recado.channels.core.signing import PROVIDER_SIGNATURE, is_signed, signing_key
 from recado.engine.clock import SystemClock
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="

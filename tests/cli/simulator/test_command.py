@@ -15,7 +15,7 @@ import typer.main
 from tests.waiting import until
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.provider import Accepted, Account, OutboundMessage
+from recado.channels.core.provider import Accepted, Account, OutboundMessage
 from recado.cli.errors import CommandError
 from recado.cli.simulator import command
 from recado.cli.simulator.record import read_record, unsent

@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 
-from recado.channels.signing import signing_key
+from recado.channels.core.signing import signing_key
 from recado.cli.simulator import outbox as module
 from recado.cli.simulator.outbox import Outbox
 

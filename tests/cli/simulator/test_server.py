@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Accepted,
     Account,
     Down,

@@ -14,17 +14,17 @@ from recado.config.limits import DEFAULT_LIMITS
 from recado.domain.core.ids import MESSAGE, TEMPLATE, lowest_id
 from recado.domain.core.page import CursorSigner
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
-from recado.http.paging import Cursors
-from recado.http.routes.bulk import bulk_routes
-from recado.http.routes.callbacks import callback_routes
-from recado.http.routes.campaigns import campaign_routes
-from recado.http.routes.contacts import contact_routes
-from recado.http.routes.messages import message_routes
-from recado.http.routes.reprocess import reprocess_routes
-from recado.http.routes.resend import resend_routes
-from recado.http.routes.sandbox_inbound import sandbox_inbound_routes
+from recado.http.api.paging import Cursors
+from recado.http.api.token_authenticator import TokenAuthenticator
+from recado.http.routes.batches.campaigns import campaign_routes
+from recado.http.routes.batches.resend import resend_routes
+from recado.http.routes.contacts.contacts import contact_routes
+from recado.http.routes.inbound.callbacks import callback_routes
+from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
+from recado.http.routes.messages.bulk import bulk_routes
+from recado.http.routes.messages.messages import message_routes
+from recado.http.routes.messages.reprocess import reprocess_routes
 from recado.http.server import HttpServer
-from recado.http.token_authenticator import TokenAuthenticator
 from recado.services.batches.batch_acceptance import BatchAcceptance
 from recado.services.batches.batch_audience import Audiences
 from recado.services.batches.batch_maker import BatchMaker

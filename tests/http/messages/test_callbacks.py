@@ -7,8 +7,8 @@ import pytest
 
 from recado.channels.chatapp import cloud_callbacks
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.signing import PROVIDER_SIGNATURE, signature, signing_key
-from recado.http.routes.callbacks import LARGEST
+from recado.channels.core.signing import PROVIDER_SIGNATURE, signature, signing_key
+from recado.http.routes.inbound.callbacks import LARGEST
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSBicmlkZ2U="
 CALLBACK = "/v2/callbacks/chatapp/bridge"

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recado.http.routes.message_models import CreateMessage
+from recado.http.routes.messages.message_models import CreateMessage
 
 PHONE = "+5511987654321"
 

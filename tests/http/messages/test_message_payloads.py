@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from recado.domain.core.errors import FieldError, Problem
-from recado.http.parsing import parse_json, validate_body
-from recado.http.routes.message_models import CreateMessage
+from recado.http.api.parsing import parse_json, validate_body
+from recado.http.routes.messages.message_models import CreateMessage
 
 
 def refused(interactive: dict[str, Any]) -> list[FieldError]:

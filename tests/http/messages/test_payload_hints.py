@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from recado.http.field_errors import from_body
-from recado.http.routes.message_models import CreateMessage
-from recado.http.routes.message_payloads import EXAMPLES, SHAPES
+from recado.http.api.field_errors import from_body
+from recado.http.routes.messages.message_models import CreateMessage
+from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES
 
 
 def refused(**body: Any) -> list[tuple[str, str, str]]:

@@ -15,11 +15,11 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Reused, Stored
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import VirtualClock
-from recado.http.call import Call
-from recado.http.principal import Principal
-from recado.http.reply import Reply
-from recado.http.route import Route
+from recado.http.api.call import Call
+from recado.http.api.principal import Principal
+from recado.http.api.route import Route
 from recado.http.server import HttpServer
+from recado.http.wire.reply import Reply
 from recado.storage.core.callers import working_for
 
 BASE_URL = "https://api.example.com"

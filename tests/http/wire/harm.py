@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field
 
-from recado.http.models import ApiModel
+from recado.http.api.models import ApiModel
 
 
 def _harm(how: str) -> Any:

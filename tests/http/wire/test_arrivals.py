@@ -12,10 +12,10 @@ from structlog.testing import capture_logs
 from tests.waiting import until
 
 from recado.engine.clock import VirtualClock
-from recado.http import arrivals
-from recado.http.arrivals import Arrivals
-from recado.http.connection_limits import ConnectionLimits
-from recado.http.middleware.client_ip import ClientAddresses
+from recado.http.wire import arrivals
+from recado.http.wire.arrivals import Arrivals
+from recado.http.wire.client_ip import ClientAddresses
+from recado.http.wire.connection_limits import ConnectionLimits
 
 REFUSAL = b"no place"
 

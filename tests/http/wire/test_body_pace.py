@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from recado.engine.clock import VirtualClock
-from recado.http import body_pace
-from recado.http.body_pace import AT_ONCE, BYTES_A_SECOND, BodyPace
+from recado.http.wire import body_pace
+from recado.http.wire.body_pace import AT_ONCE, BYTES_A_SECOND, BodyPace
 
 
 @pytest.fixture

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.http.wire.harm import Body
 
-from recado.http.body import UNCOUNTED
-from recado.http.body_reading import LARGE, MOST_AT_ONCE, MOST_IN_LISTS, NEVER_LARGE, is_large
-from recado.http.call import Call
-from recado.http.reply import Reply
-from recado.http.route import MIB
+from recado.http.api.body_reading import LARGE, MOST_AT_ONCE, MOST_IN_LISTS, NEVER_LARGE, is_large
+from recado.http.api.call import Call
+from recado.http.api.route import MIB
+from recado.http.wire.body import UNCOUNTED
+from recado.http.wire.reply import Reply
 
 ROOM = LARGE - 200  # bytes of the items of a body that has nearly the size of a large one
 

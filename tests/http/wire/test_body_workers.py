@@ -15,11 +15,11 @@ from tests.waiting import until
 
 from recado.domain.core.errors import Problem, Unavailable
 from recado.engine.clock import VirtualClock
-from recado.http import body_workers
-from recado.http.body_workers import LIMIT_SECONDS, MOST_WAITING, READY_AFTER, BodyWorkers
-from recado.http.call import Call
-from recado.http.parsing import parse_json
-from recado.http.reply import Reply
+from recado.http.api import body_workers
+from recado.http.api.body_workers import LIMIT_SECONDS, MOST_WAITING, READY_AFTER, BodyWorkers
+from recado.http.api.call import Call
+from recado.http.api.parsing import parse_json
+from recado.http.wire.reply import Reply
 
 
 @pytest.fixture

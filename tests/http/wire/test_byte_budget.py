@@ -11,10 +11,10 @@ import pytest
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
 from recado.domain.core.errors import Problem
-from recado.http.byte_budget import ANSWERS, BODIES, SMALL, ByteBudget
-from recado.http.call import Call
-from recado.http.reply import Reply
-from recado.http.route import Access
+from recado.http.api.call import Call
+from recado.http.api.route import Access
+from recado.http.wire.byte_budget import ANSWERS, BODIES, SMALL, ByteBudget
+from recado.http.wire.reply import Reply
 
 MIB = 1024 * 1024
 JSON = b"Content-Type: application/json\r\n"

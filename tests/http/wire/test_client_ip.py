@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from recado.http.middleware.client_ip import ClientAddresses, within
+from recado.http.wire.client_ip import ClientAddresses, within
 
 PROXIES = (ip_network("10.0.0.0/8"), ip_network("fd00::/8"))
 

@@ -5,10 +5,10 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from recado.http.call import Call
-from recado.http.connection import LINGERING_SECONDS
-from recado.http.models import ApiModel
-from recado.http.reply import Reply
+from recado.http.api.call import Call
+from recado.http.api.models import ApiModel
+from recado.http.wire.connection import LINGERING_SECONDS
+from recado.http.wire.reply import Reply
 
 TOO_LARGE = (
     b"POST /things HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\n"

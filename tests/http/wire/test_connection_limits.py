@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from tests.http.wire.test_server import HEAD, answer_of
 
-from recado.http import connection_limits
-from recado.http.call import Call
-from recado.http.connection_limits import ConnectionLimits
-from recado.http.middleware.client_ip import ClientAddresses
-from recado.http.reply import Reply
+from recado.http.api.call import Call
+from recado.http.wire import connection_limits
+from recado.http.wire.client_ip import ClientAddresses
+from recado.http.wire.connection_limits import ConnectionLimits
+from recado.http.wire.reply import Reply
 
 GET = b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n"
 

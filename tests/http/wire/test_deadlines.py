@@ -7,11 +7,11 @@ import pytest
 
 from recado.domain.core.errors import Unavailable
 from recado.engine.turns import turns
-from recado.http.call import Call
-from recado.http.models import ApiModel
-from recado.http.reply import Reply
-from recado.http.routes import service
-from recado.http.routes.service import service_routes
+from recado.http.api.call import Call
+from recado.http.api.models import ApiModel
+from recado.http.routes.service import service
+from recado.http.routes.service.service import service_routes
+from recado.http.wire.reply import Reply
 
 
 class Thing(ApiModel):

@@ -12,10 +12,10 @@ from tests.http.wire.conftest import LIMITS
 from tests.http.wire.test_server import answer_of
 
 from recado.domain.core.errors import Problem, Unavailable, not_found
-from recado.http.call import Call
-from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel
-from recado.http.reply import Reply, StreamReply
-from recado.http.route import Access, Idempotency
+from recado.http.api.call import Call
+from recado.http.api.models import ApiModel, PatchModel, QueryInt, QueryModel
+from recado.http.api.route import Access, Idempotency
+from recado.http.wire.reply import Reply, StreamReply
 
 ID = "thg_" + "0" * 21
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from recado.http.models import ApiModel
-from recado.http.routes.service import service_routes
+from recado.http.api.models import ApiModel
+from recado.http.routes.service.service import service_routes
 
 CHROMIUM = Path("/usr/bin/chromium")
 PATIENCE = 90_000  # milliseconds; other tests run beside it

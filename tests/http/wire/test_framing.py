@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
-from recado.http.body_pace import FRAMING_AT_ONCE
-from recado.http.call import Call
-from recado.http.connection import HEAD_BYTES, Connection
-from recado.http.reply import Reply
+from recado.http.api.call import Call
+from recado.http.wire.body_pace import FRAMING_AT_ONCE
+from recado.http.wire.connection import HEAD_BYTES, Connection
+from recado.http.wire.reply import Reply
 
 HEAD_OF_CHUNKS = (
     b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"

@@ -7,9 +7,9 @@ import orjson
 import pytest
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
-from recado.http.call import Call
-from recado.http.connection import HEAD_BYTES
-from recado.http.reply import Reply
+from recado.http.api.call import Call
+from recado.http.wire.connection import HEAD_BYTES
+from recado.http.wire.reply import Reply
 
 GET = b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n"
 POST = b"POST /things HTTP/1.1\r\n" + HEAD + b"Content-Type: application/json\r\n"

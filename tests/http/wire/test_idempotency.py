@@ -9,11 +9,11 @@ from structlog.testing import capture_logs
 from yarl import URL
 
 from recado.domain.core.errors import Problem, Unavailable
-from recado.http.body_reading import LARGE
-from recado.http.call import Call, IdempotencyKey
-from recado.http.models import ApiModel
-from recado.http.reply import Reply
-from recado.http.route import Idempotency
+from recado.http.api.body_reading import LARGE
+from recado.http.api.call import Call, IdempotencyKey
+from recado.http.api.models import ApiModel
+from recado.http.api.route import Idempotency
+from recado.http.wire.reply import Reply
 
 
 class Thing(ApiModel):

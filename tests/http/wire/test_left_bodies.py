@@ -11,9 +11,9 @@ import pytest
 from tests.http.wire.test_server import HEAD, Thing
 
 from recado.domain.core.errors import Problem
-from recado.http.call import Call
-from recado.http.reply import Reply
-from recado.http.route import Access
+from recado.http.api.call import Call
+from recado.http.api.route import Access
+from recado.http.wire.reply import Reply
 
 SENT = 1_000_000
 TIMES = 10

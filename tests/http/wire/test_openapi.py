@@ -7,12 +7,12 @@ from typing import Annotated, Any
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from pydantic import Field, PlainSerializer
 
-from recado.http.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp
-from recado.http.openapi import document
-from recado.http.paging import Page
-from recado.http.route import Access, Idempotency
-from recado.http.routes.organization_models import AdministeredOrganizationOut, OrganizationAdminPatch
-from recado.http.routes.segment_models import SegmentCreate, SegmentOut
+from recado.http.api.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp
+from recado.http.api.openapi import document
+from recado.http.api.paging import Page
+from recado.http.api.route import Access, Idempotency
+from recado.http.routes.access.organization_models import AdministeredOrganizationOut, OrganizationAdminPatch
+from recado.http.routes.audience.segment_models import SegmentCreate, SegmentOut
 
 
 class Colour(StrEnum):

@@ -11,12 +11,12 @@ from tests.http.wire.test_unread_answers import without_reading
 
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.page import CursorSigner
-from recado.http.call import Call
+from recado.http.api.call import Call
+from recado.http.api.page_items import PAGE_BYTES, STEP_BYTES, PageItems, each
+from recado.http.api.paging import CursorQuery, Cursors, PageQuery, items_of
 from recado.http.dispatch import PAGES_OF_CALLER
-from recado.http.page_items import PAGE_BYTES, STEP_BYTES, PageItems, each
-from recado.http.paging import CursorQuery, Cursors, PageQuery, items_of
-from recado.http.reply import Reply
-from recado.http.routes.lists import shown
+from recado.http.routes.core.lists import shown
+from recado.http.wire.reply import Reply
 from recado.storage.core.rows import Page
 
 LARGE = "x" * (300 * 1024)

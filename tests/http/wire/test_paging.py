@@ -10,16 +10,16 @@ from pydantic import Field
 from recado.domain.core.errors import not_found
 from recado.domain.core.ids import BATCH, lowest_id
 from recado.domain.core.page import CursorSigner
-from recado.http.call import Call
-from recado.http.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, PeriodQuery, envelope, items_of
-from recado.http.reply import Reply
-from recado.http.routes.bulk_models import BatchQuery
-from recado.http.routes.campaigns import CampaignQuery
-from recado.http.routes.contact_models import ContactQuery
-from recado.http.routes.message_models import MessageQuery
-from recado.http.routes.segment_models import SegmentContactsQuery
-from recado.http.routes.static_list_models import ListQuery
-from recado.http.routes.webhook_models import WebhookQuery
+from recado.http.api.call import Call
+from recado.http.api.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, PeriodQuery, envelope, items_of
+from recado.http.routes.audience.segment_models import SegmentContactsQuery
+from recado.http.routes.audience.static_list_models import ListQuery
+from recado.http.routes.batches.campaigns import CampaignQuery
+from recado.http.routes.contacts.contact_models import ContactQuery
+from recado.http.routes.messages.bulk_models import BatchQuery
+from recado.http.routes.messages.message_models import MessageQuery
+from recado.http.routes.webhooks.webhook_models import WebhookQuery
+from recado.http.wire.reply import Reply
 
 CURSORS = Cursors(CursorSigner(b"k" * 32))
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from recado.http.call import Call
-from recado.http.reply import Reply
+from recado.http.api.call import Call
+from recado.http.wire.reply import Reply
 
 
 async def show(_: Call) -> Reply:

@@ -7,9 +7,9 @@ from pydantic import Field
 from tests.http.wire.test_parsing import Colour, outcome
 
 from recado.domain.core.errors import Problem
-from recado.http.models import QueryBool, QueryInt, QueryModel, Timestamp
-from recado.http.parsing import QueryParser
-from recado.http.routes.message_models import MessageQuery
+from recado.http.api.models import QueryBool, QueryInt, QueryModel, Timestamp
+from recado.http.api.parsing import QueryParser
+from recado.http.routes.messages.message_models import MessageQuery
 
 
 class Query(QueryModel):

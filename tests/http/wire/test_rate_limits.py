@@ -10,12 +10,12 @@ from hypothesis import strategies as st
 from tests.http.wire.conftest import BASE_URL, LIMITS
 
 from recado.domain.core.errors import Problem
-from recado.http.call import Call
-from recado.http.middleware.rate_limits import Bucket, RateLimiter
-from recado.http.principal import Principal
-from recado.http.reply import Reply
-from recado.http.route import Access
-from recado.http.routes.service import service_routes
+from recado.http.api.call import Call
+from recado.http.api.principal import Principal
+from recado.http.api.rate_limits import Bucket, RateLimiter
+from recado.http.api.route import Access
+from recado.http.routes.service.service import service_routes
+from recado.http.wire.reply import Reply
 
 
 def principal(actor_id: str, **more: Any) -> Principal:

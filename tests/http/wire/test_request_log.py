@@ -12,8 +12,8 @@ from structlog.testing import capture_logs
 
 from recado.config.logging import configure_logging
 from recado.config.redaction import REDACTED
-from recado.http import request_log
-from recado.http.request_log import REFUSALS_A_SECOND
+from recado.http.api import request_log
+from recado.http.api.request_log import REFUSALS_A_SECOND
 
 
 @pytest.fixture

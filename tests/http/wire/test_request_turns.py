@@ -5,8 +5,8 @@ import asyncio
 import pytest
 from tests.waiting import until
 
-from recado.http import request_turns
-from recado.http.request_turns import RequestTurns
+from recado.http.wire import request_turns
+from recado.http.wire.request_turns import RequestTurns
 
 
 class Crowd:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.http.router import Router, ids_are_formed
+from recado.http.api.router import Router, ids_are_formed
 
 ROUTES = [
     ("GET", "/messages", "list"),

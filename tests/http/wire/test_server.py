@@ -8,10 +8,10 @@ import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
-from recado.http.call import Call
-from recado.http.models import ApiModel
-from recado.http.reply import Reply, StreamReply
+from recado.http.api.call import Call
+from recado.http.api.models import ApiModel
 from recado.http.server import ANSWER_SECONDS
+from recado.http.wire.reply import Reply, StreamReply
 
 HEAD = b"Host: x\r\nAuthorization: Bearer good\r\n"
 

@@ -8,9 +8,9 @@ from typing import Any
 from structlog.testing import capture_logs
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
-from recado.http.call import Call
-from recado.http.reply import Reply
-from recado.http.spool import IN_MEMORY
+from recado.http.api.call import Call
+from recado.http.wire.reply import Reply
+from recado.http.wire.spool import IN_MEMORY
 
 
 async def test_a_client_that_asks_first_is_told_to_continue(serve: Any, thing: Any) -> None:

@@ -13,8 +13,8 @@ from tests.waiting import until
 from recado.domain.core.errors import CODES, problem_slug
 from recado.domain.core.ids import TEMPLATE
 from recado.domain.core.references import reference_not_found as no_such_reference
-from recado.http.routes import service
-from recado.http.routes.service import service_routes
+from recado.http.routes.service import service
+from recado.http.routes.service.service import service_routes
 
 PARTS = {"database": True, "migrations": True}
 

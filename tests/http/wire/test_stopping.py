@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from tests.http.wire.test_server import HEAD, Thing, answer_of
 
-from recado.http.call import Call
-from recado.http.reply import Reply
+from recado.http.api.call import Call
 from recado.http.server import ANSWER_SECONDS, HURRIED_SECONDS
+from recado.http.wire.reply import Reply
 
 JSON = b"Content-Type: application/json\r\n"
 BODY = b'{"name": "y"}' + b" " * 50_000

@@ -9,17 +9,11 @@ import pytest
 from pydantic import Field
 
 from recado.domain.core.errors import Problem
-from recado.http import field_errors
-from recado.http.models import ApiModel, QueryModel
-from recado.http.parsing import JsonBody, validate_body
-from recado.http.reply import Reply
-from recado.http.route import Idempotency
-from recado.http.routes.bulk_models import CreateBatch
-from recado.http.routes.contact_models import ContactPatch
-from recado.http.routes.message_models import CreateMessage
-from recado.http.routes.segment_models import SegmentCreate
-from recado.http.routes.template_models import TemplateCreate
-from recado.http.unknown_fields import (
+from recado.http.api import field_errors
+from recado.http.api.models import ApiModel, QueryModel
+from recado.http.api.parsing import JsonBody, validate_body
+from recado.http.api.route import Idempotency
+from recado.http.api.unknown_fields import (
     HEADER,
     MOST,
     MOST_LOOKED_AT,
@@ -28,6 +22,12 @@ from recado.http.unknown_fields import (
     unknown_fields,
     unknown_parameters,
 )
+from recado.http.routes.audience.segment_models import SegmentCreate
+from recado.http.routes.contacts.contact_models import ContactPatch
+from recado.http.routes.messages.bulk_models import CreateBatch
+from recado.http.routes.messages.message_models import CreateMessage
+from recado.http.routes.templates.template_models import TemplateCreate
+from recado.http.wire.reply import Reply
 
 TEXT = {"numberId": "n", "to": "+5511987654321", "type": "text", "payload": {"text": {"body": "x"}}}
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from tests.http.wire.test_server import HEAD, Thing
 
-from recado.http.byte_budget import STREAM_BYTES
-from recado.http.call import Call
-from recado.http.connection import HEAD_SECONDS, READING_SECONDS
+from recado.http.api.call import Call
+from recado.http.api.paging import CursorQuery, PageQuery
+from recado.http.api.route import MIB, Access
 from recado.http.dispatch import PAGES_OF_CALLER, SEARCHES_OF_CALLER
-from recado.http.paging import CursorQuery, PageQuery
-from recado.http.rendering import LARGE
-from recado.http.reply import Reply, StreamReply
-from recado.http.route import MIB, Access
+from recado.http.wire.byte_budget import STREAM_BYTES
+from recado.http.wire.connection import HEAD_SECONDS, READING_SECONDS
+from recado.http.wire.rendering import LARGE
+from recado.http.wire.reply import Reply, StreamReply
 
 GET = b"GET /things HTTP/1.1\r\n" + HEAD + b"\r\n"
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import structlog
 
-from recado.channels.outbound_http import CONNECTIONS
-from recado.channels.provider import Account
+from recado.channels.core.provider import Account
+from recado.channels.http.outbound_http import CONNECTIONS
 
 log = structlog.get_logger()
 

@@ -13,9 +13,8 @@ import orjson
 import structlog
 
 from recado.actors.dispatch.call_room import CallRoom
-from recado.channels.adapters import MessageSender
-from recado.channels.outbound_http import CONNECTIONS
-from recado.channels.provider import (
+from recado.channels.core.adapters import MessageSender
+from recado.channels.core.provider import (
     ACCOUNT_BLOCKED,
     Accepted,
     Account,
@@ -31,6 +30,7 @@ from recado.channels.provider import (
     Unknown,
     event_to_json,
 )
+from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay

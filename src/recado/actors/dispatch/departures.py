@@ -17,7 +17,7 @@ from recado.actors.dispatch.number_messages import CameBack, NotClaimed
 from recado.actors.dispatch.number_view import NumberView
 from recado.actors.dispatch.ready_rows import ReadyRows
 from recado.actors.dispatch.verdict import may_still_leave
-from recado.channels.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
+from recado.channels.core.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.breaker import Breaker, BreakerState

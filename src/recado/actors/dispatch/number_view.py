@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from recado.channels.adapters import MessageSender
-from recado.channels.provider import Account
+from recado.channels.core.adapters import MessageSender
+from recado.channels.core.provider import Account
 from recado.domain.dispatch.gates import Standing
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.quiet_hours import QuietHours

@@ -9,11 +9,11 @@ import orjson
 import structlog
 
 from recado.actors.webhooks.webhook_line import MOST_CALLS, CallLine
-from recado.channels.guarded_http import Endpoint, GuardedHttp, Response
-from recado.channels.outbound_guard import UrlRefused
-from recado.channels.outbound_http import retry_after
-from recado.channels.signing import signing_key
-from recado.channels.webhook_signing import signed_lines, static_lines
+from recado.channels.core.signing import signing_key
+from recado.channels.http.guarded_http import Endpoint, GuardedHttp, Response
+from recado.channels.http.outbound_guard import UrlRefused
+from recado.channels.http.outbound_http import retry_after
+from recado.channels.webhooks.webhook_signing import signed_lines, static_lines
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp

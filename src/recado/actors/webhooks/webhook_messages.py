@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from recado.channels.guarded_http import Response
+from recado.channels.http.guarded_http import Response
 from recado.storage.webhooks.deliveries import Due
 from recado.storage.webhooks.webhooks import HealthNote
 

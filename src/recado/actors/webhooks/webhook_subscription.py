@@ -27,7 +27,7 @@ from recado.actors.webhooks.webhook_messages import (
 )
 from recado.actors.webhooks.webhook_pace import CallPace
 from recado.actors.webhooks.webhook_stock import LOW, Stock
-from recado.channels.guarded_http import Response
+from recado.channels.http.guarded_http import Response
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import created_at
 from recado.domain.webhooks.webhook import GONE, MAX_AGE, SubscriptionStatus

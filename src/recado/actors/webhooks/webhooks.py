@@ -12,8 +12,8 @@ from recado.actors.webhooks.webhook_desk import Channel, WebhookDesk, attempt_vi
 from recado.actors.webhooks.webhook_line import MOST_CALLS
 from recado.actors.webhooks.webhook_messages import Arrived, Changed, Look
 from recado.actors.webhooks.webhook_subscription import WebhookSubscriptionActor
-from recado.channels.guarded_http import GuardedHttp, Response
-from recado.channels.outbound_guard import UrlRefused
+from recado.channels.http.guarded_http import GuardedHttp, Response
+from recado.channels.http.outbound_guard import UrlRefused
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import DELIVERY, EVENT, IdSource
 from recado.domain.webhooks.webhook import MAX_AGE

@@ -11,18 +11,9 @@ import orjson
 from yarl import URL
 
 from recado.channels.chatapp import bridge_answers, bridge_callbacks
-from recado.channels.errors import ProviderError
-from recado.channels.events import Event
-from recado.channels.lean_http import LeanHttp
-from recado.channels.outbound_http import (
-    MAX_ANSWER,
-    OTHER_CONNECTIONS,
-    Answer,
-    NotSent,
-    OutboundHttp,
-    Shares,
-)
-from recado.channels.provider import (
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import Event
+from recado.channels.core.provider import (
     Account,
     NumberHealth,
     OutboundMessage,
@@ -32,7 +23,16 @@ from recado.channels.provider import (
     Submission,
     TemplateSubmission,
 )
-from recado.channels.signing import PROVIDER_SIGNATURE, header, is_signed, signing_key
+from recado.channels.core.signing import PROVIDER_SIGNATURE, header, is_signed, signing_key
+from recado.channels.http.lean_http import LeanHttp
+from recado.channels.http.outbound_http import (
+    MAX_ANSWER,
+    OTHER_CONNECTIONS,
+    Answer,
+    NotSent,
+    OutboundHttp,
+    Shares,
+)
 from recado.domain.core.clock import Clock
 
 _LONGEST_LIST = 4 * 1024 * 1024  # bytes of an answer that lists templates

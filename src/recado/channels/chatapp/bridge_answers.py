@@ -6,11 +6,10 @@ from typing import Any
 
 import orjson
 
-from recado.channels.errors import MalformedCallback, ProviderError
-from recado.channels.events import CATEGORIES, NAME_STATES, QUALITIES, TIERS
-from recado.channels.fields import Fields
-from recado.channels.outbound_http import Answer, Lost, NotSent, retry_after
-from recado.channels.provider import (
+from recado.channels.core.errors import MalformedCallback, ProviderError
+from recado.channels.core.events import CATEGORIES, NAME_STATES, QUALITIES, TIERS
+from recado.channels.core.fields import Fields
+from recado.channels.core.provider import (
     Accepted,
     Down,
     NumberHealth,
@@ -21,8 +20,9 @@ from recado.channels.provider import (
     Submission,
     Unknown,
 )
-from recado.channels.refusals import bounded_text, refusal_code
-from recado.channels.signing import header
+from recado.channels.core.refusals import bounded_text, refusal_code
+from recado.channels.core.signing import header
+from recado.channels.http.outbound_http import Answer, Lost, NotSent, retry_after
 
 _NUMBER_STATES = frozenset({"pending", "available", "connected", "flagged", "disconnected"})
 _TEMPLATE_STATES = frozenset({"pending", "approved", "rejected", "paused", "disabled"})

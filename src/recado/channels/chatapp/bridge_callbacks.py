@@ -1,7 +1,7 @@
 """The events of a bridge's callback, without those of other channels and features (C29.3, C29.5). Pure."""
 
-from recado.channels.bridge_body import events_of
-from recado.channels.events import Event, event_from_json
+from recado.channels.core.bridge_body import events_of
+from recado.channels.core.events import Event, event_from_json
 
 
 def events(body: bytes) -> list[Event]:

@@ -24,20 +24,10 @@ from recado.channels.chatapp import (
 )
 from recado.channels.chatapp.cloud_media import OpenMedia
 from recado.channels.chatapp.cloud_messages import PRODUCT
-from recado.channels.errors import MalformedCallback, ProviderError
-from recado.channels.events import Event
-from recado.channels.fields import Fields
-from recado.channels.lean_http import LeanHttp
-from recado.channels.outbound_http import (
-    MAX_ANSWER,
-    MEDIA_CONNECTIONS,
-    OTHER_CONNECTIONS,
-    Answer,
-    NotSent,
-    OutboundHttp,
-    Shares,
-)
-from recado.channels.provider import (
+from recado.channels.core.errors import MalformedCallback, ProviderError
+from recado.channels.core.events import Event
+from recado.channels.core.fields import Fields
+from recado.channels.core.provider import (
     Account,
     Down,
     NumberHealth,
@@ -48,7 +38,17 @@ from recado.channels.provider import (
     Submission,
     TemplateSubmission,
 )
-from recado.channels.signing import header, signing_key
+from recado.channels.core.signing import header, signing_key
+from recado.channels.http.lean_http import LeanHttp
+from recado.channels.http.outbound_http import (
+    MAX_ANSWER,
+    MEDIA_CONNECTIONS,
+    OTHER_CONNECTIONS,
+    Answer,
+    NotSent,
+    OutboundHttp,
+    Shares,
+)
 from recado.domain.core.clock import Clock
 
 _is_id = re.compile(r"[0-9A-Za-z_\-]{1,1024}").fullmatch

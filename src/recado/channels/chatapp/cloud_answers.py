@@ -7,13 +7,13 @@ from typing import Any, Final
 import orjson
 
 from recado.channels.chatapp.cloud_codes import MEANINGS, Fail, Meaning, Unavailable, outcome_of
-from recado.channels.errors import MalformedCallback, ProviderError
-from recado.channels.events import NumberState, Quality
-from recado.channels.fields import Fields
-from recado.channels.outbound_http import Answer, Lost, NotSent, retry_after
-from recado.channels.provider import Accepted, Down, NumberHealth, Outcome, Refused, Retry, SlowDown, Unknown
-from recado.channels.refusals import bounded_text
-from recado.channels.signing import header
+from recado.channels.core.errors import MalformedCallback, ProviderError
+from recado.channels.core.events import NumberState, Quality
+from recado.channels.core.fields import Fields
+from recado.channels.core.provider import Accepted, Down, NumberHealth, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.channels.core.refusals import bounded_text
+from recado.channels.core.signing import header
+from recado.channels.http.outbound_http import Answer, Lost, NotSent, retry_after
 from recado.domain.messages.message import FailureCode
 
 _NOT_THERE = {401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "not_found"}

@@ -9,13 +9,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
-from recado.channels.callback_json import callback_json
 from recado.channels.chatapp.cloud_answers import NAME_STATES, TIERS_READ
 from recado.channels.chatapp.cloud_codes import reported_code
 from recado.channels.chatapp.cloud_inbound import inbound, profile_names
 from recado.channels.chatapp.cloud_templates import CATEGORIES_READ, service_language
-from recado.channels.errors import MalformedCallback
-from recado.channels.events import (
+from recado.channels.core.callback_json import callback_json
+from recado.channels.core.errors import MalformedCallback
+from recado.channels.core.events import (
     LONGEST_REASON,
     LONGEST_TEMPLATE_NAME,
     Event,
@@ -28,7 +28,7 @@ from recado.channels.events import (
     TemplateStatus,
     Verdict,
 )
-from recado.channels.fields import Fields
+from recado.channels.core.fields import Fields
 from recado.domain.messages.message import FailureCode
 
 SIGNATURE: Final = "X-Hub-Signature-256"

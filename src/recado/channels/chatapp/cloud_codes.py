@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from recado.channels.provider import ACCOUNT_BLOCKED, Down, Outcome, Refused, Retry, SlowDown, SlowPair
+from recado.channels.core.provider import ACCOUNT_BLOCKED, Down, Outcome, Refused, Retry, SlowDown, SlowPair
 from recado.domain.messages.message import FailureCode
 
 PAIR_WAIT: Final = 6.0

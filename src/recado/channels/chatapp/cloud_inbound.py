@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from recado.channels.errors import MalformedCallback
-from recado.channels.events import LONGEST_NAME, Inbound
-from recado.channels.fields import Fields
+from recado.channels.core.errors import MalformedCallback
+from recado.channels.core.events import LONGEST_NAME, Inbound
+from recado.channels.core.fields import Fields
 
 _MAX_ID = 128
 _MAX_MESSAGE_ID = 256

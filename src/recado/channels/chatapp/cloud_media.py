@@ -8,8 +8,8 @@ from typing import Final
 from yarl import URL
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
-from recado.channels.errors import ProviderError
-from recado.channels.outbound_guard import UrlRefused, form_fault, target_of
+from recado.channels.core.errors import ProviderError
+from recado.channels.http.outbound_guard import UrlRefused, form_fault, target_of
 
 UPLOAD_TIMEOUT: Final = 300.0
 """Seconds for all of a body of up to 100 MB, as long as it keeps moving."""

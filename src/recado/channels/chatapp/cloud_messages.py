@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from recado.channels.chatapp.cloud_templates import provider_language
-from recado.channels.provider import OutboundMessage
+from recado.channels.core.provider import OutboundMessage
 
 PRODUCT: Final = "whatsapp"
 """What the API calls itself, in every request."""

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from recado.channels.errors import MalformedCallback
-from recado.channels.events import LONGEST_REASON, Category, Followup, TemplateStatus, Verdict
-from recado.channels.fields import Fields
-from recado.channels.provider import ProviderTemplate, TemplateSubmission
+from recado.channels.core.errors import MalformedCallback
+from recado.channels.core.events import LONGEST_REASON, Category, Followup, TemplateStatus, Verdict
+from recado.channels.core.fields import Fields
+from recado.channels.core.provider import ProviderTemplate, TemplateSubmission
 
 LISTED_FIELDS: Final = "id,name,language,status,category,parameter_format,components,rejected_reason"
 

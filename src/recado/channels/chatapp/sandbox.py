@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Literal
 
-from recado.channels.events import Followup, Inbound, Status, TemplateStatus
-from recado.channels.provider import (
+from recado.channels.core.events import Followup, Inbound, Status, TemplateStatus
+from recado.channels.core.provider import (
     Accepted,
     Account,
     NumberHealth,

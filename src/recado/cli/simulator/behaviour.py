@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from recado.channels.events import ReportStatus
+from recado.channels.core.events import ReportStatus
 
 REFUSALS = ("recipient_unreachable", "policy_blocked", "media_invalid", "template_unavailable")
 _SPREAD = 0.5  # sigma of the latencies' logarithm: one in forty takes 2.7 times the median

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from recado.channels.events import Inbound, event_to_json
+from recado.channels.core.events import Inbound, event_to_json
 from recado.cli.simulator import cloud_webhooks
 from recado.cli.simulator.cloud_api import Later, Tell
 from recado.cli.simulator.cloud_state import CloudState, Number

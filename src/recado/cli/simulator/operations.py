@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from recado.channels.events import TemplateStatus, event_to_json
+from recado.channels.core.events import TemplateStatus, event_to_json
 
 REVIEW_SECONDS = 1.0
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import aiohttp
 
 from recado.channels.chatapp import cloud_callbacks
-from recado.channels.signing import PROVIDER_SIGNATURE, signature
+from recado.channels.core.signing import PROVIDER_SIGNATURE, signature
 from recado.cli.simulator.record import Mark, Protocol
 
 MOST_EVENTS = 500

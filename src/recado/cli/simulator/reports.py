@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from recado.channels.events import ReportStatus, Status, event_to_json
+from recado.channels.core.events import ReportStatus, Status, event_to_json
 from recado.cli.simulator import cloud_webhooks
 from recado.cli.simulator.outbox import Outbox
 from recado.cli.simulator.record import Request

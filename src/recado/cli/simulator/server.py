@@ -12,7 +12,7 @@ import orjson
 from aiohttp import web
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
-from recado.channels.signing import signing_key
+from recado.channels.core.signing import signing_key
 from recado.cli.simulator import cloud_webhooks
 from recado.cli.simulator.behaviour import Behaviour, Given, Plan, Receipt
 from recado.cli.simulator.cloud_api import CloudApi, CloudError, json_answer

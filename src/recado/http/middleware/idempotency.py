@@ -14,10 +14,10 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, conflict
 from recado.domain.core.idempotency import Beginning, Erased, Held, InProgress, Lost, Stored
-from recado.http.call import Call, IdempotencyKey
-from recado.http.rendering import dump
-from recado.http.reply import REPLAYED, Reply
-from recado.http.route import Route
+from recado.http.api.call import Call, IdempotencyKey
+from recado.http.api.route import Route
+from recado.http.wire.rendering import dump
+from recado.http.wire.reply import REPLAYED, Reply
 
 HEADER = "Idempotency-Key"
 _LONGEST = 255

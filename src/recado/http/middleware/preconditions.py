@@ -3,8 +3,8 @@
 import re
 
 from recado.domain.core.errors import Problem
-from recado.http.call import ANY_REVISION, Call
-from recado.http.reply import Reply
+from recado.http.api.call import ANY_REVISION, Call
+from recado.http.wire.reply import Reply
 
 _TAG = re.compile(r'\s*(W/)?"([^"]*)"\s*(?:,|$)')
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from recado.channels.adapters import SenderFor
+from recado.channels.core.adapters import SenderFor
 from recado.domain.core.clock import Clock
 from recado.services.dispatch.owners import Owners
 from recado.services.dispatch.withdrawing import Withdrawing

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 import orjson
 
-from recado.channels.events import Inbound, Preference
+from recado.channels.core.events import Inbound, Preference
 from recado.domain.contacts.keywords import Keyword, keyword_of, written
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from recado.channels.events import Inbound, Preference, Status, event_from_json, event_to_json
+from recado.channels.core.events import Inbound, Preference, Status, event_from_json, event_to_json
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id

@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from recado.channels.events import Inbound, Status, event_from_json
+from recado.channels.core.events import Inbound, Status, event_from_json
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.periodic import Periodic
 from recado.services.inbound.receipts import PARKED_FOR, Receipts, Report

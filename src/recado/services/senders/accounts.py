@@ -2,7 +2,7 @@
 
 from typing import TypeVar
 
-from recado.channels.provider import Account
+from recado.channels.core.provider import Account
 from recado.domain.core.errors import Problem
 from recado.storage.core.crypto import KeyRing
 from recado.storage.senders.numbers import Number

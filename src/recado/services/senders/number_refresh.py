@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from recado.channels.adapters import AdminFor
-from recado.channels.provider import NumberHealth, ProviderError
-from recado.channels.provider import NumberStatus as NumberReport
+from recado.channels.core.adapters import AdminFor
+from recado.channels.core.provider import NumberHealth, ProviderError
+from recado.channels.core.provider import NumberStatus as NumberReport
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource

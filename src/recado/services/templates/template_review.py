@@ -11,15 +11,15 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from recado.channels.adapters import ReviewerFor
-from recado.channels.provider import (
+from recado.channels.core.adapters import ReviewerFor
+from recado.channels.core.provider import (
     ProviderError,
     Submission,
     TemplateSubmission,
     event_from_json,
     event_to_json,
 )
-from recado.channels.provider import TemplateStatus as TemplateReport
+from recado.channels.core.provider import TemplateStatus as TemplateReport
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.changes import OnChange, TemplateChanged

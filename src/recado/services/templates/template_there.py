@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, cast
 
-from recado.channels.adapters import TemplateReviewer
-from recado.channels.events import VERDICTS, Category
-from recado.channels.provider import (
+from recado.channels.core.adapters import TemplateReviewer
+from recado.channels.core.events import VERDICTS, Category
+from recado.channels.core.provider import (
     Account,
     Followup,
     ProviderError,

@@ -13,7 +13,7 @@ from pywa import WhatsApp, handlers
 
 from recado.channels.chatapp import cloud_callbacks
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Account,
     Event,
 )

@@ -11,7 +11,7 @@ from pywa.types import templates as peer_templates
 from tests.channels.chatapp.peers.conftest import ACCOUNT, NUMBER, Stage
 
 from recado.channels.chatapp import cloud_messages
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Accepted,
     OutboundMessage,
     Status,

@@ -5,7 +5,7 @@ from pywa.types import templates as peer_templates
 from pywa.types.user_preferences import UserMarketingPreferences
 from tests.channels.chatapp.peers.conftest import ACCOUNT, BUSINESS, NUMBER, Stage
 
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Inbound,
     NumberStatus,
     Preference,

@@ -12,7 +12,7 @@ import pytest
 from aiohttp import web
 
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Account,
     Event,
     OutboundMessage,

@@ -7,7 +7,7 @@ import aiohttp
 import pytest
 from tests.cli.simulator.cloud.conftest import ACCOUNT, MESSAGE, Play, Service
 
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Accepted,
     Inbound,
     NumberStatus,

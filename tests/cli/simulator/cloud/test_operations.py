@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from tests.cli.simulator.cloud.conftest import ACCOUNT, MESSAGE, TEMPLATE, Play, Service
 
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Accepted,
     Down,
     ProviderError,

@@ -7,7 +7,7 @@ import pytest
 from tests.cli.simulator.cloud.conftest import ACCOUNT, MESSAGE, TEMPLATE, Play, Service
 from tests.waiting import until
 
-from recado.channels.provider import (
+from recado.channels.core.provider import (
     Accepted,
     Down,
     Refused,

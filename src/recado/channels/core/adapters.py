@@ -1,0 +1,179 @@
+"""Adapters by what they do, in small protocols, and where they are found: by channel, environment and route (C29.2).
+
+Whoever speaks to one asks for the protocol that it needs, and for no other.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from recado.channels.core.events import Event
+from recado.channels.core.provider import (
+    Account,
+    NumberHealth,
+    OutboundMessage,
+    Outcome,
+    ProviderTemplate,
+    Submission,
+    TemplateSubmission,
+)
+from recado.channels.payments.payments import Payment
+
+CallbackEvent = Event | Payment
+"""What a callback tells: a union whose kinds each have one handler (`callbacks.py`)."""
+
+
+class MessageSender(Protocol):
+    """Hands messages over."""
+
+    @property
+    def name(self) -> str:
+        """As in the callback's path and the metrics: `sandbox`, `bridge`, `cloud`."""
+
+    @property
+    def idempotent(self) -> bool:
+        """True: a send of unknown outcome may be repeated under the same message id (C29.2)."""
+
+    @property
+    def always_references(self) -> bool:
+        """True: every report carries our message id, so no look-up row is needed."""
+
+    @property
+    def paces_pairs(self) -> bool:
+        """True: the provider bounds the messages from one number to one recipient (C14.5, pair)."""
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        """Hand one message over. `attempt` counts from 1. Never raises, cancellation aside."""
+
+
+class CallbackSource(Protocol):
+    """Knows its provider's callbacks (C29.5)."""
+
+    @property
+    def name(self) -> str:
+        """As in the callback's path."""
+
+    def verify_callback(self, headers: Mapping[str, str], body: bytes, now: datetime) -> bool:
+        """Whether this provider sent the callback. Header names in any case."""
+
+    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
+        """The events of a verified callback, in their order; raises `MalformedCallback`.
+
+        `headers`: its content type, and those named by `read_with`; neither for one that an older version stored.
+        """
+
+    @property
+    def read_with(self) -> Collection[str]:
+        """The headers, besides the content type, without which a body cannot be read: they are kept with it."""
+
+    @property
+    def challenged(self) -> bool:
+        """True: the provider asks whether the address is ours before it sends anything there."""
+
+    def answer_challenge(self, query: Mapping[str, str]) -> str | None:
+        """The text that it waits for; None for whoever does not know what it knows. `query`: of the address asked."""
+
+
+class SenderAdmin(Protocol):
+    """Registers what messages leave from, and says how it is. Raises `ProviderError`."""
+
+    @property
+    def verification_delay(self) -> float:
+        """Seconds after which it is worth asking whether a new number is verified (C14.2)."""
+
+    async def number_health(self, account: Account) -> NumberHealth: ...
+
+    async def update_profile(self, account: Account, profile: Mapping[str, str]) -> None: ...
+
+    async def connect(self, account: Account) -> None: ...
+
+    async def disconnect(self, account: Account) -> None: ...
+
+
+class TemplateReviewer(Protocol):
+    """Has templates reviewed, and keeps them (C11.3). Raises `ProviderError`."""
+
+    async def submit_template(self, account: Account, template: TemplateSubmission) -> Submission: ...
+
+    async def delete_template(self, account: Account, name: str, provider_template_id: str | None) -> None: ...
+
+    async def list_templates(self, account: Account) -> list[ProviderTemplate]: ...
+
+
+# Of an environment; None where it has none.
+AdminFor = Callable[[str], SenderAdmin | None]
+ReviewerFor = Callable[[str], TemplateReviewer | None]
+
+
+class SenderFor(Protocol):
+    """Finds who sends for a channel in an environment; None where nobody does."""
+
+    def __call__(self, channel: str, env: str, route: str | None = None, /) -> MessageSender | None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adapter:
+    """One adapter by what it does; None: that it does not do.
+
+    `connections`: its calls in flight; None: as many as usual (C31).
+    """
+
+    sender: MessageSender | None = None
+    callbacks: CallbackSource | None = None
+    admin: SenderAdmin | None = None
+    templates: TemplateReviewer | None = None
+    connections: int | None = None
+
+
+_NOTHING = Adapter()
+
+
+class Adapters:
+    """The adapters of an installation. A channel with one adapter an environment has no routes: its route is None."""
+
+    def __init__(self, adapters: Mapping[tuple[str, str, str | None], Adapter]) -> None:
+        """By channel, environment and route."""
+        self._adapters = dict(adapters)
+
+    def senders(self) -> list[MessageSender]:
+        """All, each once: to be started, and stopped."""
+        found = (adapter.sender for adapter in self._adapters.values())
+        return list({id(sender): sender for sender in found if sender is not None}.values())
+
+    def find(self, channel: str, env: str, route: str | None = None, /) -> Adapter:
+        """One that does nothing where there is none."""
+        return self._adapters.get((channel, env, route), _NOTHING)
+
+    def sender(self, channel: str, env: str, route: str | None = None, /) -> MessageSender | None:
+        return self.find(channel, env, route).sender
+
+    def admin(self, channel: str, env: str, route: str | None = None, /) -> SenderAdmin | None:
+        return self.find(channel, env, route).admin
+
+    def reviewer(self, channel: str, env: str, route: str | None = None, /) -> TemplateReviewer | None:
+        return self.find(channel, env, route).templates
+
+    def sends_in(self, channel: str) -> frozenset[str]:
+        """The environments in which somebody sends for a channel."""
+        return frozenset(env for (at, env, _), adapter in self._adapters.items() if at == channel and adapter.sender)
+
+    def callback_sources(self) -> dict[tuple[str, str], CallbackSource]:
+        """Who sends callbacks, by channel and adapter, as in their path."""
+        return {
+            (channel, adapter.callbacks.name): adapter.callbacks
+            for (channel, _, _), adapter in self._adapters.items()
+            if adapter.callbacks is not None
+        }
+
+    def connections(self, channel: str) -> dict[str, int]:
+        """By environment, where a channel's adapter has not as many calls in flight as usual."""
+        return {
+            env: adapter.connections
+            for (at, env, _), adapter in self._adapters.items()
+            if at == channel and adapter.connections is not None
+        }

@@ -1,0 +1,38 @@
+"""What an adapter may raise. Sends raise nothing: their failures are outcome values (`provider.py`).
+
+The texts name operations and places, never a phone, a message or a secret (C30.5).
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from recado.channels.core.adapters import CallbackEvent
+
+ProviderErrorKind = Literal["refused", "unreachable"]
+
+
+class ProviderError(Exception):
+    """An operation other than a send failed at the provider.
+
+    `refused`: the provider looked at the request and said no; the same request will be refused again.
+    `unreachable`: no usable answer came; the operation may be tried later.
+    """
+
+    def __init__(self, kind: ProviderErrorKind, code: str, text: str) -> None:
+        super().__init__(f"{kind}: {code}: {text}")
+        self.kind = kind
+        self.code = code
+        self.text = text
+
+
+class MalformedCallback(Exception):
+    """A callback, or one event in it, does not have the shape of the protocol.
+
+    `events` are those of the same body that could be read: one bad report must not lose the others.
+    """
+
+    def __init__(self, where: str, events: "Sequence[CallbackEvent]" = ()) -> None:
+        super().__init__(where)
+        self.where = where
+        self.events = tuple(events)

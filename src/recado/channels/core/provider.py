@@ -1,0 +1,206 @@
+"""What the service and a provider say to each other: messages and accounts out, outcome values back (C29.2).
+
+Every outcome of a send is a value, matched in one place by the caller; a send never raises.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recado.channels.core.errors import MalformedCallback, ProviderError
+from recado.channels.core.events import (
+    Event,
+    Followup,
+    Inbound,
+    NumberStatus,
+    Preference,
+    Status,
+    TemplateStatus,
+    event_from_json,
+    event_to_json,
+)
+
+__all__ = [
+    "ACCOUNT_BLOCKED",
+    "Accepted",
+    "Account",
+    "Down",
+    "Event",
+    "Followup",
+    "Inbound",
+    "MalformedCallback",
+    "NumberHealth",
+    "NumberStatus",
+    "OutboundMessage",
+    "Outcome",
+    "Preference",
+    "ProviderError",
+    "ProviderTemplate",
+    "Refused",
+    "Retry",
+    "SlowDown",
+    "SlowPair",
+    "Status",
+    "Submission",
+    "TemplateStatus",
+    "TemplateSubmission",
+    "Unknown",
+    "event_from_json",
+    "event_to_json",
+]
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class OutboundMessage:
+    """One message as the provider needs it. `repr` holds no recipient and no content.
+
+    Not frozen only because a frozen one takes twice as long to make, and one is made for each send.
+    """
+
+    id: str
+    organization_id: str
+    env: str
+    channel: str
+    number_id: str
+    to: str = field(repr=False)
+    type: str  # text, template, media, interactive
+    payload: Mapping[str, Any] | None = field(default=None, repr=False)
+    template_name: str | None = None
+    template_category: str | None = None
+    template_language: str | None = None
+    template_components: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
+    template_vars: Sequence[str] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """The sending number as the provider knows it."""
+
+    number_id: str
+    organization_id: str
+    env: str
+    phone_number_id: str
+    business_account_id: str
+    access_token: str | None = field(default=None, repr=False)
+    business_account: tuple[str, str] = field(init=False, repr=False, compare=False)
+    """With its environment: in each it may be another's. Made once, because each call asks for it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "business_account", (self.env, self.business_account_id))
+
+    @property
+    def owner(self) -> str:
+        """Whose share of an adapter's connections its calls take (C31)."""
+        return " ".join(self.business_account)
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """The provider has the message. `followups`: only from the sandbox."""
+
+    provider_message_id: str
+    followups: tuple[Followup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Refused for good. `code`: one of the codes of C15.4; `text`: bounded, without personal data."""
+
+    code: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """This message was refused for now: an attempt is spent. `after`: seconds, where the provider says."""
+
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowDown:
+    """The account goes too fast: the message goes back unspent. `after`: seconds, where the provider says."""
+
+    after: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SlowPair:
+    """Too many messages of this number to this recipient: this one goes back unspent, for `after` seconds (C14.5)."""
+
+    after: float
+
+
+ACCOUNT_BLOCKED = "account_blocked"  # the code of a Down that somebody must look at
+
+
+@dataclass(frozen=True, slots=True)
+class Down:
+    """The provider was certainly not given the message: no connection, or the account is not let in.
+
+    `code` says which: `connect_failed`, `unauthorized`, `forbidden`, `account_blocked`, `stopped` and the like.
+    """
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """The provider may have processed the message. `followups`: only from the sandbox."""
+
+    followups: tuple[Followup, ...] = ()
+
+
+Outcome = Accepted | Refused | Retry | SlowDown | SlowPair | Down | Unknown
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberHealth:
+    """What the provider says of a number now (C14.3); None = it says nothing, the stored value stands.
+
+    `issues`: pairs of code and message. `per_second`: messages a second that the provider allows.
+    """
+
+    verified: bool
+    status: str | None = None
+    quality_rating: str | None = None
+    messaging_tier: str | None = None
+    name_status: str | None = None
+    verified_name: str | None = None
+    per_second: int | None = None
+    profile: Mapping[str, str] | None = None
+    issues: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TemplateSubmission:
+    """A template for the provider's review (C11.3). With `provider_template_id` it is an edit of one that is there."""
+
+    id: str
+    name: str
+    language: str
+    category: str
+    components: Sequence[Mapping[str, Any]]
+    header_example_url: str | None = None
+    provider_template_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The provider took the template for review. `followups`: its verdict, where it comes with the answer."""
+
+    provider_template_id: str
+    followups: tuple[Followup, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderTemplate:
+    """A template as the provider lists it."""
+
+    provider_template_id: str
+    name: str
+    language: str
+    category: str
+    status: str
+    components: Sequence[Mapping[str, Any]]
+    rejection_reason: str | None = None

@@ -1,0 +1,32 @@
+"""Who holds a unique value that is taken: named in `meta` only to a caller who may read the record (C12.1)."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from recado.domain.core.errors import Problem
+from recado.http.api.call import Call
+
+# By the code of the refusal: the holder's name in `meta`, and the scope that reads it.
+_HOLDERS: Final = {
+    "PHONE_TAKEN": ("contactId", "contacts:read"),
+    "EXTERNAL_ID_TAKEN": ("contactId", "contacts:read"),
+    "LIST_NAME_TAKEN": ("listId", "contacts:read"),
+    "SEGMENT_NAME_TAKEN": ("segmentId", "contacts:read"),
+    "TEMPLATE_NAME_TAKEN": ("templateId", "templates:read"),
+    "CNPJ_JA_CADASTRADO": ("companyId", "crm:read"),
+    "NUMBER_TAKEN": ("numberId", "numbers:read"),
+}
+
+
+@contextmanager
+def holder_for_readers(call: Call) -> Iterator[None]:
+    """Take the holder out of a refusal when the caller may not read it."""
+    try:
+        yield
+    except Problem as problem:
+        if problem.code in _HOLDERS:
+            name, scope = _HOLDERS[problem.code]
+            if not call.can(scope):
+                problem.meta = {key: value for key, value in problem.meta.items() if key != name}
+        raise

@@ -1,0 +1,221 @@
+"""The OpenAPI 3.1 document, made from the table of routes: what it says is what the dispatcher does."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pydantic import BaseModel
+
+from recado.http.api.examples import Example
+from recado.http.api.openapi_parts import (
+    HEADERS,
+    PROBLEM_SCHEMA,
+    SECURITY_SCHEMES,
+    UNKNOWN_FIELDS,
+    UNKNOWN_FIELDS_SCHEMA,
+    ProblemResponses,
+    header_names,
+    names_unknown,
+)
+from recado.http.api.openapi_schemas import Schemas
+from recado.http.api.problem_codes import problem_codes
+from recado.http.api.route import Access, Idempotency, Route
+from recado.http.webhook_events import webhook
+
+VERSION = "3.1.1"
+
+_SECURITY: Mapping[Access, list[dict[str, list[str]]]] = {
+    Access.KEY: [{"bearer": []}],
+    Access.ADMIN: [{"administrator": []}],
+    Access.PUBLIC: [],
+    Access.CALLBACK: [],
+}
+_JSON = "application/json"
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+_REASONS = {
+    200: "Done.",
+    201: "Created.",
+    202: "Accepted.",
+    204: "Done; there is nothing to say.",
+    304: "Not modified.",
+}
+
+
+def document(
+    routes: Iterable[Route],
+    *,
+    base_url: str,
+    version: str,
+    description: str = "",
+    tags: Mapping[str, str] = {},
+    events: Mapping[str, type[BaseModel]] = {},
+    examples: Mapping[str, Example] = {},
+) -> dict[str, Any]:
+    """Return the document of every documented route.
+
+    `tags`: descriptions by name, in the order of the document; `events`: the data of what webhooks are told, by name;
+    `examples`: by operation.
+    """
+    shown = sorted((route for route in routes if route.documented), key=lambda route: (route.tag, route.path))
+    schemas = Schemas(shown, events.values())
+    problems = ProblemResponses(map(problem_codes, shown))
+    paths: dict[str, dict[str, Any]] = {}
+    for route in shown:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas, problems)
+        if route.operation_id in examples:
+            _exemplify(paths[route.path][route.method.lower()], examples[route.operation_id])
+    used = dict.fromkeys(route.tag for route in shown)
+    return {
+        "openapi": VERSION,
+        "info": {
+            "title": "Recado",
+            "version": version,
+            "description": description or "Sends messages on many channels and tracks what becomes of each.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": base_url.rstrip("/") or "/"}],
+        "tags": [
+            {"name": tag, "description": tags.get(tag, f"Operations on {tag}.")}
+            for tag in {**tags, **used}
+            if tag in used
+        ],
+        "paths": paths,
+        "webhooks": {name: webhook(name, schemas.ref(data, "serialization")) for name, data in events.items()},
+        "components": {
+            "securitySchemes": {
+                name: SECURITY_SCHEMES[name]
+                for name in dict.fromkeys(
+                    name for route in shown for scheme in _SECURITY[route.access] for name in scheme
+                )
+            },
+            "headers": HEADERS,
+            "responses": problems.components,
+            "schemas": {"Problem": PROBLEM_SCHEMA, UNKNOWN_FIELDS: UNKNOWN_FIELDS_SCHEMA, **schemas.definitions},
+        },
+    }
+
+
+def _parameter(name: str, place: str, schema: Mapping[str, Any], required: bool) -> dict[str, Any]:
+    # Bounds behind our own reading of numbers come under pydantic's names.
+    schema = {_BOUNDS.get(name, name): member for name, member in schema.items()}
+    description = schema.pop("description", None)
+    options = schema.get("anyOf")
+    if options is not None:  # a text parameter cannot be null: `X | None` is just not required
+        options = [option for option in options if option != {"type": "null"}]
+        del schema["anyOf"]
+        schema |= options[0] if len(options) == 1 else {"anyOf": options}
+    if schema.get("default", ...) is None:
+        del schema["default"]
+    parameter: dict[str, Any] = {"name": name, "in": place, "required": required, "schema": schema}
+    if description:
+        parameter["description"] = description
+    return parameter
+
+
+def _operation(route: Route, schemas: Schemas, problems: ProblemResponses) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "operationId": route.operation_id,
+        "summary": route.summary,
+        "tags": [route.tag],
+        "security": _SECURITY[route.access],
+    }
+    if description := _description(route):
+        found["description"] = description
+    if route.scope is not None:
+        found["x-required-scope"] = route.scope
+    if route.session_only:
+        found["x-session-only"] = True
+    if parameters := [*_path_parameters(route), *_query_parameters(route, schemas), *_header_parameters(route)]:
+        found["parameters"] = parameters
+    if route.body is not None:
+        found["requestBody"] = {
+            "required": not route.body_optional,
+            "content": {_JSON: {"schema": schemas.ref(route.body, "validation")}},
+        }
+    elif route.spooled:
+        content = {
+            media_type: {"schema": {"type": "string"} if model is None else schemas.ref(model, "validation")}
+            for media_type, model in route.spooled.items()
+        }
+        found["requestBody"] = {"required": True, "content": content}
+    elif route.raw_body:
+        found["requestBody"] = {"required": True, "content": {"*/*": {"schema": {}}}}
+    found["responses"] = _responses(route, schemas, problems)
+    return found
+
+
+def _exemplify(operation: dict[str, Any], example: Example) -> None:
+    """Put the example into the JSON of an operation's body, and of its success."""
+    if example.request is not None:
+        operation["requestBody"]["content"][_JSON]["example"] = example.request
+    success = next(response for status, response in operation["responses"].items() if status < "300")
+    success["content"][_JSON]["example"] = example.response
+
+
+def _description(route: Route) -> str:
+    parts = [route.description] if route.description else []
+    if route.scope is not None:
+        parts.append(f"Needs the scope `{route.scope}`.")
+    if route.session_only:
+        parts.append("Needs a dashboard session.")
+    return "\n\n".join(parts)
+
+
+def _path_parameters(route: Route) -> list[dict[str, Any]]:
+    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+    found = []
+    for name in names:
+        schema: dict[str, Any] = {"type": "string", "minLength": 1}
+        if prefix := route.path_ids.get(name):
+            schema = {"type": "string", "pattern": f"^{prefix}[0-9A-Za-z]{{21}}$"}
+        found.append({"name": name, "in": "path", "required": True, "schema": schema})
+    return found
+
+
+def _query_parameters(route: Route, schemas: Schemas) -> list[dict[str, Any]]:
+    if route.query is None:
+        return []
+    schema = schemas.query(route.query)
+    required = schema.get("required", ())
+    return [_parameter(name, "query", field, name in required) for name, field in schema["properties"].items()]
+
+
+def _header_parameters(route: Route) -> list[dict[str, Any]]:
+    found = []
+    if route.idempotency is not Idempotency.NONE:
+        schema = {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"}
+        found.append(_parameter("Idempotency-Key", "header", schema, route.idempotency is Idempotency.REQUIRED))
+        found[-1]["description"] = "Repeats of the request with this key within 24 hours have no further effect."
+    if route.matches or (route.versioned and route.method != "GET" and not route.creates):
+        found.append(_parameter("If-Match", "header", {"type": "string"}, False))
+        found[-1]["description"] = "The `ETag` of the version that the change is meant for, or `*`."
+    if route.versioned and route.method == "GET":
+        found.append(_parameter("If-None-Match", "header", {"type": "string"}, False))
+        found[-1]["description"] = "The `ETag` of the version that the caller holds."
+    if names_unknown(route):
+        found.append(_parameter("Prefer", "header", {"type": "string"}, False))
+        found[-1]["description"] = (
+            "`handling=strict`: fields and parameters that the operation does not know are refused."
+        )
+    return found
+
+
+def _responses(route: Route, schemas: Schemas, problems: ProblemResponses) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for status, model in sorted(route.responses.items()):
+        response: dict[str, Any] = {
+            "description": _REASONS.get(status, "Answered."),
+            "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in header_names(route, status)},
+        }
+        if model is not None:
+            response["content"] = {_JSON: {"schema": schemas.ref(model, "serialization")}}
+        elif status in route.response_types:
+            response["content"] = {route.response_types[status]: {"schema": {}}}
+        found[str(status)] = response
+    if route.versioned and route.method == "GET":
+        found["304"] = {
+            "description": _REASONS[304],
+            "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in header_names(route, 304)},
+        }
+    for status, codes in problem_codes(route).items():
+        found[str(status)] = problems.of(status, codes)
+    return dict(sorted(found.items()))

@@ -1,0 +1,1 @@
+"""Who may do what: organizations, accounts, sessions, API keys, the audit."""

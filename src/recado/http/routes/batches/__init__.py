@@ -1,0 +1,1 @@
+"""Batches, campaigns and resends."""

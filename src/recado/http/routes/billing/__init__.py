@@ -1,0 +1,1 @@
+"""Wallets and prices."""

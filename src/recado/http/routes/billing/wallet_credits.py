@@ -1,0 +1,61 @@
+"""What the installation's administrator credits to wallets (C24.1)."""
+
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import ORGANIZATION, IdSource
+from recado.domain.messages.changes import DeliveriesQueued, OnChange
+from recado.http.api.audit import actor_of
+from recado.http.api.call import Call
+from recado.http.api.route import Access, Route
+from recado.http.routes.billing.wallet_models import CreditOut, WalletCredit, entry_view, wallet_view
+from recado.http.wire.reply import Reply
+from recado.storage.access import organizations
+from recado.storage.access.organizations import Organization
+from recado.storage.billing import grants
+from recado.storage.core.postgres import Database
+
+
+def wallet_credit_routes(*, database: Database, ids: IdSource, changed: OnChange) -> tuple[Route, ...]:
+    """Credits and adjustments. Not there where nothing is billed (C25.2.4)."""
+
+    async def find(call: Call) -> Organization:
+        organization = await organizations.get(database, call.path["id"])
+        if organization is None:
+            raise not_found()
+        return organization
+
+    async def credit(call: Call) -> Reply:
+        body: WalletCredit = call.body
+        async with database.transaction() as connection:
+            credited = await grants.grant(
+                connection,
+                ids,
+                organization_id=call.resource.id,
+                env=body.env,
+                coins=body.coins,
+                reference=body.reference,
+                actor=actor_of(call),
+                now=call.now,
+            )
+        if credited.queued:
+            changed(DeliveriesQueued(credited.queued))
+        shown = {"entry": entry_view(credited.entry), "wallet": wallet_view(credited.wallet)}
+        return Reply(201, {**shown, "replayed": credited.replayed})
+
+    return (
+        Route(
+            method="POST",
+            path="/v2/admin/organizations/{id}/wallet-credits",
+            handler=credit,
+            load=find,
+            operation_id="creditWallet",
+            summary="Credit coins to a wallet, or adjust it down",
+            description="Once for each `reference`. The payment reference of a top-up confirms its payment.",
+            tag="Administration",
+            access=Access.ADMIN,
+            body=WalletCredit,
+            responses={201: CreditOut},
+            errors=("PAYMENT_REQUIRED", "CONFLICT", "INVALID_STATE", "LIMIT_REACHED"),
+            creates=True,
+            path_ids={"id": ORGANIZATION},
+        ),
+    )

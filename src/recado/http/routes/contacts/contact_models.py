@@ -1,0 +1,179 @@
+"""Bodies and parameters of the operations on contacts (C12.1, C12.2).
+
+What callers send is described here and read by `contact_input.py`, which an import uses as well: the models pass
+the document on as it came.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from recado.domain.contacts.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentStatus
+from recado.domain.contacts.contact import (
+    INTEGRATIONS,
+    MOST_ATTRIBUTES,
+    MOST_EMAIL,
+    MOST_EXTERNAL_ID,
+    MOST_GROUP_PHONES,
+    MOST_GROUPS,
+    MOST_NAME,
+    MOST_QUERY,
+    MOST_TAG,
+    MOST_TAGS,
+    CompanyRole,
+    DebtStatus,
+)
+from recado.domain.contacts.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENCE
+from recado.http.api.models import ApiModel, QueryInt, Timestamp, unset
+from recado.http.api.paging import MOST_SKIPPED, CursorQuery, PageQuery
+
+_VALUE = {
+    "anyOf": [
+        {"type": ["string", "number", "boolean", "null"]},
+        {"type": "array", "items": {"type": "string", "maxLength": 200}, "maxItems": 50},
+    ]
+}
+_ATTRIBUTES = {
+    "type": "object",
+    "maxProperties": MOST_ATTRIBUTES,
+    "propertyNames": {"pattern": "^[A-Za-z][A-Za-z0-9_.-]{0,63}$"},
+    "additionalProperties": _VALUE,
+}
+_INTEGRATION_IDS = {
+    "type": ["object", "null"],
+    "properties": {name: {"type": ["string", "null"], "maxLength": MOST_EXTERNAL_ID} for name in INTEGRATIONS},
+}
+
+Id = Annotated[str, Field(min_length=1, max_length=64)]
+Phone = Annotated[str, Field(min_length=1, examples=["+5511987654321"])]
+Tag = Annotated[str, Field(min_length=1, max_length=MOST_TAG)]
+Tags = Annotated[list[Tag], Field(max_length=MOST_TAGS)]
+Attributes = Annotated[Any, Field(json_schema_extra=_ATTRIBUTES)]
+AnyAttributes = Annotated[Any, Field(json_schema_extra=_ATTRIBUTES | {"type": ["object", "null"]})]
+IntegrationIds = Annotated[Any, Field(json_schema_extra=_INTEGRATION_IDS)]
+Source = Literal["manual", "import", "api", "webhook"]
+GivenSource = Literal["manual", "import", "api"]
+
+
+class DebtGroupIn(ApiModel):
+    """A debt group; its `id` is kept when it is sent."""
+
+    id: Id | None = None
+    company: Annotated[str, Field(min_length=1, max_length=MOST_COMPANY)]
+    phones: Annotated[list[Phone], Field(min_length=1, max_length=MOST_GROUP_PHONES)]
+    amount_cents: Annotated[int, Field(ge=0, le=MOST_CENTS)] | None = None
+    status: DebtStatus | None = None
+    reference: Annotated[str, Field(min_length=1, max_length=MOST_REFERENCE)] | None = None
+
+
+class OptInChange(ApiModel):
+    """A change of consent. The dates count for API keys; of a session, address and user agent are the request's."""
+
+    status: ConsentStatus
+    source: Annotated[str, Field(max_length=MOST_SOURCE)] | None = None
+    at: Timestamp | None = None
+    ip: Annotated[str, Field(max_length=45)] | None = None
+    user_agent: Annotated[str, Field(max_length=MOST_USER_AGENT)] | None = None
+    revoked_at: Timestamp | None = None
+    revoked_reason: Annotated[str, Field(max_length=MOST_REASON)] | None = None
+
+
+class ContactInput(ApiModel):
+    """What a contact may be given, at birth and later."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME)] | None = None
+    email: Annotated[str, Field(max_length=MOST_EMAIL, json_schema_extra={"format": "email"})] | None = None
+    avatar_url: Annotated[
+        str, Field(max_length=65_536, description="http(s) without user info, or a picture as a data URI.")
+    ] | None = None  # fmt: skip
+    cpf: Annotated[str, Field(description="With or without mask. Stored encrypted, never given back.")] | None = None
+    cnpj: Annotated[str, Field(description="With or without mask; letters allowed.")] | None = None
+    birth_date: Annotated[str, Field(json_schema_extra={"format": "date"})] | None = None
+    external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
+    external_ids: IntegrationIds = None
+    company_id: Annotated[str, Field(min_length=1, max_length=64, description="Prefix emp_")] | None = None
+    papel_na_empresa: CompanyRole | None = None
+    debtor_groups: Annotated[list[DebtGroupIn], Field(max_length=MOST_GROUPS)] | None = None
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _as_it_came(cls, document: Any, _: Callable[[Any], Any]) -> Any:
+        return document
+
+
+class ContactCreate(ContactInput):
+    """A new contact."""
+
+    phone: Phone
+    attributes: AnyAttributes = None
+    tags: Tags | None = None
+    opt_in: OptInChange | None = None
+    source: GivenSource | None = None
+
+
+class ContactPatch(ContactInput):
+    """A change: an absent field stays, `null` clears it. `attributes` and `externalIds` merge key by key."""
+
+    phone: Annotated[str, Field(description="Only the one that the contact has.")] = unset()
+    attributes: Attributes = unset()
+    remove_attributes: (
+        Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_length=MOST_ATTRIBUTES)] | None
+    ) = None
+    tags: Annotated[list[Tag], Field(max_length=MOST_TAGS, description="In place of all.")] = unset()
+    add_tags: Tags | None = None
+    remove_tags: Tags | None = None
+    opt_in: OptInChange = unset()
+    source: Annotated[Source, Field(description="Only the one that the contact has.")] = unset()
+
+
+class OptOut(ApiModel):
+    """Who wants nothing more: exactly one of the four."""
+
+    contact_id: Id | None = None
+    external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
+    phone: Phone | None = None
+    email: Annotated[str, Field(min_length=1, max_length=MOST_EMAIL)] | None = None
+    at: Timestamp | None = None
+    reason: Annotated[str, Field(min_length=1, max_length=MOST_REASON)] | None = None
+    source: Annotated[str, Field(min_length=1, max_length=MOST_SOURCE)] | None = None
+
+
+class ContactQuery(CursorQuery):
+    """Filters of the list of contacts."""
+
+    skip: Annotated[QueryInt, Field(ge=0, le=MOST_SKIPPED, description="A cursor makes it void.")] = 0
+    tag: Annotated[str | None, Field(min_length=1, max_length=MOST_TAG)] = None
+    opt_in_status: ConsentStatus | None = None
+    source: Source | None = None
+    external_id: Annotated[str | None, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] = None
+    list_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None
+    q: Annotated[
+        str | None,
+        Field(min_length=1, max_length=MOST_QUERY, description="Dropped, with a warning, without `pii:full`."),
+    ] = None
+    updated_since: Annotated[
+        Timestamp | None,
+        Field(
+            description="Inclusive; the list is then in the order of changes. To synchronize, begin each round a "
+            "minute before the last `updatedAt` of the one before: it is when a change began, and a change that takes "
+            "longer to be stored is seen after younger ones."
+        ),
+    ] = None
+    documento: Annotated[
+        str | None, Field(min_length=1, max_length=32, description="A CPF or CNPJ; sessions with `contacts:pii` only.")
+    ] = None
+
+    @property
+    def searches(self) -> bool:
+        """No list is in the order of these filters; a static list is in that of its members only."""
+        narrowed = self.list_id and (self.external_id or self.updated_since or self.documento)
+        return super().searches or any((self.tag, self.opt_in_status, self.source, narrowed))
+
+
+class DebtorGroupQuery(PageQuery):
+    """Filters of the list of debt groups."""
+
+    status: DebtStatus | None = None
+    company: Annotated[str | None, Field(min_length=1, max_length=MOST_COMPANY, description="A part of it.")] = None
+    contact_id: Annotated[str | None, Field(min_length=1, max_length=64)] = None

@@ -1,0 +1,1 @@
+"""What providers report, and what the sandbox is told to."""

@@ -1,0 +1,116 @@
+"""POST /v2/sandbox/inbound: a person writes to a sandbox number, so that windows and replies can be tried (C29.4)."""
+
+from typing import Annotated, Any, Literal, Protocol
+
+from pydantic import Field
+
+from recado.channels.core.events import Inbound
+from recado.domain.core.errors import FieldError, field_refused, test_only, validation_error
+from recado.domain.core.ids import MESSAGE, NUMBER, REQUEST
+from recado.domain.core.references import reference_not_found
+from recado.http.api.call import Call
+from recado.http.api.models import ApiModel
+from recado.http.api.route import Idempotency, Route
+from recado.http.routes.core.phones import phone_at
+from recado.http.wire.reply import Reply
+from recado.storage.core.postgres import Database
+from recado.storage.messages import message_reads
+from recado.storage.senders.numbers import Number, NumberDirectory
+
+TEST = "test"
+
+
+class Receiver(Protocol):
+    """Takes in what people write (`receipts.py`)."""
+
+    async def inbound(self, number: Number, event: Inbound) -> str:
+        """Store the message; its id."""
+
+
+class SandboxInbound(ApiModel):
+    """What the imagined person writes, and to which number."""
+
+    channel: Literal["chatapp"] = "chatapp"
+    number_id: Annotated[str, Field(min_length=1, max_length=64)]
+    from_: Annotated[str, Field(alias="from", max_length=64, examples=["+5511987654321"])]
+    text: Annotated[str, Field(min_length=1, max_length=4096)] | None = None
+    media: Annotated[Any, Field(description="Not available yet: this release stores no media.")] = None
+    quoted: Annotated[
+        str | None, Field(max_length=256, description="The message that is answered: our id, or the provider's.")
+    ] = None
+
+
+class SandboxInboundOut(ApiModel):
+    """The id of the message that came in."""
+
+    message_id: str
+
+
+class SandboxInboundOperations:
+    """The handler."""
+
+    def __init__(self, database: Database, numbers: NumberDirectory, receiver: Receiver) -> None:
+        self._database = database
+        self._numbers = numbers
+        self._receiver = receiver
+
+    async def hide_from_live(self, call: Call) -> None:
+        """The operation exists with test credentials only."""
+        if call.principal.env != TEST:
+            raise test_only()
+
+    async def write(self, call: Call) -> Reply:
+        body: SandboxInbound = call.body
+        if body.media is not None:
+            raise field_refused("MEDIA_NOT_FOUND", "/media", "Inbound media is not available yet: send `text`.")
+        if body.text is None:
+            raise validation_error([FieldError("/text", "REQUIRED", "`text` is required.")])
+        principal = call.principal
+        number = await self._numbers.get((principal.organization_id, principal.env, body.number_id))
+        if number is None:
+            raise reference_not_found("numberId", NUMBER, body.number_id, principal.env)
+        event = Inbound(
+            account=number.phone_number_id,
+            sender=phone_at("/from", body.from_),
+            at=call.now,
+            type="text",
+            payload={"text": {"body": body.text}},
+            # Unique, as the provider's ids are: each call is another message.
+            provider_message_id=f"sandbox-in-{call.request_id.removeprefix(REQUEST)}",
+            quoted=await self._quoted(call, body.quoted),
+        )
+        return Reply(202, {"messageId": await self._receiver.inbound(number, event)})
+
+    async def _quoted(self, call: Call, quoted: str | None) -> str | None:
+        """The provider's id of the quoted message."""
+        if quoted is None or not quoted.startswith(MESSAGE):
+            return quoted
+        principal = call.principal
+        message = await message_reads.get(self._database, principal.organization_id, principal.env, quoted)
+        if message is None:
+            raise reference_not_found("quoted", MESSAGE, quoted, principal.env)
+        return message.provider_message_id
+
+
+def sandbox_inbound_routes(*, database: Database, numbers: NumberDirectory, receiver: Receiver) -> tuple[Route, ...]:
+    """The simulation of inbound messages."""
+    operations = SandboxInboundOperations(database, numbers, receiver)
+    return (
+        Route(
+            method="POST",
+            path="/v2/sandbox/inbound",
+            handler=operations.write,
+            operation_id="simulateInbound",
+            summary="Imagine that a person writes to a sandbox number",
+            description="With test credentials only. Opens the 24 h window in which free-form messages may be sent.",
+            tag="Sandbox",
+            scope="messages:send",
+            rate_class="write",
+            body=SandboxInbound,
+            responses={202: SandboxInboundOut},
+            errors=("NOT_FOUND", "MEDIA_NOT_FOUND", "REFERENCE_NOT_FOUND", "PHONE_INVALID"),
+            idempotency=Idempotency.ACCEPTED,
+            creates=True,
+            load=operations.hide_from_live,
+        ),
+    )

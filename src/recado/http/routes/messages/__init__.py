@@ -1,0 +1,1 @@
+"""Messages, one or many by one request."""

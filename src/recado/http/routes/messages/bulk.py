@@ -1,0 +1,104 @@
+"""POST /messages/bulk: one content to many recipients by one request (C15.5)."""
+
+from typing import Final
+
+from pydantic.alias_generators import to_camel
+
+from recado.domain.core.errors import FieldError, Problem
+from recado.http.api.call import Call
+from recado.http.api.operation import missing_scope
+from recado.http.api.route import MIB, Idempotency, Route
+from recado.http.routes.messages.batch_view import batch_view, new_batch_view
+from recado.http.routes.messages.bulk_models import BatchOut, CreateBatch
+from recado.http.routes.messages.message_draft import SENDING_CODES, refuse_misfits
+from recado.http.wire.reply import REPLAYED, Reply
+from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance
+from recado.services.batches.batch_rules import BatchDraft
+
+BODY_LIMIT: Final = 16 * MIB
+
+_SCOPES: Final = {"chatapp": "messages:send", "sms": "sms:send", "rcs": "rcs:send"}
+
+
+class BulkOperation:
+    """The handler."""
+
+    def __init__(self, acceptance: BatchAcceptance) -> None:
+        self._acceptance = acceptance
+
+    async def create(self, call: Call) -> Reply:
+        outcome = await self._acceptance.accept(draft_of(call))
+        if isinstance(outcome, AcceptedBatch):
+            return Reply(202, new_batch_view(outcome.batch))
+        return Reply(202, batch_view(outcome.batch), headers=REPLAYED)
+
+
+def draft_of(call: Call) -> BatchDraft:
+    """The draft in the body of `call`; raises `Problem` 403 or 422."""
+    body: CreateBatch = call.body
+    scope = _SCOPES[body.channel]
+    if not call.can(scope):
+        raise missing_scope(scope)
+    refuse_misfits(body)
+    audiences = [name for name in ("recipients", "list_id", "segment_id") if getattr(body, name) is not None]
+    if len(audiences) != 1:
+        sentence = "Give exactly one audience: recipients, listId or segmentId."
+        paths = [f"/{to_camel(name)}" for name in audiences] or [""]
+        raise Problem("AUDIENCE_INVALID", sentence, errors=[FieldError(p, "AUDIENCE_INVALID", sentence) for p in paths])
+    principal, key = call.principal, call.idempotency
+    return BatchDraft(
+        organization_id=principal.organization_id,
+        env=principal.env,
+        channel=body.channel,
+        number_id=body.number_id or "",
+        type=body.type,
+        priority=body.priority,
+        recipients=body.recipients or (),
+        list_id=body.list_id,
+        segment_id=body.segment_id,
+        name=body.name,
+        template_id=body.template_id,
+        template_vars=body.template_vars,
+        payload=body.payload,
+        campaign_id=body.campaign_id,
+        metadata=body.metadata,
+        scheduled_at=body.scheduled_at,
+        ttl_seconds=body.ttl_seconds,
+        created_by_id=principal.actor_id,
+        key_hash=None if key is None else key.key_hash,
+        fingerprint=None if key is None else key.fingerprint,
+    )
+
+
+def bulk_routes(*, acceptance: BatchAcceptance) -> tuple[Route, ...]:
+    """The one operation."""
+    operation = BulkOperation(acceptance)
+    return (
+        Route(
+            method="POST",
+            path="/messages/bulk",
+            handler=operation.create,
+            operation_id="createBatch",
+            summary="Send to up to 10,000 recipients",
+            description=(
+                "What the messages share is refused as for a single one; a recipient that cannot be sent to is left "
+                "out and counted in `skippedReasons`, and each phone is sent to once. 202 means that everything "
+                "accepted is stored: the first messages are leaving already."
+            ),
+            tag="Batches",
+            scope="messages:send",
+            rate_class="bulk",
+            body=CreateBatch,
+            body_limit=BODY_LIMIT,
+            responses={202: BatchOut},
+            errors=(
+                "METADATA_INVALID",
+                "AUDIENCE_INVALID",
+                "EMPTY_AUDIENCE",
+                "SCHEDULE_TOO_FAR",
+                *SENDING_CODES,
+            ),
+            idempotency=Idempotency.BOUND,
+            creates=True,
+        ),
+    )

@@ -1,0 +1,87 @@
+"""From the body of POST /messages to a draft: what concerns several fields at once, each refusal with its place."""
+
+from typing import Final
+
+from recado.domain.core.errors import FieldError, Problem, validation_error
+from recado.domain.core.metadata import metadata_errors
+from recado.http.api.audit import actor_of
+from recado.http.api.call import Call
+from recado.http.api.operation import missing_scope
+from recado.http.routes.core.phones import phone_at
+from recado.http.routes.messages.bulk_models import CreateBatch
+from recado.http.routes.messages.message_models import NO_RECIPIENT, NUMBER_REQUIRED, TEMPLATE_REQUIRED, CreateMessage
+from recado.services.messages.acceptance_rules import CHATAPP, TEMPLATE, MessageDraft
+
+FORCE: Final = "messages:force"
+
+# What every way to send can be refused for.
+SENDING_CODES: Final = (
+    "ROUTE_NOT_AVAILABLE",
+    "REFERENCE_NOT_FOUND",
+    "MEDIA_NOT_FOUND",
+    "NUMBER_UNAVAILABLE",
+    "TEMPLATE_NOT_APPROVED",
+    "TEMPLATE_VARS_MISMATCH",
+    "PRIORITY_NOT_ALLOWED",
+    "PAYMENT_REQUIRED",
+    "DEPENDENCY_FAILED",
+)
+
+
+def draft_of(call: Call) -> MessageDraft:
+    """The draft in the body of `call`, its recipient canonical (C2.4); raises `Problem` 403 or 422."""
+    body: CreateMessage = call.body
+    if body.force and not call.can(FORCE):
+        raise missing_scope(FORCE)
+    if body.to is None and body.contact_id is None:
+        nobody = FieldError("/to", "RECIPIENT_MISSING", NO_RECIPIENT)
+        raise Problem("RECIPIENT_MISSING", NO_RECIPIENT, errors=[nobody, *_misfits(body)])
+    refuse_misfits(body)
+    principal, key = call.principal, call.idempotency
+    return MessageDraft(
+        organization_id=principal.organization_id,
+        env=principal.env,
+        channel=body.channel,
+        number_id=body.number_id or "",
+        to="" if body.to is None else _recipient(body.channel, body.to),
+        type=body.type,
+        priority=body.priority,
+        template_id=body.template_id,
+        template_vars=body.template_vars,
+        payload=body.payload,
+        contact_id=body.contact_id,
+        campaign_id=body.campaign_id,
+        metadata=body.metadata,
+        scheduled_at=body.scheduled_at,
+        ttl_seconds=body.ttl_seconds,
+        forced_by=actor_of(call) if body.force else None,
+        key_hash=None if key is None else key.key_hash,
+        fingerprint=None if key is None else key.fingerprint,
+        sent_by=principal.person,
+    )
+
+
+def refuse_misfits(body: CreateMessage | CreateBatch) -> None:
+    """Raise `Problem` 422 for fields that the channel or the type requires, or does not take, and for odd metadata."""
+    if wrong := _misfits(body):
+        raise validation_error(wrong)
+    if body.metadata is not None and (wrong := metadata_errors(body.metadata)):
+        raise validation_error(wrong, code="METADATA_INVALID")
+
+
+def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
+    wrong: list[FieldError] = []
+    if body.channel == CHATAPP and body.number_id is None:
+        wrong.append(NUMBER_REQUIRED)
+    if body.type == TEMPLATE:
+        if body.template_id is None:
+            wrong.append(TEMPLATE_REQUIRED)
+        return wrong
+    for path, value in (("/templateId", body.template_id), ("/templateVars", body.template_vars)):
+        if value:
+            wrong.append(FieldError(path, "NOT_ALLOWED", f"`{path[1:]}` is only for type template."))
+    return wrong
+
+
+def _recipient(channel: str, to: str) -> str:
+    return phone_at("/to", to) if channel == CHATAPP else to

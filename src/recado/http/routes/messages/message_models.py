@@ -1,0 +1,222 @@
+"""What callers send to and receive from the operations on messages (C15.1, C15.2)."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Final, Literal, get_args
+
+from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from recado.domain.core.errors import FieldError
+from recado.domain.messages.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
+from recado.http.api.models import ApiModel, Timestamp
+from recado.http.api.paging import MessagePageQuery, Page, PeriodQuery
+from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES, AnyPayload
+from recado.services.messages.acceptance_rules import CHATAPP, TEMPLATE
+
+Channel = Literal["chatapp", "social", "sms", "email"]
+Direction = Literal["outbound", "inbound"]
+MessageType = Literal["text", "template", "media", "interactive"]
+
+Id = Annotated[str, Field(min_length=1, max_length=64)]
+Variables = Annotated[list[Annotated[str, Field(max_length=1024)]], Field(max_length=60, fail_fast=True)]
+Ttl = Annotated[int, Field(ge=int(MIN_TTL.total_seconds()), le=int(MAX_TTL.total_seconds()))]
+Metadata = Annotated[
+    Any,
+    Field(
+        json_schema_extra={
+            "type": ["object", "null"],
+            "maxProperties": 20,
+            "additionalProperties": {"type": ["string", "number", "boolean"]},
+        }
+    ),
+]
+"""Checked by hand (`metadata.py`): its faults have a code of their own."""
+
+
+NUMBER_REQUIRED: Final = FieldError("/numberId", "REQUIRED", "`numberId` is required for channel chatapp.")
+TEMPLATE_REQUIRED: Final = FieldError("/templateId", "REQUIRED", "`templateId` is required for type template.")
+NO_RECIPIENT: Final = "The message has no recipient: give `to` or `contactId`."
+
+
+def payload_of_type(value: Any, info: ValidationInfo) -> Any:
+    """The payload in the shape of the message's type, which stands before it in the model."""
+    kind = info.data.get("type")
+    if kind is None:  # said already
+        return None
+    if value is None:
+        if kind == "template":
+            return None
+        raise PydanticCustomError("missing", "Field required", {"hint": _shape(kind)})
+    try:
+        return SHAPES[kind].validator.validate_python(value)
+    except ValidationError as error:
+        if kind not in EXAMPLES or all(len(details["loc"]) > 1 for details in _details(error)):
+            raise
+        raise _with_shape(error, _shape(kind)) from None
+
+
+def _with_shape(error: ValidationError, shape: str) -> ValidationError:
+    """The same faults; the first of the outer shape, of which there is one here, says how it is."""
+    lines: list[InitErrorDetails] = []
+    hint = {"hint": shape}
+    for details in _details(error):
+        outer = len(details["loc"]) <= 1
+        context = {**details.get("ctx", {}), **(hint if outer else {})}
+        if outer:
+            hint = {}
+        lines.append(
+            {
+                "type": PydanticCustomError(details["type"], details["msg"], context),
+                "loc": details["loc"],
+                "input": None,
+            }
+        )
+    return ValidationError.from_exception_data(error.title, lines)
+
+
+def _details(error: ValidationError) -> list[Any]:
+    return list(error.errors(include_url=False, include_input=False))
+
+
+def _shape(kind: str) -> str:
+    return f"for type {kind}, the payload is such as {json.dumps(EXAMPLES[kind])}"
+
+
+Payload = Annotated[
+    Any, PlainValidator(payload_of_type, json_schema_input_type=AnyPayload | None), Field(validate_default=True)
+]
+
+
+def missing_to_send(document: Mapping[str, Any]) -> list[FieldError]:
+    """What a document lacks whatever its type is, and what its type needs beside it (C15.2)."""
+    missing = []
+    if document.get("channel", CHATAPP) == CHATAPP and document.get("numberId") is None:
+        missing.append(NUMBER_REQUIRED)
+    if document.get("type") == TEMPLATE and document.get("templateId") is None:
+        missing.append(TEMPLATE_REQUIRED)
+    return missing
+
+
+class CreateMessage(ApiModel):
+    """The body of POST /messages."""
+
+    channel: Literal["chatapp", "social"] = "chatapp"
+    number_id: Id | None = None
+    social_account_id: Id | None = None
+    to: Annotated[str | None, Field(max_length=64, examples=["+5511987654321"])] = None
+    contact_id: Id | None = None
+    type: MessageType
+    template_id: Id | None = None
+    template_vars: Variables | None = None
+    payload: Payload = None
+    priority: Priority = Priority.NORMAL
+    campaign_id: Annotated[str, Field(min_length=1, max_length=64)] | None = None
+    metadata: Metadata = None
+    scheduled_at: Timestamp | None = None
+    ttl_seconds: Ttl | None = None
+    force: bool = False
+
+    @classmethod
+    def missing_beside(cls, document: Mapping[str, Any]) -> list[FieldError]:
+        nobody = document.get("to") is None and document.get("contactId") is None
+        recipient = FieldError("/to", "REQUIRED", NO_RECIPIENT)
+        return [*missing_to_send(document), *((recipient,) if nobody else ())]
+
+
+class MessageQuery(MessagePageQuery, PeriodQuery):
+    """Filters of GET /messages. A period holds what was created in [from, to)."""
+
+    status: MessageStatus | None = None
+    number_id: str | None = None
+    contact_id: str | None = None
+    campaign_id: str | None = None
+    batch_id: str | None = None
+    sent_by_account_id: str | None = None
+    channel: Annotated[list[Channel] | None, Field(max_length=len(get_args(Channel)))] = None
+    direction: Direction | None = None
+    phone: Annotated[
+        Annotated[str, StringConstraints(strip_whitespace=False)] | None,
+        Field(
+            min_length=1,
+            max_length=64,
+            examples=["+5511987654321"],
+            description="The contact's side of the conversation: exact, in any spelling. Needs no `pii:full`. Searched "
+            "along the history: give a period as well where that is long.",
+        ),
+    ] = None
+
+    @property
+    def searches(self) -> bool:
+        """A phone is looked for along the history."""
+        return super().searches or self.phone is not None
+
+
+class Waiting(ApiModel):
+    """Why a message has not left yet, and when it is expected to (C14.6)."""
+
+    reason: WaitReason
+    until: datetime | None = None
+    ahead: int | None = None
+    detail: str | None = None
+
+
+class MessageModel(ApiModel):
+    """One message of any channel; fields without value are absent."""
+
+    id: str
+    organization_id: str
+    channel: Channel
+    number_id: str | None = None
+    contact_id: str | None = None
+    campaign_id: str | None = None
+    template_id: str | None = None
+    batch_id: str | None = None
+    metadata: Mapping[str, str | float | bool] | None = None
+    to: str
+    type: MessageType
+    direction: Direction
+    priority: Priority
+    status: MessageStatus
+    force: bool
+    reprocessed: bool
+    replaced_by: str | None = None
+    payload: Any = None
+    template_vars: list[str] | None = None
+    attempts: int
+    last_error: str | None = None
+    original_error: str | None = None
+    provider_message_id: str | None = None
+    sent_by_account_id: str | None = None
+    sent_by_name: str | None = None
+    scheduled_at: datetime | None = None
+    sent_at: datetime | None = None
+    delivered_at: datetime | None = None
+    read_at: datetime | None = None
+    failed_at: datetime | None = None
+    created_at: datetime
+    updated_at: datetime
+
+
+class MessageDetail(MessageModel):
+    """A message with the reason for its wait, while it is `queued` or `sending`."""
+
+    waiting: Waiting | None = None
+
+
+class Billing(ApiModel):
+    """What the message costs: held now, charged when it is sent (C25.2)."""
+
+    coins: int
+
+
+class CreatedMessage(MessageModel):
+    """`replayed`: the Idempotency-Key had made this message before (C6.2)."""
+
+    billing: Billing | None = None
+    replayed: bool
+
+
+class MessageList(Page[MessageModel]):
+    """Messages, newest first."""

@@ -1,0 +1,204 @@
+"""The health of a number: what the provider says now, what waits, and what went out in a day (C14.3)."""
+
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from pydantic import Field
+
+from recado.channels.core.provider import NumberHealth
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import not_found
+from recado.domain.core.ids import NUMBER
+from recado.domain.senders.number import (
+    TIER_LIMITS,
+    MessagingTier,
+    NumberStatus,
+    QualityRating,
+    effective_per_second,
+    what_to_do,
+)
+from recado.http.api.call import Call
+from recado.http.api.models import ApiModel, Timestamp
+from recado.http.api.route import Route
+from recado.http.routes.senders.number_models import NameStatus, ProfileOut
+from recado.http.wire.reply import Reply
+from recado.services.senders.number_refresh import Checked, NumberRefresh
+from recado.storage.core.directory import Directory
+from recado.storage.core.postgres import Database
+from recado.storage.senders import numbers, usage
+from recado.storage.senders.numbers import Number, NumberKey
+
+CACHED = 10.0  # seconds that an answer is given again
+PATIENCE = 7.0  # seconds with the provider: less than an answer may take in all (C31)
+DAY = timedelta(hours=24)
+
+
+class Issue(ApiModel):
+    """Something that keeps the number from sending as it could."""
+
+    code: str
+    message: str
+
+
+class Throughput(ApiModel):
+    """The pace in force, in messages a second."""
+
+    per_second: float
+
+
+class Queue(ApiModel):
+    """Messages that have not left, by priority."""
+
+    critical: int
+    normal: int
+    bulk: int
+
+
+class Window(ApiModel):
+    """The last 24 hours. `tierLimit` is null where the provider sets none."""
+
+    sent: int
+    unique_recipients: int
+    tier_limit: int | None
+
+
+class HealthOut(ApiModel):
+    """`live` is false when the provider did not answer; then `error` says why and the rest are stored values."""
+
+    number_id: str
+    checked_at: Timestamp
+    live: bool
+    error: str | None = None
+    status: NumberStatus
+    quality_rating: QualityRating
+    messaging_tier: MessagingTier
+    name_status: NameStatus | None = None
+    verified_name: str | None = None
+    can_send: Literal["available", "limited", "blocked"]
+    issues: list[Issue]
+    throughput: Throughput
+    profile: ProfileOut
+    queue: Queue
+    window24h: Window = Field(alias="window24h")
+
+
+class HealthReader:
+    """Asks, and remembers each number's answer for 10 s or until the number is changed.
+
+    Anyone who asks while the provider is being asked waits for the same answer.
+    """
+
+    def __init__(self, database: Database, *, clock: Clock, refresh: NumberRefresh) -> None:
+        self._database = database
+        self._clock = clock
+        self._refresh = refresh
+        self._answers: Directory[NumberKey, tuple[int, dict[str, Any]]] = Directory(self._read, clock=clock, ttl=CACHED)
+
+    async def health(self, call: Call) -> Reply:
+        number: Number = call.resource
+        key = (number.organization_id, number.env, number.id)
+        remembered = self._answers.peek(key)
+        if remembered is not None and remembered[0] != number.revision:
+            self._answers.forget(key)
+        found = await self._answers.get(key)
+        if found is None:
+            raise not_found()
+        return Reply(200, found[1])
+
+    async def find(self, call: Call) -> Number:
+        principal = call.principal
+        number = await numbers.get(self._database, principal.organization_id, principal.env, call.path["id"])
+        if number is None:
+            raise not_found()
+        return number
+
+    async def _read(self, key: NumberKey) -> tuple[int, dict[str, Any]] | None:
+        found = await numbers.get(self._database, *key)
+        if found is None:
+            return None
+        checked = await self._refresh.check(found, patience=PATIENCE)
+        now = self._clock.now()
+        since = (now - DAY).replace(second=0, microsecond=0)
+        number = checked.number
+        sent = await usage.totals(self._database, number.organization_id, number.id, since, now)
+        recipients = await usage.unique_recipients(self._database, number.organization_id, number.id, now - DAY)
+        waiting = await usage.waiting(self._database, number.organization_id, number.id)
+        window = {
+            "sent": sent.sent,
+            "uniqueRecipients": recipients,
+            "tierLimit": TIER_LIMITS[number.messaging_tier],
+        }
+        return number.revision, {**health_view(checked, now), "queue": waiting, "window24h": window}
+
+
+def health_view(checked: Checked, now: datetime) -> dict[str, Any]:
+    """What follows from the number and the provider's answer alone."""
+    number, health = checked.number, checked.health
+    pace = effective_per_second(number.per_second, number.quality_rating)
+    if health is not None and health.per_second is not None:
+        pace = min(pace, float(health.per_second))
+    view: dict[str, Any] = {
+        "numberId": number.id,
+        "checkedAt": now,
+        "live": health is not None,
+        "status": number.status.value,
+        "qualityRating": number.quality_rating.value,
+        "messagingTier": number.messaging_tier.value,
+        "canSend": can_send(number),
+        "issues": [{"code": code, "message": message} for code, message in issues(number, health)],
+        "throughput": {"perSecond": pace},
+        "profile": dict(number.profile),
+    }
+    optional = {
+        "error": checked.error,
+        "nameStatus": number.name_status,
+        "verifiedName": number.verified_name,
+    }
+    view.update((name, value) for name, value in optional.items() if value is not None)
+    return view
+
+
+def can_send(number: Number) -> str:
+    """`available`: everything leaves. `limited`: some classes wait, or the pace is cut. `blocked`: nothing leaves."""
+    in_service = number.status in (NumberStatus.CONNECTED, NumberStatus.FLAGGED)
+    if not in_service or number.operator_paused_at is not None or number.partner_removed_at is not None:
+        return "blocked"
+    low = number.quality_rating in (QualityRating.YELLOW, QualityRating.RED)
+    return "limited" if number.status is NumberStatus.FLAGGED or low else "available"
+
+
+def issues(number: Number, health: NumberHealth | None) -> list[tuple[str, str]]:
+    """Codes and sentences: ours first, then the provider's."""
+    found = []
+    if number.status is not NumberStatus.CONNECTED:
+        what = what_to_do(number.status, number.env, number.id)
+        found.append(("number_state", f"The number is {number.status.value}: {what}."))
+    if number.operator_paused_at is not None:
+        found.append(("operator_paused", "An operator has paused the number."))
+    if number.partner_removed_at is not None:
+        found.append(("partner_removed", "The customer has removed this service from the number's account."))
+    if number.quality_rating in (QualityRating.YELLOW, QualityRating.RED):
+        found.append(("quality", f"The quality is {number.quality_rating.value}: the pace is cut."))
+    if number.name_status in ("rejected", "expired"):
+        found.append(("name_status", f"The display name is {number.name_status}."))
+    return found + list(health.issues if health is not None else ())
+
+
+def number_health_routes(*, health: HealthReader) -> tuple[Route, ...]:
+    """One operation."""
+    return (
+        Route(
+            method="GET",
+            path="/numbers/{id}/health",
+            handler=health.health,
+            load=health.find,
+            operation_id="getNumberHealth",
+            summary="Ask the provider how a number is",
+            description="The answer holds for 10 seconds. When the provider does not answer, `live` is false.",
+            tag="Numbers",
+            scope="numbers:read",
+            rate_class="read",
+            responses={200: HealthOut},
+            path_ids={"id": NUMBER},
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The service itself, and its pages of problems."""

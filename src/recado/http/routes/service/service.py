@@ -1,0 +1,176 @@
+"""The routes about the service itself (C2.7): is it up, is it ready, what does it offer, what do its problems mean."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any
+
+from recado.domain.core.errors import Unavailable
+from recado.http.api.call import Call
+from recado.http.api.document_texts import DESCRIPTION, GROUPS
+from recado.http.api.examples import examples
+from recado.http.api.missing import no_page
+from recado.http.api.models import ApiModel
+from recado.http.api.openapi import document
+from recado.http.api.rate_limits import ANONYMOUS
+from recado.http.api.route import Access, Route
+from recado.http.routes.service.problem_pages import ProblemPages
+from recado.http.webhook_events import EVENTS
+from recado.http.wire.rendering import dump
+from recado.http.wire.reply import Reply
+
+Ready = Callable[[], Awaitable[Mapping[str, bool]]]
+
+TAG = "Service"
+READY_WITHIN = 2.0  # seconds (C2.7)
+READY_KEPT = 0.5  # seconds
+_STATIC = files("recado.http") / "static"
+_HOUR = "public, max-age=3600"
+_FILES = {
+    "docs.js": ("docs.js", "text/javascript; charset=utf-8"),
+    "swagger-ui.css": ("swagger-ui/swagger-ui.css", "text/css; charset=utf-8"),
+    "swagger-ui-bundle.js": ("swagger-ui/swagger-ui-bundle.js", "text/javascript; charset=utf-8"),
+    "favicon-32x32.png": ("swagger-ui/favicon-32x32.png", "image/png"),
+}
+# The page's style sheet draws its icons from data addresses.
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'{server}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+_PROBE: dict[str, Any] = {"access": Access.PUBLIC, "tag": TAG, "method": "GET"}  # never refused: not counted
+_PUBLIC: dict[str, Any] = {**_PROBE, "rate_class": ANONYMOUS}
+
+
+class Health(ApiModel):
+    """The process is up."""
+
+    status: str
+
+
+class Readiness(ApiModel):
+    """The service can take work; each part by name."""
+
+    status: str
+    checks: dict[str, bool]
+
+
+def service_routes(others: Sequence[Route], *, ready: Ready, base_url: str, version: str) -> tuple[Route, ...]:
+    """Return the routes of the service. `others`: all other routes, for the document; `ready`: each part by name."""
+
+    async def openapi(_: Call) -> Reply:
+        return Reply(200, described, headers={"Cache-Control": "no-cache"})
+
+    pages = ProblemPages(base_url)
+    routes = (
+        Route(
+            **_PROBE, path="/healthz", handler=_health, operation_id="getHealth", summary="Is the process up?",
+            responses={200: Health},
+        ),
+        Route(
+            **_PROBE, path="/readyz", handler=Readying(ready).answer, operation_id="getReadiness",
+            summary="Can the service take work?", responses={200: Readiness}, errors=("SERVICE_UNAVAILABLE",),
+        ),
+        Route(
+            **_PUBLIC, path="/v2/openapi.json", handler=openapi, operation_id="getOpenApiDocument",
+            summary="This document", responses={200: None}, response_types={200: "application/json"},
+        ),
+        Route(
+            **_PUBLIC, path="/docs", handler=partial(_page, _policy(base_url)), operation_id="getDocs",
+            summary="The document as a page", documented=False,
+        ),
+        Route(
+            **_PUBLIC, path="/docs/{file}", handler=_file, operation_id="getDocsFile",
+            summary="A file of that page", documented=False,
+        ),
+        Route(
+            **_PUBLIC, path="/problems", handler=pages.index, operation_id="getProblemIndex",
+            summary="All problem codes", documented=False,
+        ),
+        Route(
+            **_PUBLIC, path="/problems/{code}", handler=pages.page, operation_id="getProblemPage",
+            summary="What a problem's type means", documented=False,
+        ),
+    )  # fmt: skip
+    # Made before anybody is served: it takes 0.15 s, in which, in a thread too, nobody else would get far.
+    described = dump(
+        document(
+            (*others, *routes),
+            base_url=base_url,
+            version=version,
+            description=DESCRIPTION,
+            tags=GROUPS,
+            events=EVENTS,
+            examples=examples(),
+        )
+    )
+    return routes
+
+
+async def _health(_: Call) -> Reply:
+    return Reply(200, {"status": "ok"})
+
+
+class Readying:
+    """What is ready, for all who ask: however many they are, one of them at a time asks the database (C31)."""
+
+    def __init__(self, ready: Ready) -> None:
+        self._ready = ready
+        self._look: asyncio.Task[Mapping[str, bool]] | None = None
+        self._kept_until = 0.0
+
+    async def answer(self, _: Call) -> Reply:
+        """200 when every part is, else 503 that names the parts."""
+        loop = asyncio.get_running_loop()
+        look = self._look
+        if look is None or (look.done() and loop.time() >= self._kept_until):
+            look = self._look = loop.create_task(self._looked())
+        checks = await asyncio.shield(look)
+        if not all(checks.values()):
+            problem = Unavailable("A part of the service is not ready: `meta.checks` says which.")
+            problem.meta = {"checks": dict(checks)}
+            raise problem
+        return Reply(200, {"status": "ready", "checks": dict(checks)})
+
+    async def _looked(self) -> Mapping[str, bool]:
+        try:
+            async with asyncio.timeout(READY_WITHIN):
+                return await self._ready()
+        except TimeoutError:
+            return {"database": False}
+        finally:
+            self._kept_until = asyncio.get_running_loop().time() + READY_KEPT
+
+
+async def _page(policy: str, _: Call) -> Reply:
+    return Reply(200, _content("docs.html"), headers=_html(policy))
+
+
+async def _file(call: Call) -> Reply:
+    found = _FILES.get(call.path["file"])
+    if found is None:
+        raise no_page("There is no such file.")
+    name, content_type = found
+    headers = {"Content-Type": content_type, "Cache-Control": _HOUR, "X-Content-Type-Options": "nosniff"}
+    return Reply(200, _content(name), headers=headers)
+
+
+def _html(policy: str) -> dict[str, str]:
+    return {
+        "Content-Type": "text/html; charset=utf-8",
+        "Cache-Control": _HOUR,
+        "Content-Security-Policy": policy,
+        "X-Content-Type-Options": "nosniff",
+        "Referrer-Policy": "no-referrer",
+    }
+
+
+def _policy(base_url: str) -> str:
+    """The page may call the server that its document names, which can differ from the one it came from."""
+    origin = "/".join(base_url.split("/")[:3])
+    return _POLICY.format(server=f" {origin}" if origin.startswith("http") else "")
+
+
+@cache
+def _content(name: str) -> bytes:
+    return _STATIC.joinpath(name).read_bytes()

@@ -1,0 +1,120 @@
+"""Bodies of the operations on chat-app templates (C11.1)."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import Field, StringConstraints
+
+from recado.domain.core.ids import NUMBER
+from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
+from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.api.paging import Page, PageQuery
+from recado.storage.templates.templates import Template
+
+MOST_COMPONENTS = 50
+
+Name = Annotated[str, Field(min_length=1, max_length=512)]
+NumberId = Annotated[str, Field(max_length=64, description=f"Prefix {NUMBER}")]
+WebAddress = Annotated[str, StringConstraints(max_length=2048, pattern=r"^https?://[^\s/?#]+\S*$")]
+
+
+class Component(ApiModel):
+    """A part of a template: HEADER, BODY, FOOTER or BUTTONS. What `payload` may hold is checked at submission."""
+
+    type: Annotated[str, Field(min_length=1, max_length=32)]
+    payload: Any = Field(default_factory=lambda: None)
+
+
+Components = Annotated[list[Component], Field(max_length=MOST_COMPONENTS)]
+
+
+class TemplateQuery(PageQuery):
+    """Filters of the list of templates."""
+
+    status: TemplateStatus | None = None
+    category: TemplateCategory | None = None
+    language: Language | None = None
+    number_id: Annotated[str | None, Field(max_length=64)] = None
+
+
+class TemplateCreate(ApiModel):
+    """A new template, always a draft."""
+
+    number_id: NumberId
+    name: Name
+    language: Language
+    category: TemplateCategory
+    components: Components
+    header_example_url: WebAddress | None = None
+
+
+class TemplatePatch(PatchModel):
+    """An edit: it raises `version`, and what was approved must be approved again."""
+
+    category: TemplateCategory = unset()
+    components: Components = unset()
+    header_example_url: WebAddress | None = None
+
+
+class TemplateSyncRequest(ApiModel):
+    """Whose templates to fetch from the provider."""
+
+    number_id: NumberId
+
+
+class SyncStarted(ApiModel):
+    """The templates are fetched."""
+
+    started: bool
+
+
+class TemplateOut(ApiModel):
+    """A template."""
+
+    id: str
+    organization_id: str
+    number_id: str
+    name: str
+    language: Language
+    category: TemplateCategory
+    status: TemplateStatus
+    components: list[Component]
+    header_example_url: str | None = None
+    provider_template_id: str | None = None
+    version: int
+    rejection_reason: str | None = None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class TemplatePage(Page[TemplateOut]):
+    """Templates, newest first."""
+
+
+def stored_components(components: Sequence[Component]) -> tuple[dict[str, Any], ...]:
+    """The components as they are kept: an absent payload stays absent."""
+    return tuple(component.model_dump(exclude_unset=True) for component in components)
+
+
+def template_view(template: Template) -> dict[str, Any]:
+    """The template as callers see it."""
+    view: dict[str, Any] = {
+        "id": template.id,
+        "organizationId": template.organization_id,
+        "numberId": template.number_id,
+        "name": template.name,
+        "language": template.language.value,
+        "category": template.category.value,
+        "status": template.status.value,
+        "components": list(template.components),
+        "version": template.version,
+        "createdAt": template.created_at,
+        "updatedAt": template.updated_at,
+    }
+    optional = {
+        "headerExampleUrl": template.header_example_url,
+        "providerTemplateId": template.provider_template_id,
+        "rejectionReason": template.rejection_reason,
+    }
+    view.update((name, value) for name, value in optional.items() if value is not None)
+    return view

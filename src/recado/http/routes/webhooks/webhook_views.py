@@ -1,0 +1,192 @@
+"""Webhook subscriptions and their deliveries as callers see them (C23.1, C23.3.4)."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from recado.actors.webhooks.webhook_desk import ANSWER_FIELD
+from recado.domain.webhooks.webhook import SubscriptionStatus
+from recado.http.api.models import ApiModel, Timestamp
+from recado.http.api.paging import CursorPage, Page
+from recado.http.routes.webhooks.webhook_models import MASK, masks
+from recado.storage.core.crypto import KeyRing
+from recado.storage.webhooks.deliveries import DELIVERED, PENDING, Delivery
+from recado.storage.webhooks.webhooks import QUEUES, Subscription
+
+
+class HeaderOut(ApiModel):
+    """A custom header; the value of one that looks like a credential is masked."""
+
+    key: str
+    value: str
+
+
+class RetryOut(ApiModel):
+    """How often and after how long a delivery is tried again."""
+
+    max_attempts: int
+    backoff_seconds: int
+
+
+class WebhookOut(ApiModel):
+    """A subscription, without its secret in the clear."""
+
+    id: str
+    organization_id: str
+    url: str
+    secret_cipher: str = Field(
+        description="The signing secret, encrypted with a key of the installation: opaque, and of no use to sign with."
+    )
+    secret_version: int
+    headers: list[HeaderOut]
+    events: list[str]
+    status: Literal["active", "paused", "failing", "revoked"]
+    description: str | None = None
+    retry: RetryOut
+    include_pii: bool
+    created_by_id: str | None = None
+    consecutive_failures: int
+    last_success_at: Timestamp | None = None
+    last_failure_at: Timestamp | None = None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class WebhookWithSecret(WebhookOut):
+    """A subscription with its new secret, shown once: a repeat under the same Idempotency-Key leaves it out."""
+
+    secret: str | None = None
+
+
+class WebhookPage(Page[WebhookOut]):
+    """Subscriptions of the environment, newest first."""
+
+
+class WebhookTested(ApiModel):
+    """What the endpoint made of the test."""
+
+    delivery_id: str
+    status_code: int | None = None
+    duration_ms: int
+    ok: bool
+    error: str | None = None
+
+
+class DeliveryOut(ApiModel):
+    """A delivery."""
+
+    id: str
+    event_id: str
+    event: str
+    status: Literal["pending", "delivered", "dropped"]
+    attempt_count: int
+    last_status_code: int | None = None
+    last_error: str | None = None
+    next_attempt_at: Timestamp | None = None
+    created_at: Timestamp
+    delivered_at: Timestamp | None = None
+
+
+class AttemptOut(ApiModel):
+    """One attempt; of a failed one's answer, the beginning."""
+
+    attempt: int
+    at: Timestamp
+    duration_ms: int
+    status_code: int | None = None
+    error: str | None = None
+    answer: str | None = None
+
+
+class DeliveryDetail(DeliveryOut):
+    """A delivery with what it says and what became of each attempt."""
+
+    payload: Annotated[dict[str, Any] | None, Field(description="Absent when the event is older than 30 days.")] = None
+    attempts: list[AttemptOut]
+
+
+class DeliveryPage(CursorPage[DeliveryOut]):
+    """Deliveries, newest first."""
+
+
+class ReplayOut(ApiModel):
+    """How many events are delivered once more."""
+
+    queued: int
+
+
+def webhook_view(subscription: Subscription, headers: list[tuple[str, str]]) -> dict[str, Any]:
+    """The subscription as callers see it."""
+    view: dict[str, Any] = {
+        "id": subscription.id,
+        "organizationId": subscription.organization_id,
+        "url": subscription.url,
+        "secretCipher": subscription.secret_cipher,
+        "secretVersion": subscription.secret_version,
+        "headers": [{"key": key, "value": MASK if masks(key) else value} for key, value in headers],
+        "events": list(subscription.events),
+        "status": subscription.status.value,
+        "retry": {"maxAttempts": subscription.max_attempts, "backoffSeconds": subscription.backoff_seconds},
+        "includePii": subscription.include_pii,
+        "consecutiveFailures": subscription.consecutive_failures,
+        "createdAt": subscription.created_at,
+        "updatedAt": subscription.updated_at,
+    }
+    optional = {
+        "description": subscription.description,
+        "createdById": subscription.created_by_id,
+        "lastSuccessAt": subscription.last_success_at,
+        "lastFailureAt": subscription.last_failure_at,
+    }
+    view.update((name, value) for name, value in optional.items() if value is not None)
+    return view
+
+
+def delivery_view(subscription: Subscription, delivery: Delivery) -> dict[str, Any]:
+    """The delivery as lists show it."""
+    view: dict[str, Any] = {
+        "id": delivery.id,
+        "eventId": delivery.event_id,
+        "event": delivery.event,
+        "status": delivery.status,
+        "attemptCount": delivery.attempts,
+        "createdAt": delivery.created_at,
+    }
+    optional: dict[str, Any] = {
+        "lastStatusCode": delivery.last_status,
+        "lastError": delivery.last_error,
+        "nextAttemptAt": _next_attempt_at(subscription, delivery),
+        "deliveredAt": delivery.settled_at if delivery.status == DELIVERED else None,
+    }
+    view.update((name, value) for name, value in optional.items() if value is not None)
+    return view
+
+
+def _next_attempt_at(subscription: Subscription, delivery: Delivery) -> datetime | None:
+    """Not before the next probe while failing; None when its subscription's owner has to act first (C23.2)."""
+    due_at = delivery.next_attempt_at
+    if delivery.status != PENDING or subscription.status not in QUEUES:
+        return None
+    if subscription.status is SubscriptionStatus.FAILING and due_at is not None and subscription.probe_at is not None:
+        return max(due_at, subscription.probe_at)
+    return due_at
+
+
+def attempt_views(
+    subscription: Subscription, delivery: Delivery, keys: KeyRing, *, unmasked: bool
+) -> list[dict[str, Any]]:
+    """The attempts so far; raises Tampered.
+
+    What an endpoint answered to phones in the clear may repeat them: it is shown when `unmasked` only (C30.5).
+    """
+    views = []
+    for attempt in delivery.history:
+        view = dict(attempt)
+        cipher = view.pop("answerCipher", None)
+        if cipher is not None and unmasked:
+            view["answer"] = keys.decrypt(
+                cipher, organization_id=subscription.organization_id, record_id=delivery.id, field=ANSWER_FIELD
+            )
+        views.append(view)
+    return views

@@ -1,0 +1,1 @@
+"""Connections, bodies and bytes: what is below requests and answers."""
