@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.storage.test_embedded import OtherProcess
+from tests.storage.embedded.test_embedded import OtherProcess
 from tests.waiting import until
 
 from recado.storage.embedded.server_processes import any_of, children, is_server

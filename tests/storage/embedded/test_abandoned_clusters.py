@@ -6,7 +6,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 from tests.required import as_root
-from tests.storage.test_embedded import OtherProcess, make_server
+from tests.storage.embedded.test_embedded import OtherProcess, make_server
 from tests.waiting import until
 
 from recado.storage.embedded.abandoned_clusters import Abandoned, abandoned, abandoned_clusters

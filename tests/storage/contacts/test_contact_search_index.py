@@ -16,7 +16,7 @@ from recado.storage.contacts.contact_reads import ContactFilter
 from recado.storage.core.migrate import migrate, pending
 from recado.storage.core.postgres import Database
 
-CONFIGURATION = Path(__file__).parents[2] / "docs" / "configuration.md"
+CONFIGURATION = Path(__file__).parents[3] / "docs" / "configuration.md"
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from tests.storage.test_events import plan_of
+from tests.storage.webhooks.test_events import plan_of
 
 from recado.storage.batches import batch_making
 from recado.storage.core.postgres import Database

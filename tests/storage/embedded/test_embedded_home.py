@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 from tests.required import as_root, only_where
-from tests.storage.test_embedded import OtherProcess, make_server, query
+from tests.storage.embedded.test_embedded import OtherProcess, make_server, query
 
 from recado.storage.embedded import service_folder as service_folder_module
 from recado.storage.embedded.cluster import Cluster

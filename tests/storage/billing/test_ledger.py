@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.storage.test_resource_plans import scans
+from tests.storage.access.test_resource_plans import scans
 
 from recado.domain.billing.wallet import WalletStatus, status_of
 from recado.domain.core.errors import Problem

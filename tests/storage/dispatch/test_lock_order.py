@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from tests.people import contact_id, insert_people
-from tests.storage.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
+from tests.storage.dispatch.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
 from recado.domain.core.ids import MESSAGE, lowest_id

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from tests.storage.test_resource_plans import scans
+from tests.storage.access.test_resource_plans import scans
 
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.storage.core import retention

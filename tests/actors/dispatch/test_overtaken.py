@@ -1,6 +1,6 @@
 """Looks at what is held: so much at a time, and everything in the end."""
 
-from tests.storage.test_holds import ADD_NUMBER, ADD_TEMPLATE, IDS, ORGANIZATION, held, ready
+from tests.storage.billing.test_holds import ADD_NUMBER, ADD_TEMPLATE, IDS, ORGANIZATION, held, ready
 
 from recado.actors.dispatch.overtaken import OvertakenHolds
 from recado.domain.core.ids import NUMBER, TEMPLATE

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
-from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
+from tests.storage.dispatch.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
 from recado.domain.core.ids import MESSAGE, IdSource

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.domain.test_pacing import attempt, gaps, starts
+from tests.domain.dispatch.test_pacing import attempt, gaps, starts
 
 from recado.domain.dispatch.pacing import Pacer
 

@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.storage.test_batch_races import building
-from tests.storage.test_claims import NOW, stored
+from tests.storage.batches.test_batch_races import building
+from tests.storage.dispatch.test_claims import NOW, stored
 
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.engine.clock import SystemClock

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.storage.test_claims import stored
+from tests.storage.dispatch.test_claims import stored
 from tests.waiting import until
 
 from recado.domain.core.ids import BATCH, NUMBER, ORGANIZATION, IdSource

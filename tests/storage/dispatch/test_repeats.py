@@ -7,8 +7,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.storage.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, asking, of, refuse, stored
-from tests.storage.test_report_races import departs, report
+from tests.storage.dispatch.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, asking, of, refuse, stored
+from tests.storage.dispatch.test_report_races import departs, report
 
 from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.services.effects.consequences import Consequences

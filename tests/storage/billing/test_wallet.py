@@ -6,7 +6,7 @@ from typing import Any
 import orjson
 import pytest
 from tests.purse import ENV, Purse
-from tests.storage.test_resource_plans import scans
+from tests.storage.access.test_resource_plans import scans
 
 from recado.domain.core.ids import IdSource
 from recado.engine.clock import SystemClock

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.storage.test_claims import NOW, ORGANIZATION, stored
+from tests.storage.dispatch.test_claims import NOW, ORGANIZATION, stored
 
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage.core.postgres import Database
