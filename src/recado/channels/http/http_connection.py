@@ -6,10 +6,12 @@ is doubtful about where a body ends costs only the connection, which is then not
 
 import asyncio
 import re
+import select
 from dataclasses import dataclass
 from typing import cast
 
 LONGEST_READ = 64 * 1024  # bytes, of a head and of a body
+ENDED = getattr(select, "POLLRDHUP", select.POLLHUP)  # the first is of Linux alone
 MOST_INTERIM = 16  # answers before the answer; more would only keep us busy
 _STATUS = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?")
 _LENGTH = re.compile(rb"[0-9]{1,18}")
@@ -55,6 +57,7 @@ class HttpConnection(asyncio.Protocol):
         self.used = False
         self.idle_since = 0.0
         self._transport: asyncio.Transport | None = None
+        self._end: select.poll | None = None  # tells whether the peer has closed it
         self._waiter: asyncio.Future[Answer] | None = None
         self._reset()
 
@@ -72,17 +75,28 @@ class HttpConnection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is one in all but its class
+        if (connected := transport.get_extra_info("socket")) is not None:
+            self._end = select.poll()
+            self._end.register(connected.fileno(), ENDED)
 
     @property
     def usable(self) -> bool:
-        """Whether it can carry a request now, as far as we know."""
+        """Whether it can carry a request now, as far as we know.
+
+        The system is asked, too: what the peer closed a moment ago the loop has not told yet, and a request written
+        there is in doubt.
+        """
+        return self._open and not (self._end is not None and self._end.poll(0))
+
+    @property
+    def _open(self) -> bool:
         return self.reusable and self._transport is not None and not self._transport.is_closing()
 
     def exchange(self, request: bytes) -> "asyncio.Future[Answer]":
         """Send a whole request; the future has the answer, or raises ConnectionBroke."""
         assert self._transport is not None and self._waiter is None  # noqa: S101, PT018 - taken from the pool
         self._waiter = waiter = asyncio.get_running_loop().create_future()
-        if not self.usable:
+        if not self._open:
             self._break("the connection was closed")
         else:
             self._transport.write(request)
