@@ -19,6 +19,7 @@ MEMORY_BACK_WITHIN = 30.0  # seconds
 MEMORY_SLACK = 150 * 2**20  # bytes that a process keeps for the next time
 ROUNDS = 3
 ADMIN_TOKEN = "the administrator of the abused service"
+NEIGHBOUR = "Neighbour"  # the organization that is measured
 PROXY = "127.0.0.9"  # the address of a trusted proxy
 
 
@@ -89,7 +90,7 @@ class Resident:
     @classmethod
     async def settle(cls, service: Service) -> "Resident":
         """Make it, as an operator does."""
-        made = await asyncio.to_thread(service.command, "org", "create", "--name", "Neighbour", "--json")
+        made = await asyncio.to_thread(service.command, "org", "create", "--name", NEIGHBOUR, "--json")
         token = made["keys"]["test"]["token"]
         async with Api(service.url, token) as caller:
             customer = await Customer.arrive(caller)
