@@ -21,6 +21,7 @@ from recado.domain.access.scopes import ALL_SCOPES
 from recado.domain.audience.members import MAX_IDENTIFIERS, MAX_LISTS
 from recado.domain.audience.segment import MAX_SEGMENTS
 from recado.domain.core.errors import CODES
+from recado.domain.dispatch.gates import PLACE
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
 from recado.http.api.document_texts import GROUPS
@@ -255,6 +256,11 @@ def test_every_scope_and_no_other_is_named() -> None:
 def test_every_reason_and_failure_is_named() -> None:
     assert {reason.value for reason in WaitReason} <= named("C14.6")
     assert {code.value for code in FailureCode} <= named("C15.4")
+
+
+def test_the_reasons_of_waits_stand_in_the_order_of_the_gates() -> None:
+    told = re.findall(r"^\| `(\w+)` \|", section("C14.6"), re.MULTILINE)
+    assert [reason for reason in told if reason in PLACE] == sorted(PLACE, key=PLACE.__getitem__)
 
 
 def test_every_command_is_named() -> None:

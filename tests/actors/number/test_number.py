@@ -10,7 +10,7 @@ import pytest
 
 from recado.actors.dispatch import departures
 from recado.actors.dispatch.desk import Desk
-from recado.actors.dispatch.number_messages import AskSituation, Look
+from recado.actors.dispatch.number_messages import AskSituation, Changed, Look
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import MESSAGE
@@ -297,6 +297,19 @@ async def test_a_forced_message_leaves_at_once_and_those_after_it_pay_for_it(lin
     await line.goes_on(4.0)
     after = line.provider.moments[len(before) + 1 :]
     assert after[0] - before[-1][0] == pytest.approx(2.0, abs=0.1)  # its own second, and that of the forced one
+
+
+async def test_a_forced_message_that_low_quality_holds_is_let_go_when_it_rises(line: "Line") -> None:
+    await line.set_number(quality_rating="red")
+    (forced,) = await line.queue(1, klass=BULK)
+    await line.force(forced)
+    await line.goes_on(2)
+    assert line.provider.sent == []
+    assert await line.reasons() == {"quality"}
+    await line.set_number(quality_rating="green")
+    line.tell(Changed())
+    await line.goes_on(2)
+    assert await line.reasons() == {None}
 
 
 async def test_more_forced_messages_than_memory_holds_leave_once_each_and_in_their_order(line: "Line") -> None:

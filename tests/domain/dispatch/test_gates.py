@@ -1,5 +1,6 @@
 """The gates of C14.5: each holds what it should, in the order in which a wait is explained."""
 
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
@@ -9,12 +10,17 @@ from hypothesis import strategies as st
 
 from recado.domain.dispatch.gates import (
     FOREVER,
+    GATES,
+    HELD_BY_SENDER,
+    HELD_WITHOUT_MOMENT,
+    PASSED_BY_FORCE,
+    Asked,
     Fail,
     Hold,
     Standing,
-    TemplateFacts,
     class_hold,
     expires_at,
+    first_hold,
     message_gate,
     number_hold,
 )
@@ -25,8 +31,16 @@ from recado.domain.templates.template import TemplateCategory, TemplateStatus
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 NIGHT = QuietHours(time(22, 0), time(8, 0))
-APPROVED = TemplateFacts(TemplateStatus.APPROVED, TemplateCategory.UTILITY)
-MARKETING = TemplateFacts(TemplateStatus.APPROVED, TemplateCategory.MARKETING)
+
+
+@dataclass(frozen=True)
+class Template:
+    status: TemplateStatus
+    category: TemplateCategory
+
+
+APPROVED = Template(TemplateStatus.APPROVED, TemplateCategory.UTILITY)
+MARKETING = Template(TemplateStatus.APPROVED, TemplateCategory.MARKETING)
 
 
 def standing(
@@ -48,9 +62,9 @@ def gate(
     klass: int = NORMAL,
     free_form: bool = False,
     force: bool = False,
-    template: TemplateFacts | None = APPROVED,
+    template: Template | None = APPROVED,
 ) -> Hold | Fail | None:
-    return message_gate(at, now, klass=klass, free_form=free_form, force=force, template=template)
+    return message_gate(at, now, Asked(klass, free_form, template), force=force)
 
 
 def test_a_connected_number_holds_nothing() -> None:
@@ -111,14 +125,54 @@ def test_quiet_hours_hold_bulk_and_marketing_until_they_end_but_no_forced_messag
     ],
 )
 def test_a_template_must_be_approved(status: TemplateStatus, verdict: Hold | None) -> None:
-    assert gate(standing(), template=TemplateFacts(status, TemplateCategory.UTILITY)) == verdict
+    assert gate(standing(), template=Template(status, TemplateCategory.UTILITY)) == verdict
 
 
-@pytest.mark.parametrize("template", [None, TemplateFacts(TemplateStatus.REJECTED, TemplateCategory.UTILITY)])
-def test_a_message_whose_template_is_gone_fails(template: TemplateFacts | None) -> None:
+@pytest.mark.parametrize("template", [None, Template(TemplateStatus.REJECTED, TemplateCategory.UTILITY)])
+def test_a_message_whose_template_is_gone_fails(template: Template | None) -> None:
     verdict = gate(standing(), template=template)
     assert isinstance(verdict, Fail)
     assert verdict.code is FailureCode.TEMPLATE_UNAVAILABLE
+
+
+def test_a_forced_message_meets_the_gates_of_its_class_that_force_does_not_pass() -> None:
+    red = standing(quality=QualityRating.RED, quiet=NIGHT)
+    assert gate(red, NOON.replace(hour=23), klass=BULK, force=True) == Hold(WaitReason.QUALITY)
+    assert gate(red, klass=BULK) is None  # its class is held, and is not asked for each message
+
+
+def test_of_several_gates_the_first_of_the_table_is_named() -> None:
+    at = standing(NumberStatus.DISCONNECTED, QualityRating.RED, quiet=NIGHT)
+    midnight, asked = (
+        NOON.replace(hour=23),
+        Asked(BULK, False, Template(TemplateStatus.PAUSED, MARKETING.category), True),
+    )
+    named = []
+    for closed in ("owner", "quiet", "template", "state", "quality"):
+        hold = first_hold(at, midnight, asked, force=closed != "quiet" and closed != "owner")
+        assert hold is not None
+        named.append(hold.reason)
+        if closed == "owner":
+            asked = replace(asked, owner_holds=False)
+        if closed == "template":
+            asked = replace(asked, template=MARKETING)
+        if closed == "state":
+            at = replace(at, status=NumberStatus.CONNECTED)
+    assert named == ["owner_paused", "quiet_hours", "template_state", "number_state", "quality"]
+
+
+def test_a_message_that_ends_is_held_by_no_other_gate_of_its_own() -> None:
+    gone = Asked(NORMAL, free_form=False, template=None)
+    assert first_hold(standing(NumberStatus.FLAGGED), NOON, gone, force=False) is None
+    out = first_hold(standing(NumberStatus.DISCONNECTED), NOON, gone, force=False)
+    assert out == Hold(WaitReason.NUMBER_STATE)
+
+
+def test_what_a_row_is_held_for_is_let_go_by_something() -> None:
+    assert set(HELD_BY_SENDER) == {"quiet_hours", "number_state", "quality", "tier_limit"}
+    assert set(HELD_WITHOUT_MOMENT) == {"owner_paused", "template_state", "number_state", "quality"}
+    assert set(PASSED_BY_FORCE) == {"scheduled", "quiet_hours", "rate"}
+    assert all(each.release for each in GATES)
 
 
 def expiry(at: Standing, now: datetime, *, held_base_ms: int = 0, quiet: bool = False) -> datetime:

@@ -71,6 +71,17 @@ async def test_what_waits_for_a_number_goes_on_when_it_is_back(
     assert await ready(database, message) is goes_on
 
 
+@pytest.mark.parametrize(("quality", "goes_on"), [("green", True), ("yellow", True), ("red", False)])
+async def test_what_waits_for_the_quality_goes_on_when_it_rose(database: Database, quality: str, goes_on: bool) -> None:
+    number = IDS.new(NUMBER)
+    await database.execute(ADD_NUMBER, ORGANIZATION, number, "connected")
+    await database.execute("update numbers set quality_rating = $1", quality)
+    message = await held(database, "quality", number=number, klass=2)
+
+    assert await let_go(database) == goes_on
+    assert await ready(database, message) is goes_on
+
+
 @pytest.mark.parametrize(
     ("status", "goes_on"),
     [("approved", True), ("rejected", True), ("disabled", True), ("paused", False), ("draft", False), (None, True)],

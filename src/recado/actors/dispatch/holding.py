@@ -22,8 +22,6 @@ log = structlog.get_logger()
 
 CRASHES_TO_SET_ASIDE = 3
 TRY_AGAIN_AFTER = 1.0  # seconds after the database was away
-CHANGEABLE = (WaitReason.NUMBER_STATE, WaitReason.TIER_LIMIT, WaitReason.QUIET_HOURS)
-"""What a change of the number or of its organization may let go."""
 
 
 class Holding:

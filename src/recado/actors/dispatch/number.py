@@ -12,7 +12,7 @@ import structlog
 from recado.actors.dispatch.departures import Departures
 from recado.actors.dispatch.desk import Desk
 from recado.actors.dispatch.errands import Errands
-from recado.actors.dispatch.holding import CHANGEABLE, Holding
+from recado.actors.dispatch.holding import Holding
 from recado.actors.dispatch.number_messages import (
     AskSituation,
     CameBack,
@@ -29,7 +29,7 @@ from recado.actors.dispatch.ready_rows import ReadyRows, Wanted
 from recado.actors.dispatch.verdict import FAILED_BY_THE_CLAIM, verdict_of
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
-from recado.domain.dispatch.gates import Fail, Hold, number_hold
+from recado.domain.dispatch.gates import HELD_BY_SENDER, Fail, Hold, number_hold
 from recado.domain.messages.message import WaitReason
 from recado.engine.actor import Actor
 from recado.services.dispatch.hints import Arrived, Forced, OwnerMoved
@@ -278,7 +278,7 @@ class NumberActor(Actor):
         if self._view is not None:
             self._desk.pacer(self._key[2], self._view.per_second)
         self._stale = False
-        self._errands.begin(self._holding.let_go(*CHANGEABLE))
+        self._errands.begin(self._holding.let_go(*HELD_BY_SENDER))
 
     # Reading ----------------------------------------------------------------------------------------------------------
 

@@ -3,12 +3,12 @@
 from datetime import datetime, timedelta
 
 from recado.actors.dispatch.number_view import NumberView
-from recado.domain.dispatch.gates import Fail, Hold, TemplateFacts, class_hold, expires_at, message_gate
+from recado.domain.dispatch.gates import Asked, Fail, Hold, class_hold, expires_at, message_gate
 from recado.domain.dispatch.retry import REPEAT_WITHIN
 from recado.domain.messages.message import BULK, FailureCode, WaitReason
 from recado.domain.templates.template import TemplateCategory
 from recado.services.dispatch.records import Records
-from recado.services.dispatch.row import Row
+from recado.services.dispatch.row import TEMPLATE, Row
 from recado.services.dispatch.withdrawing import REFUSED
 from recado.storage.dispatch.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.templates.templates import Template
@@ -60,16 +60,8 @@ def _own_gates(
         return NOT_REPEATED
     if (withdrawn := records.withdrawing.gate(row, template)) is not None:
         return withdrawn
-    if records.owners.holds(row.owner):
-        return Hold(WaitReason.OWNER_PAUSED)
-    return message_gate(
-        view.standing,
-        now,
-        klass=row.klass,
-        free_form=row.free_form,
-        force=row.force,
-        template=None if template is None else TemplateFacts(template.status, template.category),
-    )
+    asked = Asked(row.klass, row.type != TEMPLATE, template, records.owners.holds(row.owner))
+    return message_gate(view.standing, now, asked, force=row.force)
 
 
 def _may_repeat(repeat_of: datetime, view: NumberView, now: datetime) -> bool:

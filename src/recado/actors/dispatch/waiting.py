@@ -8,7 +8,7 @@ from typing import Any
 from recado.actors.dispatch.number_messages import NumberSituation
 from recado.actors.dispatch.number_view import standing_of
 from recado.domain.core.timestamps import format_timestamp
-from recado.domain.dispatch.gates import FOREVER, Fail, Hold, TemplateFacts, class_hold, message_gate, number_hold
+from recado.domain.dispatch.gates import COUNTED_BY_THE_ACTOR, FOREVER, PLACE, Asked, Hold, first_hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.services.dispatch.records import Records
@@ -25,19 +25,6 @@ Ask = Callable[[NumberKey], Awaitable[NumberSituation | None]]
 
 _NOT_DUE = frozenset({WaitReason.SCHEDULED, WaitReason.RETRY})
 """What comes before every gate but its own: the message's moment."""
-_GATES = (
-    WaitReason.OPERATOR_PAUSED,
-    WaitReason.ORGANIZATION_SUSPENDED,
-    WaitReason.OWNER_PAUSED,
-    WaitReason.QUIET_HOURS,
-    WaitReason.TEMPLATE_STATE,
-    WaitReason.NUMBER_STATE,
-    WaitReason.QUALITY,
-    WaitReason.TIER_LIMIT,
-    WaitReason.DAILY_LIMIT,
-    WaitReason.PAIR_LIMIT,
-)
-"""What gates hold a message for, in the order of C14.5."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +57,9 @@ class WaitExplainer:
         if own is not None and own.reason in _NOT_DUE:
             return _waiting(own, facts, message)
         hold = self._gate(row, message, facts)
-        if own is not None and (hold is None or _GATES.index(own.reason) <= _GATES.index(hold.reason)):
+        if own is not None and (hold is None or PLACE[own.reason] <= PLACE[hold.reason]):
             hold = own
-        if hold is not None and hold.reason is not WaitReason.PAIR_LIMIT:
+        if hold is not None and PLACE[hold.reason] < COUNTED_BY_THE_ACTOR:
             return _waiting(hold, facts, message)
         situation = await self._ask((organization_id, env, message.number_id))
         if situation is not None and situation.holding is not None:  # the whole number, before one pair of it
@@ -104,24 +91,9 @@ class WaitExplainer:
         if facts.number is None or facts.organization is None:
             return Hold(WaitReason.NUMBER_STATE)
         standing, now = standing_of(facts.number, facts.organization), self._records.clock.now()
-        whole = number_hold(standing)
-        if whole is not None and whole.reason is not WaitReason.NUMBER_STATE:
-            return whole
-        if self._records.owners.holds(row["owner"]):
-            return Hold(WaitReason.OWNER_PAUSED)
-        of_class = None if row["force"] else class_hold(standing, row["class"], now)
-        if of_class is not None and of_class.reason is WaitReason.QUIET_HOURS:
-            return of_class
-        template = facts.template
-        own = message_gate(
-            standing,
-            now,
-            klass=row["class"],
-            free_form=message.type != TEMPLATE,
-            force=row["force"],
-            template=None if template is None else TemplateFacts(template.status, template.category),
-        )
-        return (None if isinstance(own, Fail) else own) or whole or of_class
+        owner_holds = self._records.owners.holds(row["owner"])
+        asked = Asked(row["class"], message.type != TEMPLATE, facts.template, owner_holds)
+        return first_hold(standing, now, asked, force=row["force"])
 
 
 def _in_doubt(own: Hold | None) -> dict[str, Any]:

@@ -1,15 +1,19 @@
-"""The gates that a queued message passes before it leaves, as pure rules in the order of C14.5.
+"""The gates that a queued message passes before it leaves: a table of pure rules in the order of C14.5.
 
-A gate that stops everything of a number or of a class is asked once; a gate of the message's own is asked for each row.
-The same rules move the messages and explain to a caller why one waits (C14.6).
+A gate of the sender or of a class is asked once for many rows; a gate of the message's own is asked for each row.
+The same table moves the messages, lets them go again and explains to a caller why one waits (C14.6): a gate more is an
+entry more.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import Flag, auto
+from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 from recado.domain.dispatch.quiet_hours import QuietHours, quiet_overlap, quiet_until
-from recado.domain.messages.message import BULK, FailureCode, WaitReason
+from recado.domain.messages.message import BULK, CLASSES, CRITICAL, FailureCode, WaitReason
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
 
@@ -54,13 +58,80 @@ class Standing:
         return self.held_ms + int(running.total_seconds() * 1000)
 
 
-@dataclass(frozen=True, slots=True)
-class TemplateFacts:
+class TemplateFacts(Protocol):
     """What the gates know of a template; a deleted one has no facts."""
 
-    status: TemplateStatus
-    category: TemplateCategory
+    @property
+    def status(self) -> TemplateStatus: ...
+    @property
+    def category(self) -> TemplateCategory: ...
 
+
+@dataclass(slots=True)  # not frozen: one is made for each row
+class Asked:
+    """What the gates of a message's own ask of it.
+
+    `template` is None for a free-form message, and for a template that was deleted. `owner_holds`: its batch is paused.
+    """
+
+    klass: int
+    free_form: bool
+    template: TemplateFacts | None
+    owner_holds: bool = False
+
+
+OwnCheck = Callable[[Standing, datetime, Asked], Hold | Fail | None]
+
+
+class Release(Flag):
+    """What lets the messages of a gate go again."""
+
+    MOMENT = auto()
+    """The moment until which they are held."""
+    SENDER = auto()
+    """A change of the number or of its organization."""
+    TEMPLATE = auto()
+    """A change of the template."""
+    OWNER = auto()
+    """Their batch is resumed."""
+
+
+@dataclass(frozen=True, slots=True)
+class SenderGate:
+    """Holds every message of the number. `check` is None where the number's actor counts or times it itself."""
+
+    reason: WaitReason
+    release: Release
+    check: Callable[[Standing], Hold | None] | None
+    force_passes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ClassGate:
+    """Holds a whole class of the number; a forced message, which goes ahead of its class, is asked by itself."""
+
+    reason: WaitReason
+    release: Release
+    klass: int
+    check: Callable[[Standing, datetime], Hold | None]
+    force_passes: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MessageGate:
+    """Holds or ends one message, and its row says so. `check` is None where it counts what passes (tier, pair).
+
+    `replies_pass`: free-form messages in the window.
+    """
+
+    reason: WaitReason
+    release: Release
+    check: OwnCheck | None
+    force_passes: bool = False
+    replies_pass: bool = False
+
+
+Gate = SenderGate | ClassGate | MessageGate
 
 _NOT_SENDING = frozenset({NumberStatus.PENDING, NumberStatus.AVAILABLE, NumberStatus.DISCONNECTED})
 _TEMPLATE_GONE = frozenset({TemplateStatus.REJECTED, TemplateStatus.DISABLED})
@@ -68,65 +139,193 @@ TEMPLATE_WAITS = frozenset(TemplateStatus) - _TEMPLATE_GONE - {TemplateStatus.AP
 """States of a template in which its messages wait."""
 
 
+def _operator_paused(standing: Standing) -> Hold | None:
+    return None if standing.operator_paused_at is None else Hold(WaitReason.OPERATOR_PAUSED)
+
+
+def _suspended(standing: Standing) -> Hold | None:
+    return Hold(WaitReason.ORGANIZATION_SUSPENDED) if standing.suspended else None
+
+
+def _owner_paused(standing: Standing, now: datetime, asked: Asked) -> Hold | None:
+    return Hold(WaitReason.OWNER_PAUSED) if asked.owner_holds else None
+
+
+def _quiet(standing: Standing, now: datetime) -> Hold | None:
+    if standing.quiet is None:
+        return None
+    until = quiet_until(standing.quiet, standing.zone, now)
+    return None if until is None else Hold(WaitReason.QUIET_HOURS, until)
+
+
+def _quiet_for_marketing(standing: Standing, now: datetime, asked: Asked) -> Hold | None:
+    if standing.quiet is None or asked.template is None or asked.template.category is not TemplateCategory.MARKETING:
+        return None
+    return _quiet(standing, now)
+
+
+def _template_state(standing: Standing, now: datetime, asked: Asked) -> Hold | Fail | None:
+    template = asked.template
+    status = None if template is None else template.status
+    if status is TemplateStatus.APPROVED:
+        return None
+    if status is None or status in _TEMPLATE_GONE:
+        return Fail(FailureCode.TEMPLATE_UNAVAILABLE, "the template was rejected, disabled or deleted")
+    return Hold(WaitReason.TEMPLATE_STATE)
+
+
+def _out_of_service(standing: Standing) -> Hold | None:
+    return Hold(WaitReason.NUMBER_STATE) if standing.status in _NOT_SENDING else None
+
+
+def _flagged(standing: Standing, now: datetime) -> Hold | None:
+    return Hold(WaitReason.NUMBER_STATE) if standing.status is NumberStatus.FLAGGED else None
+
+
+def _flagged_for_others(standing: Standing, now: datetime, asked: Asked) -> Hold | None:
+    if standing.status is NumberStatus.FLAGGED and asked.klass != CRITICAL:
+        return Hold(WaitReason.NUMBER_STATE)
+    return None
+
+
+def _red(standing: Standing, now: datetime) -> Hold | None:
+    return Hold(WaitReason.QUALITY) if standing.quality is QualityRating.RED else None
+
+
+_R, _BY = WaitReason, Release
+GATES: Final[tuple[Gate, ...]] = (
+    SenderGate(_R.OPERATOR_PAUSED, _BY.SENDER, _operator_paused),
+    SenderGate(_R.ORGANIZATION_SUSPENDED, _BY.SENDER, _suspended),
+    MessageGate(_R.OWNER_PAUSED, _BY.OWNER, _owner_paused),
+    ClassGate(_R.QUIET_HOURS, _BY.MOMENT | _BY.SENDER, BULK, _quiet, force_passes=True),
+    MessageGate(_R.QUIET_HOURS, _BY.MOMENT | _BY.SENDER, _quiet_for_marketing, force_passes=True, replies_pass=True),
+    MessageGate(_R.TEMPLATE_STATE, _BY.TEMPLATE, _template_state, replies_pass=True),
+    SenderGate(_R.NUMBER_STATE, _BY.SENDER, _out_of_service),
+    ClassGate(_R.NUMBER_STATE, _BY.SENDER, BULK, _flagged),
+    MessageGate(_R.NUMBER_STATE, _BY.SENDER, _flagged_for_others, replies_pass=True),
+    ClassGate(_R.QUALITY, _BY.SENDER, BULK, _red),
+    MessageGate(_R.TIER_LIMIT, _BY.MOMENT | _BY.SENDER, None),
+    SenderGate(_R.NUMBER_PAUSED, _BY.MOMENT, None),
+    SenderGate(_R.NO_CONNECTION, _BY.MOMENT, None),
+    SenderGate(_R.DAILY_LIMIT, _BY.MOMENT | _BY.SENDER, None),
+    MessageGate(_R.PAIR_LIMIT, _BY.MOMENT, None),
+    SenderGate(_R.RATE, _BY.MOMENT, None, force_passes=True),
+)
+"""The gates of chat-app in the order of C14.5. Before all of them a message is due, and in its time to live."""
+
+PLACE: Final = {gate.reason: place for place, gate in reversed(tuple(enumerate(GATES)))}
+"""Which gate comes first, of those that hold a message."""
+COUNTED_BY_THE_ACTOR: Final = min(
+    PLACE[gate.reason] for gate in GATES if isinstance(gate, SenderGate) and not gate.check
+)
+"""From here on only the number's actor knows what holds the whole number."""
+
+_OF_SENDER: Final = tuple(gate.check for gate in GATES if isinstance(gate, SenderGate) and gate.check is not None)
+_OF_CLASS: Final = tuple(
+    tuple(gate.check for gate in GATES if isinstance(gate, ClassGate) and gate.klass == klass)
+    for klass, _ in enumerate(CLASSES)
+)
+
+
+def _own_check(gate: Gate, klass: int, *, free_form: bool, force: bool) -> OwnCheck | None:
+    """How the gate is asked of one message. None: it is not, or not alone.
+
+    A forced message goes ahead of its class: what holds that, and is not passed by force, is asked of it alone.
+    """
+    if force and gate.force_passes:
+        return None
+    match gate:
+        case MessageGate() if not (free_form and gate.replies_pass):
+            return gate.check
+        case ClassGate(check=check) if force and gate.klass == klass:
+            return lambda standing, now, asked: check(standing, now)
+    return None
+
+
+def _own_checks(klass: int, *, free_form: bool, force: bool) -> tuple[OwnCheck, ...]:
+    found = (_own_check(gate, klass, free_form=free_form, force=force) for gate in GATES)
+    return tuple(check for check in found if check is not None)
+
+
+_OWN: Final = tuple(
+    tuple(
+        tuple(_own_checks(klass, free_form=free_form, force=force) for klass, _ in enumerate(CLASSES))
+        for free_form in (False, True)
+    )
+    for force in (False, True)
+)
+"""What is asked of a message alone: by `force`, `free_form` and class."""
+
+_IN_ROWS: Final = tuple(
+    gate for gate in GATES if isinstance(gate, MessageGate) or (isinstance(gate, ClassGate) and not gate.force_passes)
+)
+"""The gates that hold one message by itself, in its row: its own, and of a forced one those of its class."""
+HELD_BY_SENDER: Final = tuple(dict.fromkeys(gate.reason for gate in _IN_ROWS if Release.SENDER in gate.release))
+"""What a change of the number or of its organization may let go."""
+HELD_WITHOUT_MOMENT: Final = tuple(
+    dict.fromkeys(gate.reason for gate in _IN_ROWS if Release.MOMENT not in gate.release)
+)
+"""What nothing but a change lets go: when the process died between the two, somebody has to look."""
+PASSED_BY_FORCE: Final = (
+    WaitReason.SCHEDULED,  # no gate: forcing makes a message due
+    *dict.fromkeys(gate.reason for gate in GATES if gate.force_passes),
+)
+"""Of what is waited for, what forcing a message puts aside."""
+
+
 def number_hold(standing: Standing) -> Hold | None:
     """What holds every message of the number: the operator, a suspension, the number's state."""
-    if standing.operator_paused_at is not None:
-        return Hold(WaitReason.OPERATOR_PAUSED)
-    if standing.suspended:
-        return Hold(WaitReason.ORGANIZATION_SUSPENDED)
-    if standing.status in _NOT_SENDING:
-        return Hold(WaitReason.NUMBER_STATE)
+    for check in _OF_SENDER:
+        hold = check(standing)
+        if hold is not None:
+            return hold
     return None
 
 
 def class_hold(standing: Standing, klass: int, now: datetime) -> Hold | None:
     """What holds a whole class of the number: quiet hours, a flag and low quality stop `bulk`."""
-    if klass != BULK:
-        return None
-    quiet = quiet_now(standing, now)
-    if quiet is not None:
-        return Hold(WaitReason.QUIET_HOURS, quiet)
-    if standing.status is NumberStatus.FLAGGED:
-        return Hold(WaitReason.NUMBER_STATE)
-    if standing.quality is QualityRating.RED:
-        return Hold(WaitReason.QUALITY)
+    for check in _OF_CLASS[klass]:
+        hold = check(standing, now)
+        if hold is not None:
+            return hold
     return None
 
 
-def message_gate(
-    standing: Standing,
-    now: datetime,
-    *,
-    klass: int,
-    free_form: bool,
-    force: bool,
-    template: TemplateFacts | None,
-) -> Hold | Fail | None:
-    """What holds or ends this message alone. None: it may leave as far as its own gates go.
+def message_gate(standing: Standing, now: datetime, asked: Asked, *, force: bool) -> Hold | Fail | None:
+    """What holds or ends this message alone. None: it may leave as far as its own gates go."""
+    for check in _OWN[force][asked.free_form][asked.klass]:
+        verdict = check(standing, now, asked)
+        if verdict is not None:
+            return verdict
+    return None
 
-    `template` is None for a free-form message, and for a template that was deleted.
+
+def first_hold(standing: Standing, now: datetime, asked: Asked, *, force: bool) -> Hold | None:
+    """The first gate of all scopes that holds a message by what is known without counting (C14.6).
+
+    A message that its own gate ends waits for no other of its own any more, only for its turn.
     """
-    if not force and template is not None and template.category is TemplateCategory.MARKETING:
-        quiet = quiet_now(standing, now)
-        if quiet is not None:
-            return Hold(WaitReason.QUIET_HOURS, quiet)
-    if not free_form:
-        if template is None or template.status in _TEMPLATE_GONE:
-            return Fail(FailureCode.TEMPLATE_UNAVAILABLE, "the template was rejected, disabled or deleted")
-        if template.status is not TemplateStatus.APPROVED:
-            return Hold(WaitReason.TEMPLATE_STATE)
-    if standing.status is NumberStatus.FLAGGED and klass != 0 and not free_form:
-        return Hold(WaitReason.NUMBER_STATE)
-    if force and klass == BULK and standing.quality is QualityRating.RED:
-        return Hold(WaitReason.QUALITY)
+    ended = False
+    for gate in GATES:
+        if (force and gate.force_passes) or (ended and isinstance(gate, MessageGate)):
+            continue
+        verdict = _ask(gate, standing, now, asked)
+        if isinstance(verdict, Hold):
+            return verdict
+        ended = ended or verdict is not None
     return None
 
 
-def quiet_now(standing: Standing, now: datetime) -> datetime | None:
-    """The end of the quiet hours that last now; None when it is not quiet."""
-    if standing.quiet is None:
-        return None
-    return quiet_until(standing.quiet, standing.zone, now)
+def _ask(gate: Gate, standing: Standing, now: datetime, asked: Asked) -> Hold | Fail | None:
+    match gate:
+        case SenderGate():
+            return None if gate.check is None else gate.check(standing)
+        case ClassGate():
+            return gate.check(standing, now) if gate.klass == asked.klass else None
+        case MessageGate():
+            if gate.check is None or (asked.free_form and gate.replies_pass):
+                return None
+            return gate.check(standing, now, asked)
 
 
 def expires_at(

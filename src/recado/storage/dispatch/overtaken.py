@@ -7,8 +7,7 @@ page by page: a look has an end however much of it there is.
 from dataclasses import dataclass
 from typing import Final
 
-from recado.domain.dispatch.gates import TEMPLATE_WAITS
-from recado.domain.messages.message import WaitReason
+from recado.domain.dispatch.gates import HELD_WITHOUT_MOMENT, TEMPLATE_WAITS
 from recado.domain.senders.number import NumberStatus
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
@@ -16,11 +15,7 @@ from recado.storage.core.sql import load
 SQL = load("overtaken")
 
 _SENDS_SOMETHING: Final = [NumberStatus.CONNECTED.value, NumberStatus.FLAGGED.value]
-_REASONS: Final = [
-    WaitReason.NUMBER_STATE.value,
-    WaitReason.TEMPLATE_STATE.value,
-    WaitReason.OWNER_PAUSED.value,
-]
+_REASONS: Final = [reason.value for reason in HELD_WITHOUT_MOMENT]
 _TEMPLATE_WAITS: Final = [status.value for status in TEMPLATE_WAITS]
 
 

@@ -60,6 +60,10 @@ overtaken as materialized (
                     n.organization_id = d.organization_id and n.id = d.number_id
                     and (n.status = 'connected' or (n.status = 'flagged' and d.class = 0))
             )
+            when 'quality' then exists (
+                select from numbers n
+                where n.organization_id = d.organization_id and n.id = d.number_id and n.quality_rating <> 'red'
+            )
             when 'template_state' then not exists (
                 select from templates t
                 where

@@ -6,6 +6,7 @@ Guards stand in the statements: a message that moved on meanwhile is left alone,
 from datetime import datetime
 
 from recado.domain.core.ids import IdSource
+from recado.domain.dispatch.gates import PASSED_BY_FORCE
 from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage.core import audit
 from recado.storage.core.moves import Effects, Moved, left
@@ -15,6 +16,7 @@ from recado.storage.messages.message_reads import GENERIC_CHANNELS
 
 SQL = load("messages")
 
+_PASSED_BY_FORCE = [reason.value for reason in PASSED_BY_FORCE]
 _WITHDRAWN = last_error(FailureCode.WITHDRAWN, "archived before it was sent")
 
 
@@ -23,7 +25,8 @@ async def force(
 ) -> bool:
     """Let a queued message pass its schedule, quiet hours and the token bucket (C14.5); False unless it was queued."""
     async with db.transaction() as connection:
-        moved = await connection.fetchval(SQL.force, organization_id, env, message_id, now, MessageStatus.QUEUED)
+        message = (organization_id, env, message_id)
+        moved = await connection.fetchval(SQL.force, *message, now, MessageStatus.QUEUED, _PASSED_BY_FORCE)
         if moved is not None:
             await _record(connection, ids, actor, "message.force", organization_id, env, message_id, "queued")
     return moved is not None

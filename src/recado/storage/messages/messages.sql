@@ -135,13 +135,13 @@ where organization_id = $1 and env = $2 and key_hash = $3 and message_id is not 
 
 -- name: force
 -- A queued message goes ahead of its time, of quiet hours and of the token bucket. The row in dispatch is the lock: a claim
--- in progress wins or loses there. What other gates hold stays held.
+-- in progress wins or loses there. $6: what it passes; what other gates hold stays held.
 with forced as (
     update dispatch
     set
         force = true,
-        not_before = case when reason in ('scheduled', 'quiet_hours', 'rate') then null else not_before end,
-        reason = case when reason in ('scheduled', 'quiet_hours', 'rate') then null else reason end,
+        not_before = case when reason = any($6::text[]) then null else not_before end,
+        reason = case when reason = any($6::text[]) then null else reason end,
         expires_at = case when due_at > $4 then $4 + ttl_ms * interval '1 millisecond' else expires_at end,
         held_base_ms = case
             when due_at > $4 then greatest(held_base_ms, held_ms_at(organization_id, number_id, $4)) else held_base_ms
