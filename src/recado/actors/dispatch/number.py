@@ -17,6 +17,7 @@ from recado.actors.dispatch.number_messages import (
     AskSituation,
     CameBack,
     Changed,
+    LetGo,
     Look,
     NotClaimed,
     NumberSituation,
@@ -115,6 +116,9 @@ class NumberActor(Actor):
                 self._refilled(message)
             case Look():
                 self._rows.look()
+            case LetGo():
+                self._rows.look()
+                self._rows.look_for_forced = True
             case Forced():
                 self._rows.start_over(self._departures.under_way)  # it may lie in a lane as one that is not
             case Changed():
@@ -243,7 +247,7 @@ class NumberActor(Actor):
     def _holding(self) -> Holding:
         """Made for the first hold: most numbers hold nothing."""
         if self._holds is None:
-            self._holds = Holding(self._key, self._desk, released=partial(self._errands.tell, Look()))
+            self._holds = Holding(self._key, self._desk, released=partial(self._errands.tell, LetGo()))
         return self._holds
 
     def _hold(self, row: Row, hold: Hold) -> bool:

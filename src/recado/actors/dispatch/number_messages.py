@@ -15,6 +15,11 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
+class LetGo:
+    """Rows that were held are ready again; forced ones may be among them."""
+
+
+@dataclass(frozen=True, slots=True)
 class Changed:
     """The number or its organization was changed."""
 
