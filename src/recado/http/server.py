@@ -198,7 +198,7 @@ class HttpServer:
         self._answer_seconds = HURRIED_SECONDS
 
     async def stop(self) -> None:
-        """Take no more connections, answer with 503 what has not ended after 7 s, and close a second later."""
+        """Take no more connections, answer with 503 what does not end in its seconds, and close one later."""
         address, self._address = self._address, None
         arrivals, self._arrivals = self._arrivals, None
         server, self._web = self._web, None

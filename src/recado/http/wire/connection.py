@@ -209,8 +209,6 @@ class Connection(RequestHandler):
         if self._parser is None or manager is None or self._force_close:
             return False  # the client has left meanwhile, or had to
         message, payload = self._messages.popleft()
-        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
-            self._resume_reading_if_drained()
         manager.requests_count += 1
         handler = manager.request_handler
         if isinstance(message, _ErrInfo):
@@ -220,6 +218,8 @@ class Connection(RequestHandler):
             message = message._replace(should_close=True)
         task = self._task_handler or asyncio.current_task()
         request = make_request(message, payload, self, StreamWriter(self, self._loop), task)
+        if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
+            self._resume_reading_if_drained()
         # In the place of aiohttp's `_handle_request` and `finish_response`, which are coroutines of each request.
         self._request_in_progress, self._current_request = True, request
         try:
@@ -391,6 +391,7 @@ class Connection(RequestHandler):
                     message, body = found[0]
                     self._incoming, self._chunked = body, message.chunked
                     self._enqueue(found[0])
+                    parser.message_consumed()  # without this the parser in Python stops before the next one for good
                 elif not within:
                     return  # a part of a head at most
                 within = body is not None and not body.is_eof()
