@@ -72,6 +72,22 @@ async def test_who_asks_alone_waits_for_nothing(monkeypatch: pytest.MonkeyPatch)
     await until(lambda: crowd.begin_at_once("b", 40), 10.0, "it is alone again")
 
 
+async def test_who_has_a_line_when_the_others_are_gone_waits_for_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_turns, "ALONE_AFTER", 0.01)
+    crowd = Crowd(1)
+    asking = True
+
+    async def ask_on() -> None:
+        while asking:
+            await crowd.request("a")
+            await asyncio.sleep(0)  # alone it waits for nothing
+
+    lines = [asyncio.create_task(ask_on()) for _ in range(40)]
+    await until(lambda: crowd.begin_at_once("a", 40), 10.0, "it is alone, though there was always a line")
+    asking = False
+    await asyncio.gather(*lines)
+
+
 async def test_newcomers_come_behind_those_who_wait() -> None:
     crowd = Crowd(1)
     order: list[int] = []

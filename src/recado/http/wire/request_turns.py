@@ -52,10 +52,16 @@ class RequestTurns:
         return turn
 
     def _look(self) -> None:
-        """Whether several still ask."""
-        self._several, self._changed = self._changed or bool(self._waiting), False
+        """Whether several still ask. One alone mostly has requests in its line, which need not wait any more."""
+        self._several, self._changed = self._changed or len(self._waiting) > 1, False
         if self._several:
             asyncio.get_running_loop().call_later(ALONE_AFTER, self._look)
+            return
+        for line in self._waiting.values():
+            for turn in line:
+                if not turn.done():
+                    turn.set_result(None)
+        self._waiting.clear()
 
     def _next(self) -> None:
         """Another turn: those who wait come before newcomers, one of each party and then the next one of each."""
