@@ -73,6 +73,7 @@ from recado.http.wire.connection import (
     HEAD_BYTES,
     HEAD_SECONDS,
     KEEP_ALIVE_SECONDS,
+    LEAST_TAKEN,
     LONGEST_LINE,
     MOST_HEADERS,
     READING_SECONDS,
@@ -299,6 +300,10 @@ def test_every_command_is_named() -> None:
         ("Names of webhook addresses", f"for {LOOKUP_LIMIT:.0f} s; as many as {MOST_LOOKUPS_WAITING} more"),
         ("Request head / idle time", f"{HEAD_SECONDS:.0f} s / "),
         ("A connection without a request", f"{KEEP_ALIVE_SECONDS:.0f} s / {READING_SECONDS:.0f} s;"),
+        (
+            f"A connection without a request / an answer of which its client takes less than {LEAST_TAKEN // 1024} KiB",
+            "",
+        ),
         ("A request's head", f"{HEAD_BYTES // 1024} KiB / {LONGEST_LINE:,} bytes / {MOST_HEADERS};"),
         ("Uploads read at once", f"{spool.MOST_AT_ONCE} / {spool.MOST_OF_ONE};"),
         ("Requests that begin in one turn", f"{OF_NETWORKS} / {OF_ORGANIZATIONS};"),

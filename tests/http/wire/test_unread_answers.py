@@ -13,7 +13,7 @@ from recado.http.api.paging import CursorQuery, PageQuery
 from recado.http.api.route import MIB, Access
 from recado.http.dispatch import PAGES_OF_CALLER, SEARCHES_OF_CALLER
 from recado.http.wire.byte_budget import STREAM_BYTES
-from recado.http.wire.connection import HEAD_SECONDS, READING_SECONDS
+from recado.http.wire.connection import HEAD_SECONDS, LEAST_TAKEN, READING_SECONDS
 from recado.http.wire.rendering import LARGE
 from recado.http.wire.reply import Reply, StreamReply
 
@@ -282,3 +282,20 @@ async def test_searches_of_an_organization_leave_places_for_its_lists_along_a_ke
     assert await ask("skip=1000") == 200
     go_on.set()
     assert await asyncio.gather(*searching) == [200] * PAGES_OF_CALLER
+
+
+async def test_who_takes_an_answer_slowly_keeps_the_connection(serve: Any, thing: Any, wait_until: Any) -> None:
+    api = await serve(thing(handler=answering(4_000_000)))
+    writer = await without_reading(api)
+    writer.write(GET)
+    await wait_until(lambda: any(c.writing_paused for c in api.server._web.connections))
+    (connection,) = api.server._web.connections
+    await api.clock.advance(READING_SECONDS - 5)
+    left = connection.transport.get_write_buffer_size()
+    writer.transport.resume_reading()
+    await wait_until(lambda: connection.transport.get_write_buffer_size() <= left - LEAST_TAKEN)
+    writer.transport.pause_reading()
+    await api.clock.advance(READING_SECONDS - 5)
+    assert (api.server.connections, connection.writing_paused) == (1, True)
+    await api.clock.advance(READING_SECONDS + 2)
+    await wait_until(lambda: api.server.connections == 0)

@@ -30,6 +30,7 @@ HEAD_SECONDS = 10.0
 HEAD_BYTES = 64 * 1024
 READING_SECONDS = 60.0  # how long a client may leave an answer unread once the buffers are full, or nothing follows
 KEEP_ALIVE_SECONDS = 75.0
+LEAST_TAKEN = 16 * 1024  # bytes of an answer in that time: who takes fewer, takes nothing
 LINGERING_SECONDS = 5.0  # how long the rest of a refused body is read, so that the client gets to see the answer
 LONGEST_LINE = 8190
 MOST_HEADERS = 100
@@ -58,9 +59,9 @@ class Connection(RequestHandler):
     """A connection. `begun` is set while bytes have come that no request was made of yet."""
 
     __slots__ = (
-        "_chunked", "_framing", "_head_size", "_held", "_incoming", "_network", "_open_transport", "_received",
-        "answer_error", "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since", "limits",
-        "report_error", "rest", "rest_pace", "sleep", "stuck_since", "turns",
+        "_at_start", "_chunked", "_framing", "_head_size", "_held", "_incoming", "_network", "_open_transport",
+        "_received", "answer_error", "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since",
+        "limits", "report_error", "rest", "rest_pace", "sleep", "stuck_at", "stuck_since", "turns",
     )  # fmt: skip
 
     def __init__(
@@ -110,9 +111,11 @@ class Connection(RequestHandler):
         self.ending = False  # no further request is taken
         self.late_since: float | None = None
         self.stuck_since: float | None = None
+        self.stuck_at = 0  # bytes that waited for the client then
         self.closing_since: float | None = None
         self.rest: StreamReader | None = None  # the body whose rest is being read for nothing but the client's sake
         self._incoming: StreamReader | None = None  # the body of the newest message; None before the first
+        self._at_start = True  # of a message: the parser holds nothing
         self._chunked = False
         self._received = 0  # bytes since the head of the newest message, where it is chunked
         self._framing = 0  # of them: those beyond what is usual, which were counted
@@ -360,13 +363,12 @@ class Connection(RequestHandler):
         self.heard = True
         known, body = self._request_count, self._incoming
         before = -1 if body is None or body.is_eof() else body.total_bytes  # -1: between messages
-        self._parse(data, before >= 0)
+        whole = self._parse(data, before >= 0)
         if self.ending and self._between_messages:
             super().close()
         if self._request_count > known:
-            self._received = self._framing = 0
-            self.begun = not self._ends_with(data, 0)
-            self._head_size = 0
+            self._received = self._framing = self._head_size = 0
+            self.begun = not (whole or self._ends_with(data, 0))
             if not self._buffer_paused and (self.busy or self._full):
                 self._pause_reading_for_buffer()  # what else is sent ahead waits on the client's side
         elif before < 0:
@@ -375,10 +377,13 @@ class Connection(RequestHandler):
             self.begun = not self._ends_with(data, before)
             if self._chunked:
                 self._watch_framing(data)
+        if data:
+            self._at_start = whole or (not (self.begun or self._full) and self._between_messages)
 
-    def _parse(self, data: bytes, within: bool) -> None:
+    def _parse(self, data: bytes, within: bool) -> bool:
         """Queue the requests in `data`, and in what the parser held back before. `within`: a body has begun.
 
+        True when `data` is one request from its first byte to its last, as that of a client which waits for its answer.
         Replaces that of aiohttp. Its parser loses all that it found in the same bytes before a fault; so it is made to
         stop at the end of each message, holds back what follows, and goes on with `b""`.
         """
@@ -392,14 +397,22 @@ class Connection(RequestHandler):
                     self._incoming, self._chunked = body, message.chunked
                     self._enqueue(found[0])
                     parser.message_consumed()  # without this the parser in Python stops before the next one for good
+                    if (
+                        self._at_start
+                        and body.is_eof()
+                        and not (message.chunked or self._upgraded)
+                        and data.find(_END) + len(_END) + body.total_bytes == len(data)
+                    ):
+                        return True
                 elif not within:
-                    return  # a part of a head at most
+                    return False  # a part of a head at most
                 within = body is not None and not body.is_eof()
                 if within or self._upgraded or len(self._messages) >= self._max_msg_queue_size:
-                    return
-                data = b""
+                    return False
+                self._at_start, data = False, b""
         except HttpProcessingError as error:
             self._end_at(error, within)
+            return False
 
     def _enqueue(self, message: tuple[Any, StreamReader]) -> None:
         self._request_count += 1
@@ -482,8 +495,11 @@ class Connection(RequestHandler):
             return
         if not self.writing_paused:
             self.stuck_since = None
-        elif self.stuck_since is None:
-            self.stuck_since = now
+        else:
+            unsent = transport.get_write_buffer_size()
+            # More than before: all of that went, and something else came.
+            if self.stuck_since is None or not self.stuck_at - LEAST_TAKEN < unsent <= self.stuck_at:
+                self.stuck_since, self.stuck_at = now, unsent
         if self.closing_since is None and transport.is_closing():
             self.closing_since = now
         for since in (self.stuck_since, self.closing_since):
