@@ -14,6 +14,7 @@ from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock
 from recado.storage.core import pool as pool_module
 from recado.storage.core.callers import working_for
+from recado.storage.core.changing import changing
 from recado.storage.core.pool import Pool
 from recado.storage.core.postgres import Database
 
@@ -182,3 +183,20 @@ async def _sleeping(database: Database, pool: Pool, wanted: int) -> bool:
     sql = "select count(*) from pg_stat_activity where state = 'active' and query like $1"
     found: int = await database.fetchval(sql, f"select pg_sleep(60), '{id(pool)}'")
     return found == wanted
+
+
+async def test_a_change_that_was_broken_off_is_told_again_when_its_transaction_has_ended(pool: Any) -> None:
+    told: list[str] = []
+    begun = asyncio.Event()
+
+    async def change() -> None:
+        async with changing(pool, told.append, "it") as connection:
+            begun.set()
+            await connection.execute("select pg_sleep(60)")
+
+    task = asyncio.create_task(change())
+    await begun.wait()
+    task.cancel()
+    await asyncio.wait([task])
+    assert told == ["it"]
+    await until(lambda: told == ["it", "it"], 10.0, "the transaction has ended")

@@ -92,7 +92,7 @@ class Pool:
             most_waiting=MOST_WAITING,
             limits={SERVICE: service_share or size},
         )
-        self._settling: set[asyncio.Task[None]] = set()
+        self._settling: dict[Connection, asyncio.Task[None]] = {}
         self._pool: asyncpg.Pool[asyncpg.Record] | None = None
         self._stopping = False
 
@@ -308,8 +308,14 @@ class Pool:
     ) -> None:
         """Leave a connection whose call was broken off: nobody waits for what a silent server says to that."""
         task = asyncio.create_task(self._settle(owner, connection, transaction, reusable))
-        self._settling.add(task)
-        task.add_done_callback(self._settling.discard)
+        self._settling[connection] = task
+        task.add_done_callback(lambda _: self._settling.pop(connection, None))
+
+    def when_settled(self, connection: Connection, call: Callable[[], None]) -> None:
+        """Call when a broken off transaction has ended, or its connection was given up; never, when none was."""
+        task = self._settling.get(connection)
+        if task is not None:
+            task.add_done_callback(lambda _: call())
 
     async def _settle(
         self, owner: str, connection: Connection, transaction: "Transaction | None", reusable: bool
