@@ -1,7 +1,7 @@
 """POST /messages/{id}/reprocess: a failed or archived message is sent again as a new one (C15.4)."""
 
 from recado.domain.access.scopes import PII
-from recado.domain.core.errors import not_found
+from recado.domain.core.errors import Problem, not_found
 from recado.domain.core.ids import MESSAGE
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
@@ -40,7 +40,11 @@ class ReprocessOperation:
             key_hash=None if key is None else key.key_hash,
             fingerprint=None if key is None else key.fingerprint,
         )
-        outcome = await self._acceptance.accept(draft)
+        try:
+            outcome = await self._acceptance.accept(draft)
+        except Problem as refusal:
+            refusal.errors = ()  # they point to fields of the old message, which this body does not have
+            raise
         replayed = isinstance(outcome, Replayed)
         # Read back: beside what the draft says, it belongs to the batch and the contact of the old one.
         message = await self._get(call, outcome.message.id)
