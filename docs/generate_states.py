@@ -9,9 +9,9 @@ from recado.domain.batches.batch import BATCH_MACHINE
 from recado.domain.batches.campaign import CAMPAIGN_MACHINE
 from recado.domain.billing.top_up import TOP_UP_MACHINE
 from recado.domain.billing.wallet import WALLET_MACHINE
+from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
 from recado.domain.contacts.consent import CONSENT_MACHINE
 from recado.domain.core.machine import Machine, mermaid
-from recado.domain.messages.message import MESSAGE_MACHINE
 from recado.domain.senders.number import NUMBER_MACHINE
 from recado.domain.templates.template import TEMPLATE_MACHINE
 from recado.domain.webhooks.webhook import SUBSCRIPTION_MACHINE

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from recado.config.settings import Settings
+from recado.domain.channels.chatapp import CHATAPP
 from recado.engine.clock import SystemClock
 from recado.providers import adapters_of
-from recado.services.messages.acceptance_rules import CHATAPP
 
 BRIDGE: dict[str, Any] = {
     "adapter_chatapp": "bridge",

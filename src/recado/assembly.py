@@ -14,6 +14,7 @@ from recado.channels.payments.payments import PAYMENTS
 from recado.config.limits import ceilings
 from recado.config.settings import Settings
 from recado.descriptors import Descriptors
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.messages.changes import Change
 from recado.engine.runtime import Runtime
@@ -25,7 +26,6 @@ from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.messages.acceptance import Acceptance
-from recado.services.messages.acceptance_rules import CHATAPP
 from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview

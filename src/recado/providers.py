@@ -9,8 +9,8 @@ from recado.channels.core.adapters import Adapter, Adapters
 from recado.channels.http.outbound_guard import Turn
 from recado.channels.payments.payments import PAYMENTS, PaymentsBridge
 from recado.config.settings import Settings
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
-from recado.services.messages.acceptance_rules import CHATAPP
 from recado.storage.core.fair_places import FairPlaces
 
 PART_OF_AN_ACCOUNT = 4  # a quarter of the connections for all but sends (C31)

@@ -17,13 +17,11 @@ from recado.domain.billing.prices import (
     PriceRow,
     PriceTable,
     Volumes,
-    chatapp_kind,
     month_of,
     price_in,
     region_of,
     tier_of,
 )
-from recado.domain.templates.template import TemplateCategory
 
 NOW = datetime(2026, 5, 1, 2, 30, tzinfo=UTC)  # still April in São Paulo
 LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
@@ -104,10 +102,3 @@ def test_an_organizations_own_price_stands_before_everybodys() -> None:
 @pytest.mark.parametrize(("phone", "region"), [("+5511987654321", BR), ("+15555550100", INTL), ("+595981123456", INTL)])
 def test_the_region_is_that_of_the_phone(phone: str, region: str) -> None:
     assert region_of(phone) == region
-
-
-def test_the_kind_is_that_of_the_template_and_numbers_of_their_own_pay_the_platform_only() -> None:
-    assert chatapp_kind(TemplateCategory.AUTHENTICATION, byo=False) == "chatapp_authentication"
-    assert chatapp_kind(None, byo=False) == "chatapp_free_form"
-    for category in (None, *TemplateCategory):
-        assert chatapp_kind(category, byo=True) == "chatapp_platform"

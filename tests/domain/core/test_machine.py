@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
 from recado.domain.core.machine import IllegalMove, Machine, mermaid
-from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent
+from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent
 from recado.domain.templates.template import TEMPLATE_MACHINE, TemplateEvent
 

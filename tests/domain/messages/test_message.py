@@ -1,26 +1,22 @@
-"""A message's states, reports, failures and times to live (C14.5, C14.6, C15.4)."""
-
-from datetime import timedelta
+"""A message's states, reports, failures (C14.6, C15.4)."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
 from recado.domain.messages.message import (
     CLASS_OF,
     CLASSES,
-    MESSAGE_MACHINE,
     FailureCode,
     MessageEvent,
     MessageStatus,
     Priority,
     Report,
-    default_ttl,
     is_uncertain,
     last_error,
     report_moves,
 )
-from recado.domain.templates.template import TemplateCategory
 
 S, E = MessageStatus, MessageEvent
 PROGRESS = [S.QUEUED, S.SENDING, S.SENT, S.DELIVERED, S.READ]
@@ -145,20 +141,3 @@ def test_an_unknown_outcome_is_seen_also_behind_a_replacement(
 def test_the_class_of_a_priority_is_its_place() -> None:
     assert CLASS_OF == {Priority.CRITICAL: 0, Priority.NORMAL: 1, Priority.BULK: 2}
     assert [CLASS_OF[priority] for priority in CLASSES] == [0, 1, 2]
-
-
-@pytest.mark.parametrize(
-    ("category", "priority", "ttl"),
-    [
-        (TemplateCategory.AUTHENTICATION, Priority.CRITICAL, timedelta(minutes=10)),
-        (TemplateCategory.AUTHENTICATION, Priority.BULK, timedelta(minutes=10)),
-        (TemplateCategory.UTILITY, Priority.CRITICAL, timedelta(hours=1)),
-        (TemplateCategory.MARKETING, Priority.NORMAL, timedelta(hours=24)),
-        (None, Priority.NORMAL, timedelta(hours=24)),
-        (None, Priority.BULK, timedelta(hours=72)),
-    ],
-)
-def test_the_time_to_live_follows_from_content_and_priority(
-    category: TemplateCategory | None, priority: Priority, ttl: timedelta
-) -> None:
-    assert default_ttl(category, priority) == ttl

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.waiting import until
 
+from recado.domain.channels.policies import masked_recipient
 from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
-from recado.services.contacts.contact_erasure import masked
 from recado.services.imports.contact_imports import Draft
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
@@ -162,7 +162,7 @@ async def test_an_erasure_goes_on_block_by_block(mail: Any) -> None:
     (left,) = await contact_erasures.due(database, now, 10)
     done = []
     while left is not None:
-        left = await contact_erasures.block(database, left, now, mask=masked, limit=2)
+        left = await contact_erasures.block(database, left, now, mask=masked_recipient, limit=2)
         done.append([(await message(mail, each))["recipient"] for each in sent].count("+55*******4321"))
     assert done == [2, 4, 5, 5]
     assert await contact_erasures.due(database, now, 10) == []

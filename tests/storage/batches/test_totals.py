@@ -8,7 +8,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.messages.message import MESSAGE_MACHINE, MessageStatus
+from recado.domain.channels.chatapp import MACHINE
+from recado.domain.messages.message import MessageStatus
 from recado.storage.batches import totals
 from recado.storage.batches.totals import BATCH, CAMPAIGN
 from recado.storage.core.moves import Moved
@@ -17,7 +18,7 @@ from recado.storage.core.postgres import Database
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")
 NEXT = {
-    status: sorted({target for source, _, target in MESSAGE_MACHINE.transitions() if source is status})
+    status: sorted({target for source, _, target in MACHINE.transitions() if source is status})
     for status in MessageStatus
 }
 SHOWN = {MessageStatus.SENDING: "queued"}

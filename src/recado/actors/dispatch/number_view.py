@@ -7,13 +7,13 @@ from zoneinfo import ZoneInfo
 
 from recado.channels.core.adapters import MessageSender
 from recado.channels.core.provider import Account
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.dispatch.gates import Standing
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.senders.number import TIER_LIMITS, MessagingTier, effective_per_second
 from recado.services.dispatch.records import Records
-from recado.services.messages.acceptance_rules import CHATAPP
 from recado.services.senders.accounts import account_of
 from recado.storage.access.organizations import Organization
 from recado.storage.dispatch import dispatch

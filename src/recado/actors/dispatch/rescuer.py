@@ -15,6 +15,7 @@ import structlog
 
 from recado.actors.dispatch.number_view import standing_of
 from recado.actors.dispatch.overtaken import OvertakenHolds
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.dispatch.gates import Standing, expires_at
 from recado.domain.messages.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
 from recado.domain.senders.number import NumberStatus, QualityRating
@@ -22,7 +23,6 @@ from recado.domain.templates.template import TemplateCategory
 from recado.engine.periodic import Periodic
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
-from recado.services.messages.acceptance_rules import CHATAPP
 from recado.storage.dispatch import dispatch, rescue, settlements
 from recado.storage.dispatch.begun_calls import BegunCalls, FormerCalls
 from recado.storage.dispatch.dispatch import BLOCK

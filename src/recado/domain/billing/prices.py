@@ -6,8 +6,6 @@ from datetime import date, datetime
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from recado.domain.templates.template import TemplateCategory
-
 BR, INTL = "BR", "INTL"
 
 CHATAPP_MARKETING: Final = "chatapp_marketing"
@@ -15,12 +13,6 @@ CHATAPP_UTILITY: Final = "chatapp_utility"
 CHATAPP_AUTHENTICATION: Final = "chatapp_authentication"
 CHATAPP_FREE_FORM: Final = "chatapp_free_form"
 CHATAPP_PLATFORM: Final = "chatapp_platform"  # of numbers whose owner pays the provider directly (C25.2.6)
-
-_OF_CATEGORY = {
-    TemplateCategory.MARKETING: CHATAPP_MARKETING,
-    TemplateCategory.UTILITY: CHATAPP_UTILITY,
-    TemplateCategory.AUTHENTICATION: CHATAPP_AUTHENTICATION,
-}
 
 FAMILY_OF: Final[Mapping[str, str]] = {
     "sms_premium": "sms",
@@ -110,13 +102,6 @@ def month_of(zone: ZoneInfo, at: datetime) -> date:
 def region_of(phone: str) -> str:
     """`BR` for a phone of Brazil, else `INTL`."""
     return BR if phone.startswith("+55") else INTL
-
-
-def chatapp_kind(category: TemplateCategory | None, *, byo: bool) -> str:
-    """The kind of a chat-app message; `category` None: free-form in the window."""
-    if byo:
-        return CHATAPP_PLATFORM
-    return CHATAPP_FREE_FORM if category is None else _OF_CATEGORY[category]
 
 
 def price_in(table: PriceTable, volumes: Volumes, *, env: str, kind: str, region: str, at: datetime) -> Price | None:

@@ -1,11 +1,11 @@
-"""A message's life: its states and priorities, its times to live, why it waits and why it failed (C14.5, C15.4)."""
+"""A message's life: its states and priorities, why it waits and why it failed (C14.5, C15.4).
+
+Which states a message of a channel knows, and what moves it, is the table of the channel's policy (`channels/`).
+"""
 
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
-
-from recado.domain.core.machine import Machine
-from recado.domain.templates.template import TemplateCategory
 
 
 class MessageStatus(StrEnum):
@@ -72,40 +72,6 @@ class MessageEvent(StrEnum):
     OPENED = "opened"  # a session reads an inbound message
 
 
-_S = MessageStatus
-_E = MessageEvent
-
-MESSAGE_MACHINE: Final = Machine(
-    "message",
-    {
-        (_S.QUEUED, _E.CLAIM): _S.SENDING,
-        (_S.QUEUED, _E.EXPIRED): _S.FAILED,
-        (_S.QUEUED, _E.WINDOW_CLOSED): _S.FAILED,
-        (_S.QUEUED, _E.TEMPLATE_UNAVAILABLE): _S.FAILED,
-        (_S.QUEUED, _E.OPTED_OUT): _S.FAILED,
-        (_S.QUEUED, _E.SET_ASIDE): _S.FAILED,
-        (_S.QUEUED, _E.WITHDRAWN): _S.ARCHIVED,
-        (_S.SENDING, _E.ACCEPTED): _S.SENT,
-        (_S.SENDING, _E.REPORT_SENT): _S.SENT,
-        (_S.SENDING, _E.RETURN_TO_QUEUE): _S.QUEUED,
-        (_S.SENDING, _E.REFUSED): _S.FAILED,
-        (_S.SENDING, _E.UNANSWERED): _S.SENDING,
-        (_S.SENDING, _E.REPEAT): _S.SENDING,
-        (_S.SENDING, _E.OUTCOME_UNKNOWN): _S.FAILED,
-        (_S.SENT, _E.REPORT_DELIVERED): _S.DELIVERED,
-        (_S.SENT, _E.REPORT_READ): _S.READ,
-        (_S.SENT, _E.REPORT_FAILED): _S.FAILED,
-        (_S.DELIVERED, _E.REPORT_READ): _S.READ,
-        (_S.DELIVERED, _E.OPENED): _S.READ,
-        (_S.FAILED, _E.ARCHIVE): _S.ARCHIVED,
-        (_S.FAILED, _E.LATE_SENT): _S.SENT,
-        (_S.FAILED, _E.LATE_DELIVERED): _S.DELIVERED,
-        (_S.FAILED, _E.LATE_READ): _S.READ,
-    },
-    initial={"accepted": _S.QUEUED, "inbound": _S.DELIVERED},
-)
-
-
 class Report(StrEnum):
     """What a provider reports about a message that it took."""
 
@@ -117,14 +83,14 @@ class Report(StrEnum):
 
 _ON_SENT: dict[Report, tuple[MessageEvent, ...]] = {
     Report.SENT: (),
-    Report.DELIVERED: (_E.REPORT_DELIVERED,),
-    Report.READ: (_E.REPORT_READ,),
-    Report.FAILED: (_E.REPORT_FAILED,),
+    Report.DELIVERED: (MessageEvent.REPORT_DELIVERED,),
+    Report.READ: (MessageEvent.REPORT_READ,),
+    Report.FAILED: (MessageEvent.REPORT_FAILED,),
 }
 _ON_UNCERTAIN: dict[Report, tuple[MessageEvent, ...]] = {
-    Report.SENT: (_E.LATE_SENT,),
-    Report.DELIVERED: (_E.LATE_DELIVERED,),
-    Report.READ: (_E.LATE_READ,),
+    Report.SENT: (MessageEvent.LATE_SENT,),
+    Report.DELIVERED: (MessageEvent.LATE_DELIVERED,),
+    Report.READ: (MessageEvent.LATE_READ,),
     Report.FAILED: (),
 }
 
@@ -210,16 +176,3 @@ UNCERTAIN_AFTER: Final = timedelta(hours=24)
 
 MIN_TTL: Final = timedelta(seconds=60)
 MAX_TTL: Final = timedelta(seconds=2_592_000)
-AUTHENTICATION_TTL: Final = timedelta(minutes=10)
-TTL_OF: Final[dict[Priority, timedelta]] = {
-    Priority.CRITICAL: timedelta(hours=1),
-    Priority.NORMAL: timedelta(hours=24),
-    Priority.BULK: timedelta(hours=72),
-}
-
-
-def default_ttl(category: TemplateCategory | None, priority: Priority) -> timedelta:
-    """How long a message may wait after it is due when it names no `ttlSeconds` (C14.5, TTL). None: no template."""
-    if category is TemplateCategory.AUTHENTICATION:
-        return AUTHENTICATION_TTL
-    return TTL_OF[priority]

@@ -11,19 +11,18 @@ from typing import Protocol
 
 import orjson
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import BATCH, IdSource
-from recado.domain.messages.message import CLASS_OF, default_ttl
+from recado.domain.messages.message import CLASS_OF
 from recado.engine.steps import in_steps
 from recado.services.batches.batch_audience import Audiences
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_people import ask_for_consent, phones_by_contact
 from recado.services.batches.batch_rules import Accepted, BatchDraft, accept_recipients, only_in_window
 from recado.services.batches.tariff import NotCovered
-from recado.services.dispatch.consent_watch import subject_to_consent
 from recado.services.messages.acceptance_rules import (
-    TEMPLATE,
     MessageDraft,
     TemplateShapes,
     check_existing,
@@ -194,6 +193,7 @@ class BatchAcceptance:
         organization: Organization,
         template: Template | None,
     ) -> NewBatch:
+        policy = POLICIES[draft.channel]
         variables, category = 0, None
         if template is not None:
             category = template.category
@@ -206,9 +206,9 @@ class BatchAcceptance:
         check_state(number, template)
         addressed = await self._audiences.of(draft, variables) if draft.has_audience else None
         accepted = await self._accepted(draft, variables, number, now)
-        if subject_to_consent(template):
+        if policy.subject_to_consent(category):
             await ask_for_consent(self._db.hot, draft, accepted, organization)
-        seconds = draft.ttl_seconds or int(default_ttl(category, draft.priority).total_seconds())
+        seconds = draft.ttl_seconds or int(policy.ttl(category, draft.priority).total_seconds())
         return NewBatch(
             organization_id=draft.organization_id,
             env=draft.env,
@@ -238,7 +238,7 @@ class BatchAcceptance:
     async def _accepted(self, draft: BatchDraft, variables: int, number: Number, now: datetime) -> Accepted:
         contacts = await phones_by_contact(self._db.hot, draft)
         accepted = await in_steps(accept_recipients(draft, variables, contacts))
-        if draft.type != TEMPLATE and accepted.places:
+        if POLICIES[draft.channel].needs_window(draft.type) and accepted.places:
             hashes = accepted.recipients.hashes
             since = now - WINDOW
             only_in_window(

@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import structlog
 
 from recado.domain.batches.batch import BLOCK
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable, field_refused
 from recado.domain.core.ids import CONTACT, LIST, SEGMENT, lowest_id
 from recado.domain.core.references import reference_not_found
 from recado.services.batches.batch_rules import BatchDraft, common_variables
-from recado.services.messages.acceptance_rules import TEMPLATE
 from recado.storage.audience import lists, segments
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.batches import audiences, batches
@@ -128,9 +128,10 @@ class Audiences:
         refused = {places[index]: reason for index, reason in found.items()}
         types = recipients.types or [pending.type] * count
         numbers = recipients.number_ids or [pending.number_id or ""] * count
+        needs_window = POLICIES[pending.channel].needs_window
         free_form: dict[str, list[int]] = {}
         for place in named:
-            if types[place] != TEMPLATE:
+            if needs_window(types[place]):
                 free_form.setdefault(numbers[place], []).append(place)
         since = self._clock.now() - WINDOW
         for number_id, those in free_form.items():

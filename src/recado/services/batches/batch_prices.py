@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from recado.domain.billing.prices import Price, chatapp_kind, region_of
+from recado.domain.billing.prices import Price, region_of
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
 from recado.services.dispatch.records import Records
@@ -39,7 +40,7 @@ class WalletTariff:
             number_id = batch.number_id if numbers is None else numbers[place]
             kind = kinds.get((template_id, number_id))
             if kind is None:
-                kind = kinds[template_id, number_id] = await self._kind(organization_id, env, template_id, number_id)
+                kind = kinds[template_id, number_id] = await self._kind(batch, template_id, number_id)
             unit = (kind, region_of(phone))
             price = found.get(unit)
             if price is None:
@@ -49,7 +50,7 @@ class WalletTariff:
     async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
         """What so many messages of a batch to each region would cost. Raises `Problem` where there is no price."""
         organization_id, env, _ = batch.key
-        kind = await self._kind(organization_id, env, batch.template_id, batch.number_id)
+        kind = await self._kind(batch, batch.template_id, batch.number_id)
         prices = [
             (count, await self._prices.price_of(organization_id, env, kind, region, at))
             for region, count in regions.items()
@@ -78,8 +79,9 @@ class WalletTariff:
             available = (await wallet.available(connection, [key])).get(key, 0)
         return not_covered(estimate, available)
 
-    async def _kind(self, organization_id: str, env: str, template_id: str | None, number_id: str | None) -> str:
+    async def _kind(self, batch: NewBatch | PendingBlock, template_id: str | None, number_id: str | None) -> str:
+        organization_id, env, _ = batch.key
         number = None if number_id is None else await self._numbers.get((organization_id, env, number_id))
         byo = number is not None and number.byo
         template = None if template_id is None else await self._templates.get((organization_id, env, template_id))
-        return chatapp_kind(None if template is None else template.category, byo=byo)
+        return POLICIES[batch.channel].price_kind(None if template is None else template.category, byo)

@@ -9,19 +9,20 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.domain.batches.batch import MAX_RECIPIENTS
+from recado.domain.channels.chatapp import POLICY as _POLICY
+from recado.domain.channels.chatapp import TEMPLATE
 from recado.domain.contacts.consent import refusal_to_send
 from recado.domain.core.errors import Unavailable, conflict, field_refused
 from recado.domain.core.ids import BATCH, MESSAGE, NUMBER, IdSource, lowest_id
 from recado.domain.core.references import reference_not_found
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
-from recado.domain.messages.message import CLASS_OF, Priority, default_ttl
+from recado.domain.messages.message import CLASS_OF, Priority
 from recado.domain.templates.template import TemplateCategory
 from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAcceptance, ReplayedBatch
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_rules import LeftOut
-from recado.services.batches.resend_rules import NOT_FOUND, Surroundings, common, free_form, reason_to_skip, skip
-from recado.services.dispatch.consent_watch import subject_to_consent
-from recado.services.messages.acceptance_rules import CHATAPP, TEMPLATE, check_state, held_ms
+from recado.services.batches.resend_rules import NOT_FOUND, Surroundings, common, reason_to_skip, skip
+from recado.services.messages.acceptance_rules import check_state, held_ms
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.batches import batches
 from recado.storage.batches.batch_making import ALREADY_REPLACED, NewBatch
@@ -120,7 +121,7 @@ class Resends:
         refused = await self._refused(resend, organization, olds, around)
         for old in olds:
             reason = reason_to_skip(old, around)
-            if reason is None and free_form(old) and not _in_window(old, around, windows):
+            if reason is None and _POLICY.needs_window(old.type) and not _in_window(old, around, windows):
                 reason = "WINDOW_CLOSED"
             if reason is None:
                 reason = refused.get(old.id)
@@ -199,7 +200,7 @@ class Resends:
         asked: dict[str, list[int]] = {}
         for old in olds:
             number = around.number_of(old)
-            if free_form(old) and number is not None:
+            if _POLICY.needs_window(old.type) and number is not None:
                 asked.setdefault(number.id, []).append(old.recipient_hash)
         return {
             number_id: await batches.with_open_window(
@@ -212,7 +213,7 @@ class Resends:
         self, resend: Resend, organization: Organization, olds: Sequence[Old], around: Surroundings
     ) -> dict[str, str]:
         """Whose contact is gone, or must not be sent what is subject to consent by now, and the code for it (C15.4)."""
-        asks = {old.id: subject_to_consent(around.template_of(old)) for old in olds}
+        asks = {old.id: _subject_to_consent(around.template_of(old)) for old in olds}
         asking = [old for old in olds if asks[old.id] or old.contact_id is not None]
         where, granted_only = (resend.organization_id, resend.env), organization.require_granted_for_marketing
         asked = [Asked(*where, contact_id=old.contact_id, phone=old.recipient) for old in asking]
@@ -250,7 +251,7 @@ class Resends:
             organization_id=resend.organization_id,
             env=resend.env,
             id=batch_id,
-            channel=CHATAPP,
+            channel=_POLICY.channel,
             number_id=number_id if chosen else resend.number_id,
             type=kind or TEMPLATE,
             template_id=template_id,
@@ -295,6 +296,10 @@ def _in_window(old: Old, around: Surroundings, windows: Mapping[str, set[int]]) 
     return number is not None and old.recipient_hash in windows.get(number.id, ())
 
 
+def _subject_to_consent(template: Template | None) -> bool:
+    return _POLICY.subject_to_consent(None if template is None else template.category)
+
+
 def _ttl_ms(category: TemplateCategory | None) -> int:
     """Of bulk messages; of codes only when there is nothing else among them."""
-    return int(default_ttl(category, Priority.BULK).total_seconds() * 1000)
+    return int(_POLICY.ttl(category, Priority.BULK).total_seconds() * 1000)

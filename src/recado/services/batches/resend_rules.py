@@ -10,7 +10,7 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.masking import is_masked
 from recado.domain.messages.message import MessageStatus
 from recado.services.batches.batch_rules import LeftOut
-from recado.services.messages.acceptance_rules import REFUSED, TEMPLATE, TemplateShapes, check_state, unavailable
+from recado.services.messages.acceptance_rules import REFUSED, TemplateShapes, check_state, unavailable
 from recado.storage.messages.resends import Old
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
@@ -79,11 +79,6 @@ def reason_to_skip(old: Old, around: Surroundings) -> str | None:
     if template is not None and not _fits(old, template, around.shapes):
         return "TEMPLATE_VARS_MISMATCH"
     return None
-
-
-def free_form(old: Old) -> bool:
-    """Whether it needs an open window (C15.2.2)."""
-    return old.type != TEMPLATE
 
 
 def common(values: Sequence[Any]) -> tuple[Any, list[Any] | None]:

@@ -7,8 +7,8 @@ deleted, or have come back from its provider after that.
 import asyncio
 from datetime import datetime, timedelta
 
+from recado.domain.channels.policies import masked_recipient
 from recado.domain.core.clock import Clock
-from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.engine.periodic import Periodic
 from recado.services.contacts.contact_events import without_details
 from recado.storage.contacts import contact_erasures
@@ -20,8 +20,6 @@ from recado.storage.dispatch import withdrawals
 SECONDS = 60.0
 LATER = timedelta(seconds=30)
 _AT_ONCE = 100  # contacts of a round
-
-_MASKS = {"email": mask_email, "social": mask_social_id}
 
 
 class ContactErasure:
@@ -57,7 +55,7 @@ class ContactErasure:
                     await contact_erasures.erase_events(self._db, each.key, kept=without_details)
                     left: Erasure | None = each
                     while left is not None:
-                        left = await contact_erasures.block(self._db, left, now, mask=masked)
+                        left = await contact_erasures.block(self._db, left, now, mask=masked_recipient)
 
     async def _withdraw(self, erasure: Erasure, now: datetime) -> bool:
         """Of what came since the deletion; False while more than a block is queued: that is being withdrawn."""
@@ -66,8 +64,3 @@ class ContactErasure:
             committed = await self._effects.write(connection, moved)
         committed()
         return after_id is None or not moved
-
-
-def masked(channel: str, recipient: str) -> str:
-    """What is kept of a recipient (C30.3)."""
-    return _MASKS.get(channel, mask_phone)(recipient)

@@ -11,10 +11,10 @@ from functools import partial
 
 import structlog
 
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import MessageStatus
-from recado.services.messages.acceptance_rules import CHATAPP
 from recado.storage.contacts import reachability
 from recado.storage.contacts.reachability import Environment, Told
 from recado.storage.core.batch import Batcher

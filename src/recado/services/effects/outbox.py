@@ -5,6 +5,7 @@ Where no subscription of the environment takes an event, it costs one look into 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import MessageStatus
 from recado.storage.core.moves import AfterCommit, Moved
@@ -13,20 +14,19 @@ from recado.storage.dispatch.settlements import Departed
 from recado.storage.webhooks.events import Emission, deliveries_of, emission, emit_batch
 from recado.storage.webhooks.webhooks import SubscriptionDirectory, SubscriptionKey, Takers
 
-RECEIVED, SENT = "message.received", "message.sent"
-_EVENTS = {
-    MessageStatus.SENT.value: SENT,
-    MessageStatus.DELIVERED.value: "message.delivered",
-    MessageStatus.READ.value: "message.read",
-    MessageStatus.FAILED.value: "message.failed",
+_BY_STATUS = {
+    status.value: frozenset(each.events[status] for each in POLICIES.values() if status in each.events)
+    for status in MessageStatus
 }
+"""What messages of any channel may tell in a state."""
 
 
 def event_of(moved: Moved) -> str | None:
     """The event of a move (C15.4); None when it has none."""
+    policy = POLICIES[moved.channel]
     if moved.from_status is None:
-        return RECEIVED if moved.to_status == MessageStatus.DELIVERED else None
-    return _EVENTS.get(moved.to_status)
+        return policy.received if moved.to_status == MessageStatus.DELIVERED else None
+    return policy.events.get(MessageStatus(moved.to_status))
 
 
 class Outbox:
@@ -45,11 +45,11 @@ class Outbox:
 
     async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
         """Whether anybody there takes the event."""
-        event = _EVENTS.get(to_status)
-        if event is None:
+        events = _BY_STATUS[to_status]
+        if not events:
             return False
         for environment in environments:
-            if event in (await self._takers(environment)).by_event:
+            if not events.isdisjoint((await self._takers(environment)).by_event):
                 return True
         return False
 
@@ -68,7 +68,7 @@ class Outbox:
 
     async def departures(self, rows: Sequence[Departed]) -> list[Emission]:
         """What to write of messages that may have been sent, where somebody takes it."""
-        found = [await self._emission(row, SENT) for row in rows]
+        found = [await self._emission(row, POLICIES[row.channel].events[MessageStatus.SENT]) for row in rows]
         return [each for each in found if each is not None]
 
     def emitted(self, emissions: Sequence[Emission]) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from recado.channels.core.events import Inbound, Preference
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.contacts.keywords import Keyword, keyword_of, written
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
@@ -14,7 +15,7 @@ from recado.domain.core.phones import canonical_phone, recipient_hash
 from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus
 from recado.services.contacts.consents import Gathered
-from recado.services.inbound.inbound_contacts import CHANNEL, Heard, InboundContacts, Known
+from recado.services.inbound.inbound_contacts import Heard, InboundContacts, Known
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.inbound_contacts import Person
@@ -152,7 +153,7 @@ class InboundMessages:
                 Moved(
                     row.organization_id,
                     row.env,
-                    CHANNEL,
+                    CHATAPP,
                     row.id,
                     None,
                     MessageStatus.DELIVERED.value,

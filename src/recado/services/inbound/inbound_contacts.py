@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.contacts.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
 from recado.domain.contacts.contact import MOST_NAME, ContactSource
 from recado.domain.contacts.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
@@ -24,7 +25,6 @@ from recado.storage.contacts.opt_outs import Address
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.rows import Executor
 
-CHANNEL = "chatapp"
 _LATER = timedelta(microseconds=1)
 _BY_PROVIDER = ConsentChange(ConsentStatus.DENIED, source=PROVIDER_SOURCE)
 _TRIES = 3  # a contact that is deleted while we look for it is created by the next try
@@ -74,7 +74,7 @@ class InboundContacts:
         else:
             raise Unavailable("The contact is being changed by others: try again shortly.")
         await inbound_contacts.touch(
-            connection, CHANNEL, [(known[person].contact, each.at) for person, each in last.items()]
+            connection, CHATAPP, [(known[person].contact, each.at) for person, each in last.items()]
         )
         renamed = [
             (known[person].contact, name)
@@ -209,7 +209,7 @@ def _in_time(heard: Sequence[Heard], known: dict[Person, Known]) -> list[Heard]:
 
 def _change(keyword: Keyword) -> ConsentChange:
     if keyword.opts_out:
-        reason = f"{CHANNEL}: {keyword.word}"[:MOST_REASON]
+        reason = f"{CHATAPP}: {keyword.word}"[:MOST_REASON]
         return ConsentChange(ConsentStatus.DENIED, source=KEYWORD_SOURCE, revoked_reason=reason)
     return ConsentChange(ConsentStatus.GRANTED, source=KEYWORD_SOURCE)
 

@@ -14,6 +14,7 @@ import orjson
 import structlog
 
 from recado.channels.core.events import Inbound, Preference, Status, event_from_json, event_to_json
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id
@@ -31,7 +32,6 @@ from recado.storage.senders.numbers import Number
 
 log = structlog.get_logger()
 
-CHANNEL = "chatapp"
 PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
 PUT_OFF_FOR = timedelta(minutes=1)
@@ -204,7 +204,7 @@ class Receipts:
         }
         by_message = {}
         if nameless:
-            by_message = await receipts.organizations_of_messages(executor, env, CHANNEL, sorted(nameless))
+            by_message = await receipts.organizations_of_messages(executor, env, CHATAPP, sorted(nameless))
         reports: list[Report] = []
         parked: list[ParkedRow] = []
         now = self._clock.now()
@@ -306,7 +306,7 @@ def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: 
     return ReportRow(
         report.organization_id,
         env,
-        CHANNEL,
+        CHATAPP,
         message_id,
         status.status,
         min(status.at, now),

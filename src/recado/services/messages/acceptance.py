@@ -9,13 +9,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
-from recado.domain.billing.prices import Price, chatapp_kind, region_of
+from recado.domain.billing.prices import Price, region_of
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable, field_refused
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import MessageStatus, is_uncertain
 from recado.services.messages.acceptance_rules import (
-    TEMPLATE,
     MessageDraft,
     TemplateShapes,
     check_consent,
@@ -110,7 +110,7 @@ class Acceptance:
                 check_replaceable(draft.again, self._clock.now())
             known = None if draft.contact_id is None else await self._contact_of(draft)
             new = self._prepared_at_once(draft) or await self._prepared(draft)
-            if draft.type != TEMPLATE:
+            if POLICIES[draft.channel].needs_window(draft.type):
                 await self._check_window(new)
             elif new.consent is ConsentCheck.DONE or (new.consent.asks and draft.env not in self._sends_in):
                 # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
@@ -144,6 +144,7 @@ class Acceptance:
 
     def _prepared_at_once(self, draft: MessageDraft) -> NewMessage | None:
         """The row, from records at hand; None when one must be read first."""
+        check_existing(draft)
         key = (draft.organization_id, draft.env)
         number = self._numbers.peek((*key, draft.number_id))
         organization = self._organizations.peek(draft.organization_id)
@@ -177,7 +178,6 @@ class Acceptance:
         template: Template | None,
         price: Price | None,
     ) -> NewMessage:
-        check_existing(draft)
         check_references(draft, number, template)
         assert number is not None  # noqa: S101 - what check_references has just made sure
         category = None
@@ -283,7 +283,8 @@ class Acceptance:
 
 def _unit(draft: MessageDraft, number: Number, template: Template | None) -> tuple[str, str]:
     """What is bought: the kind and the region (C25.3)."""
-    return chatapp_kind(None if template is None else template.category, byo=number.byo), region_of(draft.to)
+    category = None if template is None else template.category
+    return POLICIES[draft.channel].price_kind(category, number.byo), region_of(draft.to)
 
 
 def refused_for_good(message: Message) -> bool:

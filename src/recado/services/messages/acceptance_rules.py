@@ -11,6 +11,8 @@ from typing import Any, Final
 import orjson
 
 from recado.domain.billing.prices import Price
+from recado.domain.channels.chatapp import TEMPLATE
+from recado.domain.channels.policies import POLICIES
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.counting import counted
 from recado.domain.core.errors import Problem, field_refused
@@ -18,7 +20,7 @@ from recado.domain.core.ids import CONTACT, FLOW, NUMBER
 from recado.domain.core.ids import TEMPLATE as TEMPLATE_ID
 from recado.domain.core.phones import recipient_hash
 from recado.domain.core.references import reference_not_found, wrong_reference
-from recado.domain.messages.message import CLASS_OF, Priority, default_ttl
+from recado.domain.messages.message import CLASS_OF, Priority
 from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.domain.templates.template import TemplateCategory, TemplateStatus
 from recado.domain.templates.template_content import header_takes_text, variable_count
@@ -31,8 +33,6 @@ from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
 
 LONGEST_SCHEDULE: Final = timedelta(days=90)
-CHATAPP: Final = "chatapp"
-TEMPLATE: Final = "template"
 
 REFUSED: Final = {
     OPTED_OUT: "The contact opted out.",
@@ -103,8 +103,8 @@ class TemplateShapes:
 
 def check_existing(draft: MessageDraft) -> None:
     """Refuse what names records of kinds that this release does not hold: media, flows, social accounts."""
-    if draft.channel != CHATAPP:
-        detail = f"Sending on channel {draft.channel} is not available yet: use chatapp."
+    if draft.channel not in POLICIES:
+        detail = f"Sending on channel {draft.channel} is not available yet: use {' or '.join(POLICIES)}."
         raise field_refused("ROUTE_NOT_AVAILABLE", "/channel", detail)
     payload = draft.payload
     if payload is None or draft.type == "text":
@@ -154,7 +154,7 @@ def consent_check(draft: MessageDraft, organization: Organization, category: Tem
     It was asked before for a contact that is looked up anyway, for what the audit tells of before the commit, and for
     what takes the place of another.
     """
-    if category is not TemplateCategory.MARKETING:
+    if not POLICIES[draft.channel].subject_to_consent(category):
         return ConsentCheck.EXEMPT
     if draft.contact_id is not None or draft.forced_by is not None or draft.again is not None:
         return ConsentCheck.DONE
@@ -276,7 +276,7 @@ def new_message(
         draft.campaign_id,
         due_at if draft.scheduled_at is not None else None,
         due_at,
-        default_ttl(category, draft.priority) if seconds is None else timedelta(seconds=seconds),
+        POLICIES[draft.channel].ttl(category, draft.priority) if seconds is None else timedelta(seconds=seconds),
         held_ms(number, organization, now),
         now,
         draft.key_hash,

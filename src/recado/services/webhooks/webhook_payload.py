@@ -4,19 +4,19 @@ A message's event tells the status that its name says, with the moments that bel
 that every delivery of an event says the same.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
 import orjson
 
+from recado.domain.channels.policies import masked_recipient
 from recado.domain.core.events import API_VERSION, MASKED_FIELDS
 from recado.domain.core.ids import created_at
-from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.core.masking import mask_phone
 from recado.domain.core.timestamps import format_timestamp
 from recado.storage.webhooks.deliveries import Told
 
-_MASKS: Mapping[str, Callable[[str], str]] = {"email": mask_email, "social": mask_social_id}
 # Columns in the order of the reference, and which moments an event of that status implies.
 _REFERENCES = (
     ("number_id", "numberId"),
@@ -88,7 +88,7 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         "direction": told.direction,
         "type": told.message_type,
         "status": "delivered" if received else status,
-        "to": recipient if unmasked else _MASKS.get(channel, mask_phone)(recipient),
+        "to": recipient if unmasked else masked_recipient(channel, recipient),
     }
     for column, name in _REFERENCES:
         value: str | None = getattr(told, column)

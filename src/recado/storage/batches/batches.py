@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent
+from recado.domain.channels.policies import states_before
 from recado.domain.core.ids import created_at
-from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage.core.moves import Moved, left
 from recado.storage.core.rows import COUNTED_TO, Executor, Page, page, reader
 from recado.storage.core.sql import load
@@ -21,7 +22,7 @@ BatchKey = tuple[str, str, str]
 """Organization, environment, id."""
 
 _WITHDRAWN = last_error(FailureCode.WITHDRAWN, "its batch was canceled before it was sent")
-_WITHDRAWABLE = [status.value for status in MESSAGE_MACHINE.sources(MessageEvent.WITHDRAWN)]
+_WITHDRAWABLE = states_before(MessageEvent.WITHDRAWN)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent
+from recado.domain.channels.policies import states_before
+from recado.domain.messages.message import MessageEvent
 from recado.storage.contacts.opt_outs import pack_spellings
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
@@ -18,7 +19,7 @@ from recado.storage.senders.numbers import NumberKey
 
 SQL = load("dispatch")
 
-_CLAIMABLE = [*MESSAGE_MACHINE.sources(MessageEvent.CLAIM), *MESSAGE_MACHINE.sources(MessageEvent.REPEAT)]
+_CLAIMABLE = [*states_before(MessageEvent.CLAIM), *states_before(MessageEvent.REPEAT)]
 
 BLOCK = 1_000
 OF_EACH, MOST_NUMBERS = 200, 500

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent, MessageStatus
+from recado.domain.channels.policies import states_before
+from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.storage.core.moves import Moved, left
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers
@@ -19,7 +20,7 @@ SQL = load("dispatch")
 PARTS = load("departures")
 SENT = SQL.sent.replace("{following}", "").replace("{answer}", PARTS.moved)
 
-_RETURNABLE = list(MESSAGE_MACHINE.sources(MessageEvent.RETURN_TO_QUEUE))
+_RETURNABLE = states_before(MessageEvent.RETURN_TO_QUEUE)
 # A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
 _DEPARTED = [
     MessageStatus.SENDING,

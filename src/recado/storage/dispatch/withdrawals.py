@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.channels.policies import states_before
+from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, last_error
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage.core.moves import Moved, left
 from recado.storage.core.rows import Executor, columns
@@ -46,7 +47,7 @@ async def opted_out(
     """
     if not refused:
         return []
-    sources = _sources(MessageEvent.OPTED_OUT)
+    sources = states_before(MessageEvent.OPTED_OUT)
     rows = await connection.fetch(SQL.opted_out, *_recipients(refused), now, _OPTED_OUT, sources, limit, noted)
     return [_moved(row, MessageStatus.FAILED) for row in rows]
 
@@ -77,13 +78,13 @@ async def of_contact(
 
     Answers also after which message the next block begins, None when there is none.
     """
-    waiting = [*_sources(MessageEvent.WITHDRAWN), *_sources(MessageEvent.REPEAT)]
+    waiting = [*states_before(MessageEvent.WITHDRAWN), *states_before(MessageEvent.REPEAT)]
     found = await connection.fetch(SQL.waiting_of_contact, organization_id, env, contact_id, after_id, waiting, limit)
     if not found:
         return [], None
     ids = [row["id"] for row in found]
     rows = await connection.fetch(
-        SQL.of_contact, organization_id, env, ids, now, _DELETED, _sources(MessageEvent.WITHDRAWN)
+        SQL.of_contact, organization_id, env, ids, now, _DELETED, states_before(MessageEvent.WITHDRAWN)
     )
     return [_moved(row, MessageStatus.ARCHIVED) for row in rows], ids[-1] if len(ids) == limit else None
 
@@ -126,7 +127,3 @@ def _recipients(refused: Sequence[Withdrawal]) -> list[list[Any]]:
 
 def _moved(row: Any, status: MessageStatus) -> Moved:
     return left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, status.value)
-
-
-def _sources(event: MessageEvent) -> list[str]:
-    return sorted(MESSAGE_MACHINE.sources(event))

@@ -5,9 +5,10 @@ Guards stand in the statements: a message that moved on meanwhile is left alone,
 
 from datetime import datetime
 
+from recado.domain.channels.policies import states_before
 from recado.domain.core.ids import IdSource
 from recado.domain.dispatch.gates import PASSED_BY_FORCE
-from recado.domain.messages.message import MESSAGE_MACHINE, FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage.core import audit
 from recado.storage.core.moves import Effects, Moved, left
 from recado.storage.core.postgres import Connection, Database
@@ -36,7 +37,7 @@ async def open_inbound(
     db: Database, organization_id: str, env: str, channel: str, message_id: str, now: datetime
 ) -> bool:
     """Record that a person reads a message that came in (C15.4); False when it was read before, or went out."""
-    sources = _sources(MessageEvent.OPENED)
+    sources = states_before(MessageEvent.OPENED)
     opened = await db.fetchval(SQL.open_inbound, organization_id, env, channel, message_id, now, sources)
     return opened is not None
 
@@ -71,7 +72,7 @@ async def _withdraw(
 ) -> Moved | None:
     # `dispatch` is touched first: it is what a claim in progress locks.
     row = await connection.fetchrow(
-        SQL.archive_queued, organization_id, env, message_id, now, _WITHDRAWN, _sources(MessageEvent.WITHDRAWN)
+        SQL.archive_queued, organization_id, env, message_id, now, _WITHDRAWN, states_before(MessageEvent.WITHDRAWN)
     )
     if row is None:
         return None
@@ -88,7 +89,7 @@ async def _put_away(
         list(GENERIC_CHANNELS),
         message_id,
         now,
-        _sources(MessageEvent.ARCHIVE),
+        states_before(MessageEvent.ARCHIVE),
     )
     if row is None:
         return None
@@ -102,10 +103,6 @@ async def _put_away(
         batch_id=row["batch_id"],
         campaign_id=row["campaign_id"],
     )
-
-
-def _sources(event: MessageEvent) -> list[str]:
-    return [status.value for status in MESSAGE_MACHINE.sources(event)]
 
 
 async def _record(

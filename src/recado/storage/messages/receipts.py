@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recado.domain.messages.message import MESSAGE_MACHINE, MessageEvent, MessageStatus, Report, report_moves
+from recado.domain.channels.policies import POLICIES, states_before
+from recado.domain.messages.message import MessageEvent, MessageStatus, Report, report_moves
 from recado.storage.core.moves import Moved
 from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
 from recado.storage.core.sql import load
@@ -26,7 +27,7 @@ _GUARDS = (
     _moved_by(Report.DELIVERED),
     _moved_by(Report.READ),
     _moved_by(Report.FAILED),
-    list(MESSAGE_MACHINE.sources(MessageEvent.LATE_DELIVERED)),
+    states_before(MessageEvent.LATE_DELIVERED),
 )
 _UNPAID = (MessageStatus.SENDING, MessageStatus.FAILED)
 """A report moves a failed message only after an unknown outcome: its price was released, as far as we knew (C15.4)."""
@@ -126,10 +127,11 @@ def _moves(report: ReportRow, row: Any) -> list[Moved]:
     if not row["moved"]:
         return []
 
+    machine = POLICIES[report.channel].machine
     moves: list[Moved] = []
     status = MessageStatus(row["status"])
     for event in report_moves(status, Report(report.report), uncertain=True):
-        before, status = status, MESSAGE_MACHINE.move(status, event)
+        before, status = status, machine.move(status, event)
         priced = before in _UNPAID
         moves.append(
             Moved(

@@ -4,6 +4,7 @@ from typing import Final
 
 from pydantic.alias_generators import to_camel
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import FieldError, Problem
 from recado.http.api.call import Call
 from recado.http.api.operation import missing_scope
@@ -17,7 +18,8 @@ from recado.services.batches.batch_rules import BatchDraft
 
 BODY_LIMIT: Final = 16 * MIB
 
-_SCOPES: Final = {"chatapp": "messages:send", "sms": "sms:send", "rcs": "rcs:send"}
+_SCOPES: Final = {"sms": "sms:send", "rcs": "rcs:send", **{each.channel: each.scope for each in POLICIES.values()}}
+"""What a batch of a channel needs; of one that is not sent on yet, too: it is asked for first."""
 
 
 class BulkOperation:

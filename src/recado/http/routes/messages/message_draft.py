@@ -2,6 +2,9 @@
 
 from typing import Final
 
+from recado.domain.channels.chatapp import TEMPLATE
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import AddressKind
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.metadata import metadata_errors
 from recado.http.api.audit import actor_of
@@ -9,8 +12,14 @@ from recado.http.api.call import Call
 from recado.http.api.operation import missing_scope
 from recado.http.routes.core.phones import phone_at
 from recado.http.routes.messages.bulk_models import CreateBatch
-from recado.http.routes.messages.message_models import NO_RECIPIENT, NUMBER_REQUIRED, TEMPLATE_REQUIRED, CreateMessage
-from recado.services.messages.acceptance_rules import CHATAPP, TEMPLATE, MessageDraft
+from recado.http.routes.messages.message_models import (
+    NO_RECIPIENT,
+    NUMBER_REQUIRED,
+    TEMPLATE_REQUIRED,
+    CreateMessage,
+    leaves_from_a_number,
+)
+from recado.services.messages.acceptance_rules import MessageDraft
 
 FORCE: Final = "messages:force"
 
@@ -71,7 +80,7 @@ def refuse_misfits(body: CreateMessage | CreateBatch) -> None:
 
 def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
     wrong: list[FieldError] = []
-    if body.channel == CHATAPP and body.number_id is None:
+    if leaves_from_a_number(body.channel) and body.number_id is None:
         wrong.append(NUMBER_REQUIRED)
     if body.type == TEMPLATE:
         if body.template_id is None:
@@ -84,4 +93,5 @@ def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
 
 
 def _recipient(channel: str, to: str) -> str:
-    return phone_at("/to", to) if channel == CHATAPP else to
+    policy = POLICIES.get(channel)
+    return phone_at("/to", to) if policy is not None and policy.address is AddressKind.PHONE else to

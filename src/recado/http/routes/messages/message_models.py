@@ -8,12 +8,14 @@ from typing import Annotated, Any, Final, Literal, get_args
 from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import SenderKind
 from recado.domain.core.errors import FieldError
 from recado.domain.messages.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import MessagePageQuery, Page, PeriodQuery
 from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES, AnyPayload
-from recado.services.messages.acceptance_rules import CHATAPP, TEMPLATE
 
 Channel = Literal["chatapp", "social", "sms", "email"]
 Direction = Literal["outbound", "inbound"]
@@ -89,10 +91,16 @@ Payload = Annotated[
 ]
 
 
+def leaves_from_a_number(channel: object) -> bool:
+    """Whether `numberId` says what a message of the channel leaves from. `channel`: as given, whatever it is."""
+    policy = POLICIES.get(channel) if isinstance(channel, str) else None
+    return policy is not None and policy.sender is SenderKind.NUMBER
+
+
 def missing_to_send(document: Mapping[str, Any]) -> list[FieldError]:
     """What a document lacks whatever its type is, and what its type needs beside it (C15.2)."""
     missing = []
-    if document.get("channel", CHATAPP) == CHATAPP and document.get("numberId") is None:
+    if leaves_from_a_number(document.get("channel", CHATAPP)) and document.get("numberId") is None:
         missing.append(NUMBER_REQUIRED)
     if document.get("type") == TEMPLATE and document.get("templateId") is None:
         missing.append(TEMPLATE_REQUIRED)

@@ -3,26 +3,19 @@
 JSON columns are passed on as the texts that they are; recipients are masked without `pii:full` (C2.5).
 """
 
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 import orjson
 
+from recado.domain.channels.policies import masked_recipient
 from recado.domain.core.ids import created_at, time_in
-from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import CLASSES
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import NewMessage
 
 _PRIORITIES = tuple(priority.value for priority in CLASSES)
-_MASKS: dict[str, Callable[[str], str]] = {
-    "chatapp": mask_phone,
-    "sms": mask_phone,
-    "email": mask_email,
-    "social": mask_social_id,
-}
 _TIMES = ("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
 _TEXTS = (
     "number_id",
@@ -55,7 +48,7 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
         "id": message.id,
         "organizationId": message.organization_id,
         "channel": message.channel,
-        "to": message.recipient if unmasked else _MASKS[message.channel](message.recipient),
+        "to": message.recipient if unmasked else masked_recipient(message.channel, message.recipient),
         "type": message.type,
         "direction": message.direction,
         "priority": _PRIORITIES[message.klass],
@@ -92,7 +85,7 @@ def created_view(message: Message, *, replayed: bool, unmasked: bool) -> dict[st
 
 def masked(view: dict[str, Any]) -> dict[str, Any]:
     """An unmasked view as a caller without `pii:full` sees it."""
-    return {**view, "to": _MASKS[view["channel"]](view["to"])}
+    return {**view, "to": masked_recipient(view["channel"], view["to"])}
 
 
 class AcceptedView:
@@ -114,7 +107,7 @@ class AcceptedView:
             "id": new.id,
             "organizationId": new.organization_id,
             "channel": new.channel,
-            "to": new.recipient if unmasked else _MASKS[new.channel](new.recipient),
+            "to": new.recipient if unmasked else masked_recipient(new.channel, new.recipient),
             "type": new.type,
             "direction": "outbound",
             "priority": _PRIORITIES[new.klass],

@@ -1,0 +1,1 @@
+"""Channels: by what each of them differs."""

@@ -1,0 +1,28 @@
+"""The policies in force, by channel: the one list that a new channel is entered in."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from recado.domain.channels import chatapp
+from recado.domain.channels.policy import MASK, AddressKind, Policy
+from recado.domain.core.masking import mask_phone
+from recado.domain.messages.message import MessageEvent
+
+POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in (chatapp.POLICY,)}
+
+
+_MASKS: Final = {
+    "email": MASK[AddressKind.EMAIL],  # without a policy as yet
+    "social": MASK[AddressKind.SOCIAL],
+    **{each.channel: MASK[each.address] for each in POLICIES.values()},
+}
+
+
+def masked_recipient(channel: str, recipient: str) -> str:
+    """What is seen of a recipient without `pii:full` (C2.5)."""
+    return _MASKS.get(channel, mask_phone)(recipient)
+
+
+def states_before(event: MessageEvent) -> list[str]:
+    """The states that know this event: the guard of a statement that records it for messages of any channel."""
+    return sorted({state.value for each in POLICIES.values() for state in each.machine.sources(event)})

@@ -1,0 +1,61 @@
+"""What one channel differs by, as data: the pipeline asks the policy of a message's channel, and names no channel."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from recado.domain.core.machine import Machine
+from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.messages.message import MessageEvent, MessageStatus, Priority
+from recado.domain.templates.template import TemplateCategory
+
+
+class SenderKind(StrEnum):
+    """What a message leaves from, and a request names."""
+
+    NUMBER = "number"
+
+
+class AddressKind(StrEnum):
+    """What a recipient is named by."""
+
+    PHONE = "phone"
+    EMAIL = "email"
+    SOCIAL = "social"
+
+
+MASK: Final[Mapping[AddressKind, Callable[[str], str]]] = {
+    AddressKind.PHONE: mask_phone,
+    AddressKind.EMAIL: mask_email,
+    AddressKind.SOCIAL: mask_social_id,
+}
+"""What is seen of an address without `pii:full` (C2.5)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The policy of `channel`. `scope`: what a key needs to send in batches.
+
+    What is asked of a draft gets its type, the category of its template (None: it has none) and its priority.
+
+    `needs_window`: it leaves only while the recipient's window is open (C15.2.2). `subject_to_consent`: a refusal keeps
+    it from leaving (C12.5.4). `obeys_quiet_hours`: it waits for their end (C14.5). `ttl`: how long it may wait after it
+    is due when it names no `ttlSeconds`. `price_kind`: what it counts for; True: the sender's owner pays the provider
+    directly (C25.2.6).
+    `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
+    """
+
+    channel: str
+    sender: SenderKind
+    address: AddressKind
+    scope: str
+    machine: Machine[MessageStatus, MessageEvent]
+    needs_window: Callable[[str], bool]
+    subject_to_consent: Callable[[TemplateCategory | None], bool]
+    obeys_quiet_hours: Callable[[str, TemplateCategory | None, Priority], bool]
+    ttl: Callable[[TemplateCategory | None, Priority], timedelta]
+    price_kind: Callable[[TemplateCategory | None, bool], str]
+    events: Mapping[MessageStatus, str]
+    received: str

@@ -1,0 +1,48 @@
+"""What holds for the policy of every channel."""
+
+import pytest
+
+from recado.domain.access.scopes import ALL_SCOPES
+from recado.domain.channels.policies import POLICIES, states_before
+from recado.domain.channels.policy import MASK, Policy
+from recado.domain.core.events import EVENT_NAMES
+from recado.domain.messages.message import MessageEvent, MessageStatus, Priority
+from recado.domain.templates.template import TemplateCategory
+
+each_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+CATEGORIES = (None, *TemplateCategory)
+
+
+@each_policy
+def test_every_state_is_reached_from_where_messages_begin(policy: Policy) -> None:
+    reached = set(policy.machine.initial.values())
+    while more := {to for state, _, to in policy.machine.transitions() if state in reached} - reached:
+        reached |= more
+    assert reached == set(policy.machine.states)
+
+
+@each_policy
+def test_every_state_that_tells_something_is_one_of_its_states_and_every_event_can_be_subscribed_to(
+    policy: Policy,
+) -> None:
+    assert set(policy.events) <= set(policy.machine.states)
+    assert {*policy.events.values(), policy.received} <= set(EVENT_NAMES)
+
+
+@each_policy
+def test_it_answers_for_every_message(policy: Policy) -> None:
+    for category in CATEGORIES:
+        assert policy.price_kind(category, False)
+        assert all(policy.ttl(category, priority) for priority in Priority)
+
+
+@each_policy
+def test_its_addresses_have_a_mask_and_its_scope_exists(policy: Policy) -> None:
+    assert policy.address in MASK
+    assert policy.scope in ALL_SCOPES
+
+
+@pytest.mark.parametrize("event", MessageEvent)
+def test_a_guard_has_the_states_of_every_channel(event: MessageEvent) -> None:
+    states = {state for policy in POLICIES.values() for state in policy.machine.sources(event)}
+    assert {MessageStatus(state) for state in states_before(event)} == states
