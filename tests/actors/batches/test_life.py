@@ -27,6 +27,17 @@ async def test_a_large_batch_is_built_in_blocks_and_then_runs(workshop: Workshop
     assert [len(message.rows) for _, message in workshop.told] == [321, 321, 321]
 
 
+async def test_what_held_the_number_before_a_later_block_lengthens_no_time_to_live(workshop: Workshop) -> None:
+    made = await workshop.made(workshop.draft(1_001))
+    await workshop.clock.advance(60)
+    await workshop.db.execute(
+        "update numbers set held_ms = 30000, updated_at = $2 where id = $1", workshop.number.id, workshop.clock.now()
+    )
+    await workshop.batches.work()
+    assert [row["held_base_ms"] for row in await workshop.queue(made)] == [0] * 1_000 + [30_000]
+    assert [row.held_base_ms for row in workshop.told[-1][1].rows] == [30_000]
+
+
 async def test_batches_are_built_in_turn(workshop: Workshop) -> None:
     large = await workshop.made(workshop.draft(4_000))
     small = await workshop.made(workshop.draft(1_100))

@@ -62,7 +62,7 @@ async def building(database: Database, blocks: int = 1) -> PendingBlock:
     assert await batch_making.insert(database, [new], hold=False) == set()
     block = {(new.organization_id, new.env, totals.BATCH, new.id): [1, 1, 0, 0, 0, 0, 0, 0, 0]}
     await totals.add(database, block, NOW)  # counted as the block's messages are, before `block_made`
-    pending = await batch_making.next_block(database, new.key)
+    pending = await batch_making.next_block(database, new.key, NOW)
     assert pending is not None
     return pending
 

@@ -132,11 +132,11 @@ class BatchMaker:
 
         An audience that is left to be read counts as one. Raises `NotCovered`; the block is still there then.
         """
-        waiting = await batch_making.next_block(self._db.hot, key)
+        now = self._clock.now()
+        waiting = await batch_making.next_block(self._db.hot, key, now)
         if waiting is None:
             return None
         pending, left_out = await self._audiences.allowed(waiting)
-        now = self._clock.now()
         block = self._block(pending.recipients)
         if self._tariff.charges:
             await self._tariff.price(pending, block, now)

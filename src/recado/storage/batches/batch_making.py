@@ -1,7 +1,7 @@
 """Making batches: the row of a batch with its first messages in one statement, and the blocks that follow (C15.5)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -241,10 +241,29 @@ def _contacts(blocks: Sequence[Block | None]) -> str:
     return pack(owners)
 
 
-async def next_block(executor: Executor, key: BatchKey) -> PendingBlock | None:
-    """The next block of a batch that is `building`."""
+async def next_block(executor: Executor, key: BatchKey, now: datetime) -> PendingBlock | None:
+    """The next block of a batch that is `building`; `now`: when its messages are made.
+
+    Those that are due then note what held their numbers until that moment: it lengthens no time to live (C14.5).
+    """
     row = await executor.fetchrow(SQL.next_block, *key)
-    return None if row is None else _read_block({**row, "klass": row["class"]})
+    if row is None:
+        return None
+    pending = _read_block({**row, "klass": row["class"]})
+    due_at = pending.scheduled_at or now
+    return pending if due_at > now else await _held_until(executor, pending, due_at)
+
+
+async def _held_until(executor: Executor, pending: PendingBlock, due_at: datetime) -> PendingBlock:
+    recipients = pending.recipients
+    numbers = [pending.number_id] if recipients.number_ids is None else sorted(set(recipients.number_ids))
+    rows = await executor.fetch(SQL.held_at, pending.organization_id, numbers, due_at)
+    held = {row["number_id"]: row["held_ms"] or 0 for row in rows}
+    if recipients.number_ids is None:
+        return replace(pending, held_base_ms=max(pending.held_base_ms, held[pending.number_id]))
+    bases = recipients.held_bases or [pending.held_base_ms] * len(recipients)
+    recipients.held_bases = [max(base, held[of]) for base, of in zip(bases, recipients.number_ids, strict=True)]
+    return pending
 
 
 async def block_made(

@@ -253,6 +253,10 @@ where b.organization_id = $1 and b.env = $2 and b.id = $3 and b.status = 'buildi
 order by k.number
 limit 1;
 
+-- name: held_at
+-- How long each of these numbers was held until a moment.
+select number_id, held_ms_at($1, number_id, $3) as held_ms from unnest($2::text[]) as g (number_id);
+
 -- name: drop_block
 delete from batch_blocks where organization_id = $1 and batch_id = $2 and number = $3;
 
