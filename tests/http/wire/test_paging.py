@@ -1,6 +1,9 @@
 """Pages and their cursors (C5)."""
 
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 import orjson
@@ -10,8 +13,19 @@ from pydantic import Field
 from recado.domain.core.errors import not_found
 from recado.domain.core.ids import BATCH, lowest_id
 from recado.domain.core.page import CursorSigner
+from recado.http import routes
 from recado.http.api.call import Call
-from recado.http.api.paging import CursorQuery, Cursors, MessagePageQuery, PageQuery, PeriodQuery, envelope, items_of
+from recado.http.api.models import QueryModel
+from recado.http.api.paging import (
+    CursorQuery,
+    Cursors,
+    ListedQuery,
+    MessagePageQuery,
+    PageQuery,
+    PeriodQuery,
+    envelope,
+    items_of,
+)
 from recado.http.routes.audience.segment_models import SegmentContactsQuery
 from recado.http.routes.audience.static_list_models import ListQuery
 from recado.http.routes.batches.campaigns import CampaignQuery
@@ -155,3 +169,17 @@ def test_a_page_that_thousands_of_records_may_be_looked_at_for_is_a_search(
     model: Any, given: dict[str, Any], searches: bool
 ) -> None:
     assert model(**given).searches is searches
+
+
+def models_of(model: type[QueryModel]) -> Iterator[type[QueryModel]]:
+    for made in model.__subclasses__():
+        yield made
+        yield from models_of(made)
+
+
+def test_every_query_of_a_page_takes_the_place_of_one() -> None:
+    for module in walk_packages(routes.__path__, f"{routes.__name__}."):
+        import_module(module.name)
+    paged = {made for made in models_of(QueryModel) if "limit" in made.model_fields}
+    assert {MessageQuery, BatchQuery} <= paged
+    assert {made.__qualname__ for made in paged if not issubclass(made, ListedQuery)} == set()

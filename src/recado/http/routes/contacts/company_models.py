@@ -9,8 +9,8 @@ from recado.domain.contacts.contact import MOST_ATTRIBUTES
 from recado.domain.contacts.documents import canonical_cnpj
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import ACCOUNT, CONTACT
-from recado.http.api.models import ApiModel, PatchModel, QueryInt, QueryModel, Timestamp, unset
-from recado.http.api.paging import MOST_SKIPPED, Page
+from recado.http.api.models import ApiModel, PatchModel, QueryInt, Timestamp, unset
+from recado.http.api.paging import MOST_SKIPPED, ListedQuery, Page
 from recado.http.routes.contacts.contact_answers import ContactOut
 from recado.storage.contacts.companies import Company, Counts
 
@@ -43,7 +43,7 @@ Attributes = Annotated[
 ]
 
 
-class CompanyQuery(QueryModel):
+class CompanyQuery(ListedQuery):
     """Filters of the list of companies, and its page."""
 
     q: Annotated[
