@@ -21,6 +21,7 @@ from recado.http.api.answers import Answers
 from recado.http.api.body_reading import NEVER_LARGE, LargeBody, is_large
 from recado.http.api.body_workers import BodyWorkers
 from recado.http.api.call import Call
+from recado.http.api.holders import hide_holder
 from recado.http.api.missing import missing_record, no_method, no_route
 from recado.http.api.operation import Operation, missing_scope, session_needed
 from recado.http.api.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
@@ -290,6 +291,7 @@ class Dispatcher:
             problem.detail = missing_record(operation.path_ids, call)
         if call.unknown and problem.errors:
             problem.detail += meant_instead(problem, call.unknown)
+        hide_holder(problem, call)
         problem = self._counted(problem, operation, call, at)
         reply = self._answers.problem(problem, call)
         if call.unknown:

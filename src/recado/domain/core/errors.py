@@ -197,8 +197,8 @@ class Problem(Exception):
     """A refusal that the caller sees (C4.1).
 
     `code` is a key of `CODES`; `detail` tells this occurrence in English and holds no personal data. `errors` are cut
-    at 50. `status` overrides the status of the catalogue where an operation answers the same code under another one
-    (C4.3); the kind follows it.
+    at 50; of `meta`, what is None is left out. `status` overrides the status of the catalogue where an operation
+    answers the same code under another one (C4.3); the kind follows it.
     """
 
     def __init__(
@@ -219,7 +219,7 @@ class Problem(Exception):
         self.status = entry.status if status is None else status
         self.kind = KINDS[self.status]
         self.errors: Sequence[FieldError] = tuple(errors)[:MAX_FIELD_ERRORS]
-        self.meta: Mapping[str, Any] = meta or {}
+        self.meta: Mapping[str, Any] = {name: value for name, value in (meta or {}).items() if value is not None}
         self.headers: Mapping[str, str] = headers or {}
 
     def __str__(self) -> str:

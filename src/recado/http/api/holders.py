@@ -1,7 +1,5 @@
 """Who holds a unique value that is taken: named in `meta` only to a caller who may read the record (C12.1)."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from recado.domain.core.errors import Problem
@@ -19,14 +17,9 @@ _HOLDERS: Final = {
 }
 
 
-@contextmanager
-def holder_for_readers(call: Call) -> Iterator[None]:
+def hide_holder(problem: Problem, call: Call) -> None:
     """Take the holder out of a refusal when the caller may not read it."""
-    try:
-        yield
-    except Problem as problem:
-        if problem.code in _HOLDERS:
-            name, scope = _HOLDERS[problem.code]
-            if not call.can(scope):
-                problem.meta = {key: value for key, value in problem.meta.items() if key != name}
-        raise
+    if problem.code in _HOLDERS:
+        name, scope = _HOLDERS[problem.code]
+        if not call.can(scope):
+            problem.meta = {key: value for key, value in problem.meta.items() if key != name}

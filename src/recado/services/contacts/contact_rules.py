@@ -143,8 +143,7 @@ def taken(by_phone: bool, holder: str | None = None) -> Problem:
         error = FieldError("/phone", "PHONE_TAKEN", "Another contact has this phone.")
     else:
         error = FieldError("/externalId", "EXTERNAL_ID_TAKEN", "Another contact has this external id.")
-    meta: dict[str, Any] = {} if holder is None else {"contactId": holder}
-    return validation_error([error], code=error.code, **meta)
+    return validation_error([error], code=error.code, contactId=holder)
 
 
 def future_refusal() -> Problem:

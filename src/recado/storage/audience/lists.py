@@ -94,8 +94,7 @@ async def insert(connection: Executor, new: StaticList) -> StaticList:
 
 def name_taken(holder: str | None) -> Problem:
     """409: another list of the environment has the name. `holder`: its id; None: it is gone meanwhile."""
-    meta = {} if holder is None else {"listId": holder}
-    return Problem("LIST_NAME_TAKEN", "Another list has this name.", meta=meta)
+    return Problem("LIST_NAME_TAKEN", "Another list has this name.", meta={"listId": holder})
 
 
 async def get(executor: Executor, organization_id: str, env: str, list_id: str) -> StaticList | None:

@@ -81,8 +81,7 @@ async def insert(connection: Executor, new: Segment) -> Segment:
 
 def name_taken(holder: str | None) -> Problem:
     """409: another segment of the environment has the name. `holder`: its id; None: it is gone meanwhile."""
-    meta = {} if holder is None else {"segmentId": holder}
-    return Problem("SEGMENT_NAME_TAKEN", "Another segment has this name.", meta=meta)
+    return Problem("SEGMENT_NAME_TAKEN", "Another segment has this name.", meta={"segmentId": holder})
 
 
 async def get(executor: Executor, organization_id: str, env: str, segment_id: str) -> Segment | None:

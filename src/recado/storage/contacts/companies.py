@@ -254,5 +254,4 @@ async def _of_cnpj(connection: Executor, company: Company) -> str | None:
 
 def _cnpj_taken(holder: str | None) -> Problem:
     """`holder`: its id; None: it took the CNPJ at the same moment, or is gone meanwhile."""
-    meta = {} if holder is None else {"companyId": holder}
-    return Problem("CNPJ_JA_CADASTRADO", "Another company has this CNPJ.", meta=meta)
+    return Problem("CNPJ_JA_CADASTRADO", "Another company has this CNPJ.", meta={"companyId": holder})

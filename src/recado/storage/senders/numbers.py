@@ -89,7 +89,7 @@ async def insert(connection: Executor, number: Number) -> Number:
     )
     if owned is None:
         holder = await connection.fetchval(SQL.own_holder, number.env, number.phone_number_id, number.organization_id)
-        meta = {"field": "phoneNumberId"} | ({} if holder is None else {"numberId": holder})
+        meta = {"field": "phoneNumberId", "numberId": holder}
         raise Problem("NUMBER_TAKEN", "Another number has this phoneNumberId.", meta=meta)
     joined = await connection.fetchval(
         SQL.join_business_account, number.env, number.business_account_id, number.organization_id

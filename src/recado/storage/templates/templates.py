@@ -98,8 +98,8 @@ async def insert(connection: Executor, template: Template) -> Template:
         holder = await connection.fetchval(
             SQL.named, template.organization_id, template.env, template.number_id, template.name, template.language
         )
-        meta = {} if holder is None else {"templateId": holder}
-        raise Problem("TEMPLATE_NAME_TAKEN", "Another template of this number has this name and language.", meta=meta)
+        detail = "Another template of this number has this name and language."
+        raise Problem("TEMPLATE_NAME_TAKEN", detail, meta={"templateId": holder})
     return read(row)
 
 

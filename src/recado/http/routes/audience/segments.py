@@ -12,7 +12,6 @@ from recado.domain.core.errors import FieldError, Unavailable, not_found, valida
 from recado.domain.core.ids import SEGMENT, IdSource, created_at
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.holders import holder_for_readers
 from recado.http.api.page_items import PageItems, each
 from recado.http.api.paging import Cursors
 from recado.http.routes.audience.segment_models import preview_view, segment_view
@@ -82,9 +81,8 @@ class SegmentOperations:
         size = await self._count(new, new.updated_at)
         if size is not None:
             new = _of_size(new, size, new.updated_at)
-        with holder_for_readers(call):
-            async with self._database.transaction() as connection:
-                made = await segments.insert(connection, new)
+        async with self._database.transaction() as connection:
+            made = await segments.insert(connection, new)
         return _reply(made)
 
     async def patch(self, call: Call) -> Reply:
@@ -94,8 +92,7 @@ class SegmentOperations:
             after = _changed(before, changes)
             if (after.filters, after.filter_tree) != (before.filters, before.filter_tree):
                 after = replace(after, size=None, size_at=None, due_at=call.now)
-            with holder_for_readers(call):
-                saved = await segments.save(connection, before, after, call.now)
+            saved = await segments.save(connection, before, after, call.now)
         return _reply(saved if saved.size_at is not None else await self._measured(call, saved))
 
     async def delete(self, call: Call) -> Reply:

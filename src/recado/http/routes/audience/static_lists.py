@@ -9,7 +9,6 @@ from recado.domain.core.ids import LIST, IdSource, created_at
 from recado.engine.steps import in_steps
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.holders import holder_for_readers
 from recado.http.api.route import MIB, Idempotency, Route
 from recado.http.routes.audience.static_list_models import (
     ListCreate,
@@ -72,9 +71,8 @@ class StaticListOperations:
             description=body.description or None,
             updated_at=created_at(list_id),
         )
-        with holder_for_readers(call):
-            async with self._database.transaction() as connection:
-                made = await lists.insert(connection, new)
+        async with self._database.transaction() as connection:
+            made = await lists.insert(connection, new)
         return _reply(made, 201)
 
     async def patch(self, call: Call) -> Reply:
@@ -83,8 +81,7 @@ class StaticListOperations:
             changes["description"] = changes["description"] or None
         async with self._database.transaction() as connection:
             before = await self._locked(connection, call)
-            with holder_for_readers(call):
-                saved = await lists.save(connection, before, replace(before, **changes), call.now)
+            saved = await lists.save(connection, before, replace(before, **changes), call.now)
         return _reply(saved)
 
     async def delete(self, call: Call) -> Reply:

@@ -14,7 +14,6 @@ from recado.domain.core.reading import Refusal
 from recado.domain.core.references import reference_not_found
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.holders import holder_for_readers
 from recado.http.api.operation import missing_scope
 from recado.http.api.page_items import PageItems
 from recado.http.api.paging import PageQuery
@@ -127,8 +126,7 @@ class CompanyOperations:
         )
         async with self._database.transaction() as connection:
             await self._check_references(connection, new)
-            with holder_for_readers(call):
-                company = await companies.insert(connection, new)
+            company = await companies.insert(connection, new)
             await companies.adopt(connection, company, call.now)
             return await self._reply(connection, company, 201)  # nothing is waited for once it is committed
 
@@ -139,8 +137,7 @@ class CompanyOperations:
             before = await self._locked(connection, call)
             edited = _edited(before, changes, given)
             await self._check_references(connection, edited, before)
-            with holder_for_readers(call):
-                after = await companies.save(connection, before, edited, call.now)
+            after = await companies.save(connection, before, edited, call.now)
             if after.main_contact_id != before.main_contact_id:
                 await companies.adopt(connection, after, call.now)
             return await self._reply(connection, after)

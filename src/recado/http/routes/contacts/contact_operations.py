@@ -11,7 +11,6 @@ from recado.domain.core.errors import not_found
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
-from recado.http.api.holders import holder_for_readers
 from recado.http.api.operation import missing_scope, session_needed
 from recado.http.api.page_items import PageItems
 from recado.http.api.paging import Cursors
@@ -82,8 +81,7 @@ class ContactOperations:
         )
         groups = debtor_groups.with_ids(given.values.get("debtor_groups", ()), self._ids)
         new = NewContact(contact, actor_of(call), consent_of(call, given), groups)
-        with holder_for_readers(call):
-            contact = await self._creation.create(new)
+        contact = await self._creation.create(new)
         return _reply(call, contact, groups, 201)
 
     async def read(self, call: Call) -> Reply:
@@ -99,15 +97,14 @@ class ContactOperations:
     async def patch(self, call: Call) -> Reply:
         found: Contact = call.resource
         given = _accepted(read_changes(call.body, call.now.date()), call)
-        with holder_for_readers(call):
-            contact, groups = await self._changes.change(
-                (found.organization_id, found.env, found.id),
-                given.values,
-                consent_of(call, given),
-                by=actor_of(call),
-                now=call.now,
-                check=lambda current: call.check_revision(current.revision),
-            )
+        contact, groups = await self._changes.change(
+            (found.organization_id, found.env, found.id),
+            given.values,
+            consent_of(call, given),
+            by=actor_of(call),
+            now=call.now,
+            check=lambda current: call.check_revision(current.revision),
+        )
         return _reply(call, contact, groups, 200)
 
     async def delete(self, call: Call) -> Reply:

@@ -15,7 +15,6 @@ from recado.domain.messages.changes import NumberChanged, OnChange
 from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent, what_to_do
 from recado.http.api.audit import record
 from recado.http.api.call import Call
-from recado.http.api.holders import holder_for_readers
 from recado.http.api.provider_failures import answered_with_502
 from recado.http.api.route import Idempotency, Route
 from recado.http.routes.core.lists import listed
@@ -98,8 +97,7 @@ class NumberOperations:
             **rate,
         )
         async with self._database.transaction() as connection:
-            with holder_for_readers(call):
-                number = await numbers.insert(connection, new)
+            number = await numbers.insert(connection, new)
         self._tell(number)
         return number_reply(call, number, 201)
 

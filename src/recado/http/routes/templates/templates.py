@@ -13,7 +13,6 @@ from recado.domain.core.references import reference_not_found
 from recado.domain.messages.changes import OnChange
 from recado.http.api.audit import record
 from recado.http.api.call import Call
-from recado.http.api.holders import holder_for_readers
 from recado.http.api.page_items import PageItems, each
 from recado.http.api.provider_failures import answered_with_502
 from recado.http.api.route import Idempotency, Route
@@ -100,22 +99,21 @@ class TemplateOperations:
                     "NUMBER_NOT_OWNED", "`numberId` is not a number of this organization in this environment."
                 )
             template_id = self._ids.new(TEMPLATE)
-            with holder_for_readers(call):
-                template = await templates.insert(
-                    connection,
-                    Template(
-                        organization_id=principal.organization_id,
-                        id=template_id,
-                        env=principal.env,
-                        number_id=number.id,
-                        name=body.name,
-                        language=body.language,
-                        category=body.category,
-                        components=stored_components(body.components),
-                        header_example_url=body.header_example_url,
-                        updated_at=created_at(template_id),
-                    ),
-                )
+            template = await templates.insert(
+                connection,
+                Template(
+                    organization_id=principal.organization_id,
+                    id=template_id,
+                    env=principal.env,
+                    number_id=number.id,
+                    name=body.name,
+                    language=body.language,
+                    category=body.category,
+                    components=stored_components(body.components),
+                    header_example_url=body.header_example_url,
+                    updated_at=created_at(template_id),
+                ),
+            )
         return template_reply(template, 201)
 
     async def patch(self, call: Call) -> Reply:
