@@ -25,7 +25,7 @@ from recado.http.api.holders import hide_holder
 from recado.http.api.missing import missing_record, no_method, no_route
 from recado.http.api.operation import Operation, missing_scope, session_needed
 from recado.http.api.parsing import JsonBody, pairs_of, parse_json, require_json, validate_body
-from recado.http.api.principal import ACCOUNT, NOBODY
+from recado.http.api.principal import ACCOUNT, NOBODY, Principal
 from recado.http.api.rate_limits import ANONYMOUS, FAILED, PUBLIC, RateLimiter
 from recado.http.api.request_log import RequestLog
 from recado.http.api.route import Access, Idempotency, Route
@@ -136,7 +136,11 @@ class Dispatcher:
                 await turn  # the search for what was meant costs more than most answers
             operation = self._find(found, call, started)
             task.set_name(operation.route.operation_id)  # for the watch over the event loop
-            await self._admit(operation, call, started)
+            if operation.by_key:
+                call.principal = self._known(call, started) or await self._authenticated(call, started)
+                self._admit(operation, call, started)
+            else:
+                self._admit_without_key(operation, call, started)
             owner = _caller(call)
             if working_for.get() != owner:  # a connection is mostly one caller's, and to set it costs more
                 working_for.set(owner)
@@ -219,21 +223,26 @@ class Dispatcher:
             raise no_route(None)
         return operation
 
-    async def _admit(self, operation: Operation, call: Call, at: float) -> None:
-        """Credential, rate limit, scope, suspension (C2.6)."""
-        if not operation.by_key:
-            self._admit_without_key(operation, call, at)
-            return
+    def _known(self, call: Call, at: float) -> Principal | None:
+        """Who shows the credential, when that is known without waiting; raises the 401 of what has no form."""
         try:
-            token = bearer_token(call.headers.get("Authorization"))
-            principal = self._authenticator.peek(token)
-            if principal is None:
-                working_for.set(_caller(call))
-                principal = await authenticate(self._authenticator, token)
+            return self._authenticator.peek(bearer_token(call.headers.get("Authorization")))
         except Problem as problem:
             self._count_failure(problem, call, at)
             raise
-        call.principal = principal
+
+    async def _authenticated(self, call: Call, at: float) -> Principal:
+        """Who shows the credential, which the database is asked for; raises the 401."""
+        working_for.set(_caller(call))
+        try:
+            return await authenticate(self._authenticator, bearer_token(call.headers.get("Authorization")))
+        except Problem as problem:
+            self._count_failure(problem, call, at)
+            raise
+
+    def _admit(self, operation: Operation, call: Call, at: float) -> None:
+        """Rate limit, scope, suspension of a caller with a credential (C2.6)."""
+        principal = call.principal
         if not principal.unlimited:
             bucket = call.bucket = self._limiter.of_principal(principal, operation.rate_class, at)
             if not bucket.take(at):
@@ -336,7 +345,8 @@ class Dispatcher:
                     call.unknown += body.unknown
                 else:
                     body = _parse(operation, call)
-                    call.unknown += unknown_fields(operation.body, body.document)
+                    if unknown := unknown_fields(operation.body, body.document):
+                        call.unknown += unknown
         elif operation.spooled:
             media_type = media_type_of(call.headers.get("Content-Type"), operation.spooled)
             owner = call.principal.organization_id

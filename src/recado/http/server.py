@@ -25,7 +25,7 @@ from recado.http.wire.arrivals import Arrivals
 from recado.http.wire.body_pace import FRAMING_A_SECOND, FRAMING_AT_ONCE, BodyPace
 from recado.http.wire.byte_budget import ByteBudget
 from recado.http.wire.client_ip import ClientAddresses, Network
-from recado.http.wire.connection import Connection, make_request
+from recado.http.wire.connection import Connection
 from recado.http.wire.connection_limits import ConnectionLimits
 from recado.http.wire.rendering import WireResponse, head
 from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS, RequestTurns
@@ -152,7 +152,7 @@ class HttpServer:
         turns = RequestTurns(OF_NETWORKS)
         rests = BodyPace(self._clock)
         framing = BodyPace(self._clock, FRAMING_A_SECOND, FRAMING_AT_ONCE)
-        server = self._web = web.Server(self._dispatcher.handle, request_factory=make_request)
+        server = self._web = web.Server(self._dispatcher.handle)
 
         def connection() -> Connection:
             return Connection(
@@ -235,10 +235,10 @@ class HttpServer:
         code, title, usual = _NO_REQUEST.get(status) or _NO_REQUEST[500 if status >= 500 else 400]
         status = status if status in _NO_REQUEST else CODES[code].status
         body = self._problems.render(code, KINDS[status], status, title, detail or usual, "", request_id)
-        lines = f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\n"
+        lines = f"X-Request-Id: {request_id}\r\nCache-Control: no-store\r\nConnection: close\r\n"
         if status == 503:
             lines += f"Retry-After: {RETRY_AFTER}\r\n"
-        wire = head(status, lines, len(body), MEDIA_TYPE, "Connection: close\r\n") + body
+        wire = head(status, lines, len(body), MEDIA_TYPE) + body
         return WireResponse(wire, status, keep_alive=False)
 
 

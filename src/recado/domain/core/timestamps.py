@@ -8,7 +8,7 @@ _RFC3339 = re.compile(
     r"(\d{4}-\d{2}-\d{2})[Tt ](\d{2}:\d{2}):(\d{2})(\.\d+)?([Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)", re.ASCII
 )
 
-_USUAL = len("2026-03-10T12:00:00Z")  # this form needs no taking apart
+_USUAL = len("2026-03-10T12:00:00Z")
 
 # The database takes the first and the last microsecond that there are for infinite ones, which belong to no time zone.
 # Callers do write them: as "never", and as the zero of their language.
@@ -39,14 +39,13 @@ def parse_timestamp(text: str) -> datetime:
     The first and the last moment of all are taken for a microsecond nearer. ValueError when the text has another form,
     names no offset, or no such moment exists.
     """
+    return _parse_usual(text) if len(text) == _USUAL else _parse(text)
+
+
+def _parse(text: str) -> datetime:
     match = _RFC3339.fullmatch(text)
     if match is None:
         raise ValueError("not an RFC 3339 date-time with an offset")
-    if len(text) == _USUAL and text[-1] == "Z" and text[17:19] != "60":
-        try:
-            return max(datetime.fromisoformat(text), EARLIEST)
-        except ValueError:
-            raise ValueError("no such moment exists") from None
     day, minute, second, fraction, offset = match.groups()
     leap = timedelta(0)
     if second == "60":  # a leap second: clocks here count it as the second that follows
@@ -57,3 +56,7 @@ def parse_timestamp(text: str) -> datetime:
         return min(max(at.astimezone(UTC) + leap, EARLIEST), LATEST)
     except (ValueError, OverflowError):
         raise ValueError("no such moment exists") from None
+
+
+# Much is scheduled for the same moment. Other forms may be as long as a body.
+_parse_usual = lru_cache(maxsize=1024)(_parse)

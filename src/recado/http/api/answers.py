@@ -57,12 +57,11 @@ class Answers:
         """Return a rendered `reply` ready to be written in one go; `at`: monotonic seconds."""
         content: bytes = reply.body or b""
         content_type = JSON if content else None
-        lines = f"X-Request-Id: {call.request_id}\r\n{self._date.line(at, call.now)}"
+        cache, lines = NO_STORE, ""
         if call.bucket is not None:
-            lines += call.bucket.lines()
+            lines = call.bucket.lines()
         if reply.revision is not None:
             lines += f'ETag: "{reply.revision}"\r\n'
-        cache = NO_STORE
         if reply.headers:
             for name, value in reply.headers.items():
                 if name == "Content-Type":
@@ -71,14 +70,14 @@ class Answers:
                     cache = clean(value)
                 else:
                     lines += f"{name}: {clean(value)}\r\n"
-        lines += f"Cache-Control: {cache}\r\n"
         keep_alive = request.keep_alive and not self._draining and reply.status not in _CLOSING
-        connection = ""
         if not keep_alive:
-            connection = _CLOSE
+            lines += _CLOSE
         elif request.version == HttpVersion10:
-            connection = _KEEP
-        wire = head(reply.status, lines, len(content), content_type, connection)
+            lines += _KEEP
+        date = self._date.line(at, call.now)
+        lines = f"X-Request-Id: {call.request_id}\r\n{date}Cache-Control: {cache}\r\n{lines}"
+        wire = head(reply.status, lines, len(content), content_type)
         large = None
         if call.method != "HEAD":
             if len(content) > LARGE:

@@ -12,9 +12,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
-from aiohttp.abc import AbstractStreamWriter
 from aiohttp.http_exceptions import BadHttpMessage, HttpProcessingError, LineTooLong
-from aiohttp.http_parser import HttpRequestParser, RawRequestMessage
+from aiohttp.http_parser import HttpRequestParser
 from aiohttp.http_writer import StreamWriter
 from aiohttp.streams import EMPTY_PAYLOAD, StreamReader
 from aiohttp.web_protocol import _PAYLOAD_ACCESS_ERROR as _TOO_LATE
@@ -60,8 +59,8 @@ class Connection(RequestHandler):
 
     __slots__ = (
         "_at_start", "_chunked", "_framing", "_head_size", "_held", "_incoming", "_network", "_open_transport",
-        "_received", "answer_error", "begun", "busy", "closing_since", "ending", "framing_pace", "heard", "late_since",
-        "limits", "report_error", "rest", "rest_pace", "sleep", "stuck_at", "stuck_since", "turns",
+        "_received", "_writer", "answer_error", "begun", "busy", "closing_since", "ending", "framing_pace", "heard",
+        "late_since", "limits", "report_error", "rest", "rest_pace", "sleep", "stuck_at", "stuck_since", "turns",
     )  # fmt: skip
 
     def __init__(
@@ -119,6 +118,7 @@ class Connection(RequestHandler):
         self._chunked = False
         self._received = 0  # bytes since the head of the newest message, where it is chunked
         self._framing = 0  # of them: those beyond what is usual, which were counted
+        self._writer: StreamWriter | None = None  # of all answers that are written in one go
         self._network = ""
         # Until the connection is lost: `transport` is None already while the last answer is on its way.
         self._open_transport: asyncio.Transport | None = None
@@ -220,7 +220,11 @@ class Connection(RequestHandler):
             # Nothing here speaks another protocol. What a proxy takes for one is not read as requests.
             message = message._replace(should_close=True)
         task = self._task_handler or asyncio.current_task()
-        request = make_request(message, payload, self, StreamWriter(self, self._loop), task)
+        self.busy, self.late_since = True, None
+        writer = self._writer
+        if writer is None:
+            writer = self._writer = StreamWriter(self, self._loop)
+        request = BaseRequest(message, payload, self, writer, task, self._loop, client_max_size=0)  # type: ignore[arg-type]
         if self._buffer_paused and len(self._messages) <= self._msg_queue_resume_size:
             self._resume_reading_if_drained()
         # In the place of aiohttp's `_handle_request` and `finish_response`, which are coroutines of each request.
@@ -236,6 +240,7 @@ class Connection(RequestHandler):
                 self._current_request = None
                 self.busy = False
             if type(response) is not WireResponse or response.large is not None:
+                self._writer = None  # it knows that it was written to
                 response, left = await self.finish_response(request, response, None)
             elif (transport := self.transport) is None or transport.is_closing():
                 left = True
@@ -261,7 +266,7 @@ class Connection(RequestHandler):
                 self._lingering_time = 0.0
             await self._read_rest(payload)
             _forget_frames(payload)
-        payload.set_exception(_TOO_LATE)
+            payload.set_exception(_TOO_LATE)
         if not self._keepalive or self.ending or self._force_close:
             return False
         self._next_keepalive_close_time = self._loop.time() + KEEP_ALIVE_SECONDS
@@ -316,6 +321,7 @@ class Connection(RequestHandler):
         self.limits.leave(self)
         super().connection_lost(exc)
         self._messages.clear()  # each of them holds its reader, and that this connection
+        self._writer = None  # likewise
         self._held = b""
         self._incoming = None
         self._leave_rest()
@@ -362,15 +368,21 @@ class Connection(RequestHandler):
             return
         self.heard = True
         known, body = self._request_count, self._incoming
-        before = -1 if body is None or body.is_eof() else body.total_bytes  # -1: between messages
-        whole = self._parse(data, before >= 0)
+        before = -1 if self._at_start or body is None or body.is_eof() else body.total_bytes  # -1: between messages
+        if self._parse(data, before >= 0):
+            self.begun = False
+            if self.ending:
+                super().close()
+            if self.busy or self._full:
+                self._wait_for_room()
+            return
         if self.ending and self._between_messages:
             super().close()
         if self._request_count > known:
             self._received = self._framing = self._head_size = 0
-            self.begun = not (whole or self._ends_with(data, 0))
-            if not self._buffer_paused and (self.busy or self._full):
-                self._pause_reading_for_buffer()  # what else is sent ahead waits on the client's side
+            self.begun = not self._ends_with(data, 0)
+            if self.busy or self._full:
+                self._wait_for_room()
         elif before < 0:
             self._take_head(data)
         else:
@@ -378,14 +390,20 @@ class Connection(RequestHandler):
             if self._chunked:
                 self._watch_framing(data)
         if data:
-            self._at_start = whole or (not (self.begun or self._full) and self._between_messages)
+            self._at_start = not (self.begun or self._full) and self._between_messages
+
+    def _wait_for_room(self) -> None:
+        """What else is sent ahead waits on the client's side."""
+        if not self._buffer_paused:
+            self._pause_reading_for_buffer()
 
     def _parse(self, data: bytes, within: bool) -> bool:
         """Queue the requests in `data`, and in what the parser held back before. `within`: a body has begun.
 
-        True when `data` is one request from its first byte to its last, as that of a client which waits for its answer.
-        Replaces that of aiohttp. Its parser loses all that it found in the same bytes before a fault; so it is made to
-        stop at the end of each message, holds back what follows, and goes on with `b""`.
+        True when `data` is one request from its first byte to its last, as that of a client which waits for its answer:
+        then the parser holds nothing, as before. Replaces that of aiohttp. Its parser loses all that it found in the
+        same bytes before a fault; so it is made to stop at the end of each message, holds back what follows, and goes
+        on with `b""`.
         """
         parser, body = self._parser, self._incoming
         assert parser is not None  # noqa: S101 - until the connection is lost, after which nothing comes
@@ -483,11 +501,6 @@ class Connection(RequestHandler):
         if self._reading_paused:
             super().resume_reading(resume_parser)
 
-    def request_begins(self) -> None:
-        """A complete head has become a request."""
-        self.busy = True
-        self.late_since = None
-
     def look(self, now: float) -> None:
         """Close the connection when its head, or its reading of an answer, takes too long; `now`: monotonic seconds."""
         transport = self._open_transport
@@ -546,16 +559,3 @@ def _forget_frames(payload: StreamReader) -> None:
     error = payload.exception()
     if error is not None:
         error.__traceback__ = None
-
-
-def make_request(
-    message: RawRequestMessage,
-    payload: StreamReader,
-    protocol: RequestHandler,
-    writer: AbstractStreamWriter,
-    task: Any,
-) -> BaseRequest:
-    """Return aiohttp's request for a complete head, and tell the connection."""
-    if isinstance(protocol, Connection):
-        protocol.request_begins()
-    return BaseRequest(message, payload, protocol, writer, task, task.get_loop(), client_max_size=0)

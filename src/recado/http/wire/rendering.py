@@ -58,13 +58,13 @@ def clean(value: str) -> str:
     return "".join(c if c.isprintable() and ord(c) < 256 else "?" for c in value)
 
 
-def head(status: int, lines: str, length: int, content_type: str | None, connection: str) -> bytes:
-    """Return the head of an answer; `lines` and `connection` are complete header lines or empty."""
+def head(status: int, lines: str, length: int, content_type: str | None) -> bytes:
+    """Return the head of an answer; `lines` are complete header lines or empty."""
     start = _STATUS_LINES.get(status) or f"HTTP/1.1 {status} \r\n"
     if status in _BODILESS:
-        return f"{start}{lines}{connection}\r\n".encode("latin-1")
+        return f"{start}{lines}\r\n".encode("latin-1")
     kind = f"Content-Type: {content_type}\r\n" if content_type else ""
-    return f"{start}{kind}Content-Length: {length}\r\n{lines}{connection}\r\n".encode("latin-1")
+    return f"{start}{kind}Content-Length: {length}\r\n{lines}\r\n".encode("latin-1")
 
 
 class WireResponse(web.StreamResponse):

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from operator import attrgetter
 from typing import TypeVar
 
 import structlog
@@ -92,7 +93,7 @@ class Sending:
             repair=partition_repair(db, clock),
             max_rows=ACCEPTS_IN_A_COMMIT,
             concurrency=ACCEPTS_IN_FLIGHT,
-            owner=lambda new: new.organization_id,
+            owner=attrgetter("organization_id"),
         )
         self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, linger=CLAIM_LINGER)
 

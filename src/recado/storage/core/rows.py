@@ -6,6 +6,7 @@ A record takes the columns that it names and no other, so that a column added by
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -111,9 +112,15 @@ def pack_numbers(values: Iterable[int]) -> str:
 
 def pack_moments(values: Iterable[datetime | None]) -> str:
     """A column of moments as microseconds since 1970; `unpack(…)::bigint[]`, each through `moment(…)`, in SQL."""
-    return "\x1f".join(["\x1e" if value is None else str((value - _EPOCH) // _MICROSECOND) for value in values])
+    return "\x1f".join(map(_moment_text, values))
+
+
+@lru_cache(maxsize=4096)
+def _moment_text(value: datetime | None) -> str:
+    """Rows of a batch share most moments: what came in one millisecond, and what is scheduled together."""
+    return "\x1e" if value is None else str((value - _EPOCH) // _MICROSECOND)
 
 
 def array(values: list[T | None]) -> list[T | None] | None:
     """A column that is usually empty: no array at all when it is, which `unnest` reads as nulls."""
-    return None if all(value is None for value in values) else values
+    return None if values.count(None) == len(values) else values

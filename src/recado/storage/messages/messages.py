@@ -190,8 +190,10 @@ async def _earlier(executor: Executor, batch: Sequence[NewMessage]) -> dict[str,
 
 
 def _columns(batch: Sequence[NewMessage]) -> list[Any]:
-    keyed = any(new.key_hash is not None for new in batch)
-    billed = any(new.coins is not None for new in batch)
+    keys = [new.key_hash for new in batch]
+    keyed = any(keys)
+    coins = [new.coins for new in batch]
+    billed = coins.count(None) < len(coins)
     return [
         pack([new.organization_id for new in batch]),
         pack([new.env for new in batch]),
@@ -212,33 +214,34 @@ def _columns(batch: Sequence[NewMessage]) -> list[Any]:
         pack_numbers([new.ttl // MILLISECOND for new in batch]),
         pack_numbers([new.held_base_ms for new in batch]),
         pack_moments([new.accepted_at for new in batch]),
-        pack([_hex(new.key_hash) for new in batch]) if keyed else None,
+        pack(list(map(_hex, keys))) if keyed else None,
         pack([_hex(new.fingerprint) for new in batch]) if keyed else None,
-        pack([None if new.coins is None else str(new.coins) for new in batch]) if billed else None,
+        pack([None if each is None else str(each) for each in coins]) if billed else None,
         pack([new.price_kind for new in batch]) if billed else None,
     ]
 
 
 def _senders(batch: Sequence[NewMessage]) -> list[Any]:
     """Accounts and names: as arrays, because a name may hold any character, and none at all where only keys send."""
-    if all(new.sent_by is None for new in batch):
+    senders: list[Any] = [new.sent_by for new in batch]
+    if not any(senders):
         return [None, None]
-    senders = [new.sent_by or (None, None) for new in batch]
+    senders = [sender or (None, None) for sender in senders]
     return [[account_id for account_id, _ in senders], [name for _, name in senders]]
 
 
 def _contacts(batch: Sequence[NewMessage]) -> list[str | None] | None:
     """None where nobody names one."""
-    named = any(new.contact_id is not None for new in batch)
-    return [new.contact_id for new in batch] if named else None
+    return array([new.contact_id for new in batch])
 
 
 def _consents(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:
     """Of whom consent is asked, and under which other spellings; nothing where all are exempt."""
-    if not any(new.consent for new in batch):
+    consents = [new.consent for new in batch]
+    if not any(consents):
         return None, None
     spellings = pack_spellings([new.recipient if new.consent.asks else None for new in batch])
-    return pack_numbers([int(new.consent) for new in batch]), spellings
+    return pack_numbers(map(int, consents)), spellings
 
 
 def _hex(value: bytes | None) -> str | None:

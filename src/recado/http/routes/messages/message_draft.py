@@ -80,7 +80,7 @@ def refuse_misfits(body: CreateMessage | CreateBatch) -> None:
 
 def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
     wrong: list[FieldError] = []
-    if leaves_from_a_number(body.channel) and body.number_id is None:
+    if body.number_id is None and leaves_from_a_number(body.channel):
         wrong.append(NUMBER_REQUIRED)
     if body.type == TEMPLATE:
         if body.template_id is None:
