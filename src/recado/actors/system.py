@@ -169,6 +169,7 @@ class ActorSystem:
             consequences=self.consequences,
             tariff=FREE if prices is None else WalletTariff(records, prices=prices, ids=ids),
             audiences=self.audiences,
+            templates=records.templates,
         )
         self.batches = Batches(
             db,

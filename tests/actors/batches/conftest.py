@@ -219,6 +219,7 @@ async def workshop(database: Database) -> AsyncIterator[Workshop]:
         consequences=consequences,
         tariff=WalletTariff(records, prices=directories.prices, ids=ids),
         audiences=audiences,
+        templates=directories.templates,
     )
     life = Batches(
         database,

@@ -6,10 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.actors.acme import add_template
 from tests.actors.batches.conftest import PRICE, Workshop, people
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.phones import recipient_hash
+from recado.domain.messages.message import NORMAL
+from recado.domain.templates.template import TemplateCategory
 from recado.services.batches.batch_acceptance import AcceptedBatch, ReplayedBatch
 from recado.services.batches.batch_rules import BatchDraft
 from recado.services.dispatch.row import WINDOW
@@ -142,6 +145,45 @@ async def test_free_form_reaches_only_who_has_written(workshop: Workshop) -> Non
     assert (batch.accepted, batch.skipped_reasons) == (1, {"WINDOW_CLOSED": 2})
     assert [error["path"] for error in batch.errors] == ["/recipients/0", "/recipients/2"]
     assert await workshop.db.fetchval("select recipient from messages") == person["to"]
+
+
+@pytest.mark.parametrize(
+    ("category", "obeys"),
+    [(TemplateCategory.MARKETING, (False, True, True)), (TemplateCategory.UTILITY, (False, False, True))],
+)
+async def test_what_its_messages_obey_stands_in_the_queue_and_in_what_the_number_is_told(
+    workshop: Workshop, category: TemplateCategory, obeys: tuple[bool, bool, bool]
+) -> None:
+    template = await add_template(
+        workshop.db, workshop.clock, workshop.ids, workshop.number, name="any", category=category
+    )
+    made = await workshop.made(workshop.draft(2, template_id=template.id))
+    queued = await workshop.db.fetch(
+        "select needs_window, consent_hash is not null, obeys_quiet_hours from dispatch where owner = $1", made.id
+    )
+    assert {tuple(row) for row in queued} == {obeys}
+    ((_, told),) = workshop.told
+    assert {(row.needs_window, row.subject_to_consent, row.obeys_quiet_hours) for row in told.rows} == {obeys}
+
+
+async def test_free_form_messages_of_a_batch_wait_with_those_that_nothing_holds_but_their_window(
+    workshop: Workshop,
+) -> None:
+    """The number is told of them as the table has them (C14.5)."""
+    (person,) = people(1)
+    await workshop.db.execute(
+        "insert into chat_windows values ($1, $2, $3, $4)",
+        workshop.organization.id,
+        workshop.number.id,
+        recipient_hash(workshop.organization.id, person["to"]),
+        workshop.clock.now(),
+    )
+    free = {"type": "text", "payload": {"text": {"body": "hi"}}, "template_id": None, "template_vars": None}
+    await workshop.made(workshop.draft(1, **free))
+    (queued,) = await workshop.db.fetch("select class, needs_window, obeys_quiet_hours from dispatch")
+    ((_, told),) = workshop.told
+    (row,) = told.rows
+    assert tuple(queued) == (row.klass, row.needs_window, row.obeys_quiet_hours) == (NORMAL, True, False)
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ async def test_a_claim_that_was_begun_is_committed_before_the_cancel(workshop: W
 async def test_a_cancel_waits_for_the_claims_under_way(workshop: Workshop) -> None:
     made = await workshop.made(workshop.draft(2))
     _, arrived = workshop.told[-1]
-    claim = workshop.sending.claim(arrived.rows[0], with_consent=False)
+    claim = workshop.sending.claim(arrived.rows[0])
     assert await workshop.batches.cancel(await workshop.now(made))
     assert claim.done()
     assert await claim == dispatch.CLAIMED

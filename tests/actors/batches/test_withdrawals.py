@@ -31,7 +31,6 @@ from recado.storage.core.crypto import KeyRing
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.rows import Executor
 from recado.storage.dispatch import withdrawals
-from recado.storage.templates import templates
 
 BLOCK = 10
 ROWS = 35
@@ -83,12 +82,10 @@ class Desk:
         message_id = (await self.workshop.queue(batch))[place]["id"]
         _, told = next(each for each in self.workshop.told if any(row.id == message_id for row in each[1].rows))
         row = next(row for row in told.rows if row.id == message_id)
-        key = (row.organization_id, row.env, row.template_id)
-        template = await templates.get(self.workshop.db, *key)
         contact_id, hashed = await self.workshop.db.fetchrow(
             "select contact_id, recipient_hash from messages where id = $1", message_id
         )
-        return self.withdrawing.gate(replace(row, contact_id=contact_id, recipient_hash=hashed), template)
+        return self.withdrawing.gate(replace(row, contact_id=contact_id, recipient_hash=hashed))
 
 
 @pytest.fixture(autouse=True)

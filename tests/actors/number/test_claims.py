@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from tests.actors.number.conftest import Line
 
 _ROW = """
-select d.*, m.recipient, m.recipient_hash, m.type, m.payload, m.template_vars, m.contact_id
+select d.*, d.consent_hash is not null as subject_to_consent, m.recipient,
+    m.recipient_hash, m.type, m.payload, m.template_vars, m.contact_id
 from dispatch d join messages m using (organization_id, id)
 where id = $1
 """
@@ -30,7 +31,7 @@ async def test_of_two_claims_in_one_instant_of_the_clock_one_is_lost(line: "Line
     row = row_from(await line.db.fetchrow(_ROW, message_id))
     verdicts = []
     for _ in range(2):
-        verdicts.append(line.desk.sending.claim(row, with_consent=False))
+        verdicts.append(line.desk.sending.claim(row))
         await line.traffic.quiet(line.clock)
     await line.goes_on(0.1)  # what they linger
     assert [await each for each in verdicts] == [CLAIMED, LOST]

@@ -25,7 +25,7 @@ from recado.storage.contacts.opt_outs import Address
 from recado.storage.core.audit import SYSTEM
 from recado.storage.dispatch import withdrawals
 from recado.storage.messages import messages
-from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.messages import ConsentCheck, NewMessage
 
 
 class Marketing:
@@ -48,6 +48,7 @@ class Marketing:
 
     async def queue(self, phones: list[str]) -> None:
         line, now = self.line, self.line.clock.now()
+        asks = self.template.category is TemplateCategory.MARKETING
         new = [
             NewMessage(
                 organization_id=line.organization.id, env="test", channel="chatapp", id=line.ids.new(MESSAGE),
@@ -55,6 +56,7 @@ class Marketing:
                 recipient_hash=recipient_hash(line.organization.id, phone), klass=NORMAL, force=False,
                 template_id=self.template.id, payload=None, template_vars='["Ana"]', metadata=None, campaign_id=None,
                 scheduled_at=None, due_at=now, ttl=timedelta(hours=1), held_base_ms=0, accepted_at=now,
+                consent=ConsentCheck.DONE if asks else ConsentCheck.EXEMPT, obeys_quiet_hours=asks,
             )
             for phone in phones
         ]  # fmt: skip
@@ -158,6 +160,22 @@ async def test_utility_messages_leave_for_whoever_opted_out(line: Any, marketing
     await marketing.queue([ana])
     await line.goes_on(2.0)
     assert marketing.called == [ana]
+
+
+@pytest.mark.parametrize("became", [TemplateCategory.MARKETING, TemplateCategory.UTILITY])
+async def test_what_a_message_obeys_does_not_change_with_its_template(
+    line: Any, marketing: Any, became: TemplateCategory
+) -> None:
+    """Decided when it is made: a reviewer who files the template elsewhere later changes nothing about it."""
+    (ana,) = phones(1)
+    if became is TemplateCategory.MARKETING:
+        marketing.template = line.template
+    await marketing.opt_out(ana)
+    await marketing.queue([ana])
+    await line.db.execute("update templates set category = $1", became.value)
+    line.directories.templates.clear()
+    await line.goes_on(2.0)
+    assert marketing.called == ([ana] if became is TemplateCategory.MARKETING else [])
 
 
 async def test_what_waited_at_a_refusal_never_leaves_though_a_consent_follows_before_all_is_withdrawn(

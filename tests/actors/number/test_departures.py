@@ -19,7 +19,7 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
     """As when the database was away: the row is in the table still, and the answer to its claim is on its way."""
     answers: list[asyncio.Future[str]] = []
 
-    def claim(_row: Any, *, with_consent: bool, in_window: bool) -> asyncio.Future[str]:
+    def claim(_row: Any, *, in_window: bool) -> asyncio.Future[str]:
         answers.append(asyncio.get_running_loop().create_future())
         return answers[-1]
 
@@ -28,7 +28,7 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
     )
     errands: Any = None
     departures = Departures(desk, pacer=Pacer(1.0), day=DayUsage(START), errands=errands, rows=ReadyRows())
-    row: Any = SimpleNamespace(id="msg_1", force=False, free_form=True, recipient_hash=7)
+    row: Any = SimpleNamespace(id="msg_1", force=False, needs_window=True, subject_to_consent=False, recipient_hash=7)
     taken_back: list[int] = []
     view: Any = SimpleNamespace(take_back=taken_back.append)
 

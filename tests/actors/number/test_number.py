@@ -275,7 +275,7 @@ async def test_what_holds_bulk_holds_no_reply_in_its_window_whatever_its_priorit
         organization_id=line.organization.id, env="test", channel="chatapp", id=reply, number_id=line.number.id,
         type="text", recipient="+5511987654321", recipient_hash=7, klass=BULK, force=False, template_id=None,
         payload='{"text": {"body": "yes"}}', template_vars=None, metadata=None, campaign_id=None, scheduled_at=None,
-        due_at=now, ttl=timedelta(hours=72), held_base_ms=0, accepted_at=now,
+        due_at=now, ttl=timedelta(hours=72), held_base_ms=0, accepted_at=now, needs_window=True,
     )  # fmt: skip
     assert row_of(new).klass == NORMAL
     assert await messages.accept(line.db, [new]) == [messages.STORED]

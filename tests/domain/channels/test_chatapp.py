@@ -52,6 +52,12 @@ def test_marketing_and_bulk_obey_quiet_hours(category: TemplateCategory, priorit
     assert POLICY.obeys_quiet_hours("template", category, priority) is obeys
 
 
+def test_what_a_message_obeys_is_told_at_once() -> None:
+    assert POLICY.obeys("template", TemplateCategory.MARKETING, Priority.NORMAL) == (False, True, True)
+    assert POLICY.obeys("template", TemplateCategory.UTILITY, Priority.BULK) == (False, False, True)
+    assert POLICY.obeys("text", None, Priority.BULK) == (True, False, False)
+
+
 @pytest.mark.parametrize("priority", Priority)
 @pytest.mark.parametrize("kind", FREE_FORM)
 def test_a_reply_in_the_window_obeys_no_quiet_hours(kind: str, priority: Priority) -> None:

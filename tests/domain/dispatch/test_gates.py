@@ -27,7 +27,7 @@ from recado.domain.dispatch.gates import (
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL, FailureCode, WaitReason
 from recado.domain.senders.number import NumberStatus, QualityRating
-from recado.domain.templates.template import TemplateCategory, TemplateStatus
+from recado.domain.templates.template import TemplateStatus
 
 NOON = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
 NIGHT = QuietHours(time(22, 0), time(8, 0))
@@ -36,11 +36,9 @@ NIGHT = QuietHours(time(22, 0), time(8, 0))
 @dataclass(frozen=True)
 class Template:
     status: TemplateStatus
-    category: TemplateCategory
 
 
-APPROVED = Template(TemplateStatus.APPROVED, TemplateCategory.UTILITY)
-MARKETING = Template(TemplateStatus.APPROVED, TemplateCategory.MARKETING)
+APPROVED = Template(TemplateStatus.APPROVED)
 
 
 def standing(
@@ -60,11 +58,12 @@ def gate(
     now: datetime = NOON,
     *,
     klass: int = NORMAL,
-    free_form: bool = False,
+    replies: bool = False,
+    quiet: bool = False,
     force: bool = False,
     template: Template | None = APPROVED,
 ) -> Hold | Fail | None:
-    return message_gate(at, now, Asked(klass, free_form, template), force=force)
+    return message_gate(at, now, Asked(klass, replies, quiet, template), force=force)
 
 
 def test_a_connected_number_holds_nothing() -> None:
@@ -91,7 +90,7 @@ def test_the_operator_comes_before_the_suspension_and_both_before_the_state() ->
 def test_a_flagged_number_sends_critical_messages_and_replies_only() -> None:
     flagged = standing(NumberStatus.FLAGGED)
     assert gate(flagged, klass=CRITICAL) is None
-    assert gate(flagged, free_form=True, template=None) is None
+    assert gate(flagged, replies=True, template=None) is None
     assert gate(flagged) == Hold(WaitReason.NUMBER_STATE)
     assert class_hold(flagged, BULK, NOON) == Hold(WaitReason.NUMBER_STATE)
 
@@ -103,13 +102,13 @@ def test_low_quality_stops_bulk_and_nothing_else() -> None:
     assert class_hold(standing(quality=QualityRating.YELLOW), BULK, NOON) is None
 
 
-def test_quiet_hours_hold_bulk_and_marketing_until_they_end_but_no_forced_message() -> None:
+def test_quiet_hours_hold_bulk_and_what_obeys_them_until_they_end_but_no_forced_message() -> None:
     midnight = NOON.replace(hour=23)
     quiet = standing(quiet=NIGHT)
     morning = Hold(WaitReason.QUIET_HOURS, NOON.replace(day=11, hour=8))
     assert class_hold(quiet, BULK, midnight) == morning
-    assert gate(quiet, midnight, template=MARKETING) == morning
-    assert gate(quiet, midnight, template=MARKETING, force=True) is None
+    assert gate(quiet, midnight, quiet=True) == morning
+    assert gate(quiet, midnight, quiet=True, force=True) is None
     assert gate(quiet, midnight) is None
     assert class_hold(quiet, BULK, NOON) is None
 
@@ -125,10 +124,10 @@ def test_quiet_hours_hold_bulk_and_marketing_until_they_end_but_no_forced_messag
     ],
 )
 def test_a_template_must_be_approved(status: TemplateStatus, verdict: Hold | None) -> None:
-    assert gate(standing(), template=Template(status, TemplateCategory.UTILITY)) == verdict
+    assert gate(standing(), template=Template(status)) == verdict
 
 
-@pytest.mark.parametrize("template", [None, Template(TemplateStatus.REJECTED, TemplateCategory.UTILITY)])
+@pytest.mark.parametrize("template", [None, Template(TemplateStatus.REJECTED)])
 def test_a_message_whose_template_is_gone_fails(template: Template | None) -> None:
     verdict = gate(standing(), template=template)
     assert isinstance(verdict, Fail)
@@ -145,7 +144,7 @@ def test_of_several_gates_the_first_of_the_table_is_named() -> None:
     at = standing(NumberStatus.DISCONNECTED, QualityRating.RED, quiet=NIGHT)
     midnight, asked = (
         NOON.replace(hour=23),
-        Asked(BULK, False, Template(TemplateStatus.PAUSED, MARKETING.category), True),
+        Asked(BULK, False, True, Template(TemplateStatus.PAUSED), True),
     )
     named = []
     for closed in ("owner", "quiet", "template", "state", "quality"):
@@ -155,14 +154,14 @@ def test_of_several_gates_the_first_of_the_table_is_named() -> None:
         if closed == "owner":
             asked = replace(asked, owner_holds=False)
         if closed == "template":
-            asked = replace(asked, template=MARKETING)
+            asked = replace(asked, template=APPROVED)
         if closed == "state":
             at = replace(at, status=NumberStatus.CONNECTED)
     assert named == ["owner_paused", "quiet_hours", "template_state", "number_state", "quality"]
 
 
 def test_a_message_that_ends_is_held_by_no_other_gate_of_its_own() -> None:
-    gone = Asked(NORMAL, free_form=False, template=None)
+    gone = Asked(NORMAL, needs_window=False, obeys_quiet_hours=False, template=None)
     assert first_hold(standing(NumberStatus.FLAGGED), NOON, gone, force=False) is None
     out = first_hold(standing(NumberStatus.DISCONNECTED), NOON, gone, force=False)
     assert out == Hold(WaitReason.NUMBER_STATE)

@@ -210,6 +210,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         consequences=consequences,
         tariff=WalletTariff(records, prices=directories.prices, ids=ids),
         audiences=audiences,
+        templates=directories.templates,
     )
     known: dict[str, Any] = {
         "numbers": directories.numbers,

@@ -3,10 +3,7 @@
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from recado.domain.templates.template import TemplateCategory
-from recado.services.dispatch.consent_watch import ConsentWatch, subject_to_consent
+from recado.services.dispatch.consent_watch import ConsentWatch
 
 
 def row(message_id: str, recipient_hash: int = 1, env: str = "test") -> Any:
@@ -38,13 +35,3 @@ def test_a_row_whose_claim_is_asked_for_twice_ends_once() -> None:
     watch.refused([("org_1", "test", 1)])
     assert watch.end(row("msg_1"))
     assert not watch.end(row("msg_1"))
-
-
-@pytest.mark.parametrize("category", TemplateCategory)
-def test_only_marketing_is_subject_to_consent(category: TemplateCategory) -> None:
-    template: Any = SimpleNamespace(category=category)
-    assert subject_to_consent(template) is (category is TemplateCategory.MARKETING)
-
-
-def test_free_form_messages_are_not_subject_to_consent() -> None:
-    assert not subject_to_consent(None)

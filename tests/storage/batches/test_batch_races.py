@@ -56,7 +56,7 @@ async def building(database: Database, blocks: int = 1) -> PendingBlock:
         accepted_at=NOW,
         requested=1,
         recipients=Recipients(["+15551234567"], [1], [None], [None]),
-        first=Block(nobody, [], [], []),
+        first=Block(nobody, [], [], [], []),
         rest=[Recipients(["+15551234567"], [1], [None], [None]).dump()] * blocks,
     )
     assert await batch_making.insert(database, [new], hold=False) == set()

@@ -1,6 +1,7 @@
 """Migrations: applied once, in order, by one process at a time, and never after they were changed."""
 
 import asyncio
+import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,9 +12,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from recado.domain.contacts.contact_search import search_mark, search_words
+from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.phones import canonical_phone, phone_hash, recipient_hash
+from recado.engine.clock import SystemClock
 from recado.storage.core import migrate as migrate_module
 from recado.storage.core.migrate import Migration, MigrationError, migrate, pending, read_migrations
+from recado.storage.core.partitions import ensure_partitions
 from recado.storage.core.postgres import Database
 from recado.storage.messages import receipts
 
@@ -285,3 +289,36 @@ async def test_a_callback_that_was_stored_without_headers_is_read_without(databa
     await migrate(database)
     (row,) = await receipts.open_callbacks(database, 10, 1_000)
     assert (row["body"], row["headers"]) == (b"b", {})
+
+
+async def test_what_a_queued_message_obeys_is_told_from_what_it_was_when_it_was_made(database: Database) -> None:
+    await migrated_until(database, "flags_of_queued_rows")
+    await ensure_partitions(database, SystemClock().now())
+    ids = IdSource(SystemClock(), random.Random(3))
+    reply, offer, bulk, single = (ids.new(MESSAGE) for _ in range(4))
+    queued = (
+        (reply, "text", 1, None), (offer, "template", 1, 7), (bulk, "template", 2, None), (single, "template", 1, None)
+    )  # fmt: skip
+    for row in queued:
+        await database.execute(
+            """
+            with stored as (
+                insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient,
+                    recipient_hash, class, force, updated_at)
+                values ('org_1', 'test', 'chatapp', $1, 'outbound', 'queued', $2, 'num_1', '+5511987654321', 7, $3,
+                    false, now())
+            )
+            insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms,
+                expires_at, held_base_ms, force, consent_hash)
+            values ('org_1', $1, 'test', 'chatapp', 'num_1', $3, 'single', now(), 1, now(), 0, false, $4)
+            """,
+            *row,
+        )
+    await migrate(database)
+    rows = await database.fetch("select id, needs_window, obeys_quiet_hours from dispatch order by id")
+    assert [*map(tuple, rows)] == [
+        (reply, True, False),
+        (offer, False, True),
+        (bulk, False, True),
+        (single, False, False),
+    ]

@@ -26,7 +26,6 @@ from recado.domain.dispatch.gates import Hold
 from recado.domain.dispatch.pacing import Pacer
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.messages.message import WaitReason
-from recado.services.dispatch.consent_watch import subject_to_consent
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch.dispatch import CLAIMED, IN_WINDOW, LOST
 from recado.storage.dispatch.settlements import Returned
@@ -155,21 +154,20 @@ class Departures:
 
         `in_window`: the tier is full, and it may leave only into an open window; else a place in the tier is kept.
         """
-        tier = None if row.free_form or in_window else view.tier
+        tier = None if row.needs_window or in_window else view.tier
         if row.id in self._claiming:  # read once more while the answer is on its way, as when the database was away
             view.take_back(row.recipient_hash)
             if tier is not None:
                 tier.release(row.recipient_hash)
             return True
-        watched = subject_to_consent(template)
         try:
-            answer = self._desk.sending.claim(row, with_consent=watched, in_window=in_window)
+            answer = self._desk.sending.claim(row, in_window=in_window)
         except Unavailable:
             view.take_back(row.recipient_hash)
             if tier is not None:
                 tier.release(row.recipient_hash)
             return False
-        if watched:
+        if row.subject_to_consent:
             self._desk.consents.begin(row)
         self._claiming[row.id] = answer
         claimed = Claimed(row, template, view, self._clock.monotonic(), tier)
@@ -196,7 +194,7 @@ class Departures:
                 claimed.tier.count(row.recipient_hash, self._clock.now())
         if verdict != CLAIMED and verdict != IN_WINDOW:
             claimed.view.take_back(row.recipient_hash)
-            if subject_to_consent(claimed.template):
+            if row.subject_to_consent:
                 self._desk.consents.end(row)
             if verdict is None:
                 self._desk.sending.unclear(row)
@@ -232,7 +230,7 @@ class Departures:
             if not self._desk.calls.has_room(view.account, self.depart):
                 break
             del self._claimed[0]
-            refused = subject_to_consent(template) and self._desk.consents.end(row)
+            refused = row.subject_to_consent and self._desk.consents.end(row)
             if refused or not self._passes_still(claimed, view, now):
                 claimed.view.take_back(row.recipient_hash)
                 self._errands.begin(self._call_off(row))
@@ -340,7 +338,7 @@ class Departures:
         rows = [each.row for each in self._claimed]
         for each in self._claimed:
             each.view.take_back(each.row.recipient_hash)
-            if subject_to_consent(each.template):
+            if each.row.subject_to_consent:
                 self._desk.consents.end(each.row)
         self._claimed.clear()
         await asyncio.gather(*(self._put_back(row) for row in rows))

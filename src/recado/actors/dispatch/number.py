@@ -225,7 +225,7 @@ class NumberActor(Actor):
 
     def _not_claimed(self, failed: NotClaimed) -> None:
         row, error = failed.row, failed.error
-        if failed.verdict == WINDOW_CLOSED and not row.free_form:
+        if failed.verdict == WINDOW_CLOSED and not row.needs_window:
             if not self._hold_for_the_tier(row):
                 self._later(row)
         elif (fail := FAILED_BY_THE_CLAIM.get(failed.verdict)) is not None:

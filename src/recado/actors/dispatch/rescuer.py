@@ -17,9 +17,8 @@ from recado.actors.dispatch.number_view import standing_of
 from recado.actors.dispatch.overtaken import OvertakenHolds
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.dispatch.gates import Standing, expires_at
-from recado.domain.messages.message import BULK, UNCERTAIN_AFTER, FailureCode, last_error
+from recado.domain.messages.message import UNCERTAIN_AFTER, FailureCode, last_error
 from recado.domain.senders.number import NumberStatus, QualityRating
-from recado.domain.templates.template import TemplateCategory
 from recado.engine.periodic import Periodic
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
@@ -202,10 +201,6 @@ class Rescuer:
             failed, prolonged = [], []
             for row in rows:
                 organization_id, env = row["organization_id"], row["env"]
-                template = None
-                if row["template_id"] is not None:
-                    template = await self._records.templates.get((organization_id, env, row["template_id"]))
-                marketing = template is not None and template.category is TemplateCategory.MARKETING
                 ends = expires_at(
                     await self._standing(organization_id, env, row["number_id"]),
                     now,
@@ -214,7 +209,7 @@ class Rescuer:
                         milliseconds=row["ttl_ms"] + self._records.owners.held_ms(row["owner"], row["due_at"], now)
                     ),
                     held_base_ms=row["held_base_ms"],
-                    obeys_quiet_hours=marketing or row["class"] == BULK,
+                    obeys_quiet_hours=row["obeys_quiet_hours"],
                 )
                 if ends <= now:
                     failed.append(Failed(organization_id, env, row["channel"], row["id"], error, now, True))

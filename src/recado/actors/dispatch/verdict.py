@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 from recado.actors.dispatch.number_view import NumberView
 from recado.domain.dispatch.gates import Asked, Fail, Hold, class_hold, expires_at, message_gate
 from recado.domain.dispatch.retry import REPEAT_WITHIN
-from recado.domain.messages.message import BULK, FailureCode, WaitReason
-from recado.domain.templates.template import TemplateCategory
+from recado.domain.messages.message import FailureCode, WaitReason
 from recado.services.dispatch.records import Records
-from recado.services.dispatch.row import TEMPLATE, Row
+from recado.services.dispatch.row import Row
 from recado.services.dispatch.withdrawing import REFUSED
 from recado.storage.dispatch.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.templates.templates import Template
@@ -36,7 +35,7 @@ def verdict_of(
         if free_at > now:
             return Hold(WaitReason.PAIR_LIMIT, free_at)
         view.pairs.count(row.recipient_hash, now)
-    tier = None if row.free_form else view.tier
+    tier = None if row.needs_window else view.tier
     if tier is not None:
         if not tier.admits(row.recipient_hash, now):
             return Hold(WaitReason.TIER_LIMIT, tier.frees_at(now))
@@ -54,13 +53,13 @@ def may_still_leave(row: Row, template: Template | None, view: NumberView, recor
 def _own_gates(
     row: Row, template: Template | None, view: NumberView, records: Records, now: datetime
 ) -> Hold | Fail | None:
-    if _expired(row, template, view, records, now):
+    if _expired(row, view, records, now):
         return EXPIRED
     if row.repeat_of is not None and not _may_repeat(row.repeat_of, view, now):
         return NOT_REPEATED
-    if (withdrawn := records.withdrawing.gate(row, template)) is not None:
+    if (withdrawn := records.withdrawing.gate(row)) is not None:
         return withdrawn
-    asked = Asked(row.klass, row.type != TEMPLATE, template, records.owners.holds(row.owner))
+    asked = Asked(row.klass, row.needs_window, row.obeys_quiet_hours, template, records.owners.holds(row.owner))
     return message_gate(view.standing, now, asked, force=row.force)
 
 
@@ -70,16 +69,15 @@ def _may_repeat(repeat_of: datetime, view: NumberView, now: datetime) -> bool:
     return bears and now - repeat_of < timedelta(seconds=REPEAT_WITHIN)
 
 
-def _expired(row: Row, template: Template | None, view: NumberView, records: Records, now: datetime) -> bool:
+def _expired(row: Row, view: NumberView, records: Records, now: datetime) -> bool:
     """Counted exactly only when the time to live may have run out."""
     if now < row.expires_at:
         return False
-    marketing = template is not None and template.category is TemplateCategory.MARKETING
     return now >= expires_at(
         view.standing,
         now,
         due_at=row.due_at,
         ttl=timedelta(milliseconds=row.ttl_ms + records.owners.held_ms(row.owner, row.due_at, now)),
         held_base_ms=row.held_base_ms,
-        obeys_quiet_hours=marketing or row.klass == BULK,
+        obeys_quiet_hours=row.obeys_quiet_hours,
     )

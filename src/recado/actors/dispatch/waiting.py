@@ -12,7 +12,6 @@ from recado.domain.dispatch.gates import COUNTED_BY_THE_ACTOR, FOREVER, PLACE, A
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.services.dispatch.records import Records
-from recado.services.dispatch.row import TEMPLATE
 from recado.storage.access.organizations import Organization
 from recado.storage.dispatch import dispatch
 from recado.storage.messages.message_reads import Message
@@ -92,7 +91,7 @@ class WaitExplainer:
             return Hold(WaitReason.NUMBER_STATE)
         standing, now = standing_of(facts.number, facts.organization), self._records.clock.now()
         owner_holds = self._records.owners.holds(row["owner"])
-        asked = Asked(row["class"], message.type != TEMPLATE, facts.template, owner_holds)
+        asked = Asked(row["class"], row["needs_window"], row["obeys_quiet_hours"], facts.template, owner_holds)
         return first_hold(standing, now, asked, force=row["force"])
 
 

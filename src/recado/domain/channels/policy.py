@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from recado.domain.core.machine import Machine
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
@@ -34,6 +34,14 @@ MASK: Final[Mapping[AddressKind, Callable[[str], str]]] = {
 """What is seen of an address without `pii:full` (C2.5)."""
 
 
+class Obeys(NamedTuple):
+    """What a message obeys until it leaves: decided when it is made, and stored with its place in the queue."""
+
+    window: bool
+    consent: bool
+    quiet_hours: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The policy of `channel`. `scope`: what a key needs to send in batches.
@@ -59,3 +67,11 @@ class Policy:
     price_kind: Callable[[TemplateCategory | None, bool], str]
     events: Mapping[MessageStatus, str]
     received: str
+
+    def obeys(self, kind: str, category: TemplateCategory | None, priority: Priority) -> Obeys:
+        """What a message of this type obeys, with a template of this category."""
+        return Obeys(
+            self.needs_window(kind),
+            self.subject_to_consent(category),
+            self.obeys_quiet_hours(kind, category, priority),
+        )

@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 from recado.domain.dispatch.quiet_hours import QuietHours, quiet_overlap, quiet_until
 from recado.domain.messages.message import BULK, CLASSES, CRITICAL, FailureCode, WaitReason
 from recado.domain.senders.number import NumberStatus, QualityRating
-from recado.domain.templates.template import TemplateCategory, TemplateStatus
+from recado.domain.templates.template import TemplateStatus
 
 FOREVER = datetime.max.replace(tzinfo=UTC)  # until something changes: nobody knows when
 
@@ -63,19 +63,19 @@ class TemplateFacts(Protocol):
 
     @property
     def status(self) -> TemplateStatus: ...
-    @property
-    def category(self) -> TemplateCategory: ...
 
 
 @dataclass(slots=True)  # not frozen: one is made for each row
 class Asked:
     """What the gates of a message's own ask of it.
 
-    `template` is None for a free-form message, and for a template that was deleted. `owner_holds`: its batch is paused.
+    `needs_window` and `obeys_quiet_hours`: as was decided when it was made. `template` is None where the message has
+    none, and for one that was deleted. `owner_holds`: its batch is paused.
     """
 
     klass: int
-    free_form: bool
+    needs_window: bool
+    obeys_quiet_hours: bool
     template: TemplateFacts | None
     owner_holds: bool = False
 
@@ -121,7 +121,7 @@ class ClassGate:
 class MessageGate:
     """Holds or ends one message, and its row says so. `check` is None where it counts what passes (tier, pair).
 
-    `replies_pass`: free-form messages in the window.
+    `replies_pass`: it does not ask what leaves only in an open window.
     """
 
     reason: WaitReason
@@ -158,10 +158,8 @@ def _quiet(standing: Standing, now: datetime) -> Hold | None:
     return None if until is None else Hold(WaitReason.QUIET_HOURS, until)
 
 
-def _quiet_for_marketing(standing: Standing, now: datetime, asked: Asked) -> Hold | None:
-    if standing.quiet is None or asked.template is None or asked.template.category is not TemplateCategory.MARKETING:
-        return None
-    return _quiet(standing, now)
+def _quiet_for_one(standing: Standing, now: datetime, asked: Asked) -> Hold | None:
+    return _quiet(standing, now) if asked.obeys_quiet_hours else None
 
 
 def _template_state(standing: Standing, now: datetime, asked: Asked) -> Hold | Fail | None:
@@ -198,7 +196,7 @@ GATES: Final[tuple[Gate, ...]] = (
     SenderGate(_R.ORGANIZATION_SUSPENDED, _BY.SENDER, _suspended),
     MessageGate(_R.OWNER_PAUSED, _BY.OWNER, _owner_paused),
     ClassGate(_R.QUIET_HOURS, _BY.MOMENT | _BY.SENDER, BULK, _quiet, force_passes=True),
-    MessageGate(_R.QUIET_HOURS, _BY.MOMENT | _BY.SENDER, _quiet_for_marketing, force_passes=True, replies_pass=True),
+    MessageGate(_R.QUIET_HOURS, _BY.MOMENT | _BY.SENDER, _quiet_for_one, force_passes=True, replies_pass=True),
     MessageGate(_R.TEMPLATE_STATE, _BY.TEMPLATE, _template_state, replies_pass=True),
     SenderGate(_R.NUMBER_STATE, _BY.SENDER, _out_of_service),
     ClassGate(_R.NUMBER_STATE, _BY.SENDER, BULK, _flagged),
@@ -227,7 +225,7 @@ _OF_CLASS: Final = tuple(
 )
 
 
-def _own_check(gate: Gate, klass: int, *, free_form: bool, force: bool) -> OwnCheck | None:
+def _own_check(gate: Gate, klass: int, *, replies: bool, force: bool) -> OwnCheck | None:
     """How the gate is asked of one message. None: it is not, or not alone.
 
     A forced message goes ahead of its class: what holds that, and is not passed by force, is asked of it alone.
@@ -235,26 +233,26 @@ def _own_check(gate: Gate, klass: int, *, free_form: bool, force: bool) -> OwnCh
     if force and gate.force_passes:
         return None
     match gate:
-        case MessageGate() if not (free_form and gate.replies_pass):
+        case MessageGate() if not (replies and gate.replies_pass):
             return gate.check
         case ClassGate(check=check) if force and gate.klass == klass:
             return lambda standing, now, asked: check(standing, now)
     return None
 
 
-def _own_checks(klass: int, *, free_form: bool, force: bool) -> tuple[OwnCheck, ...]:
-    found = (_own_check(gate, klass, free_form=free_form, force=force) for gate in GATES)
+def _own_checks(klass: int, *, replies: bool, force: bool) -> tuple[OwnCheck, ...]:
+    found = (_own_check(gate, klass, replies=replies, force=force) for gate in GATES)
     return tuple(check for check in found if check is not None)
 
 
 _OWN: Final = tuple(
     tuple(
-        tuple(_own_checks(klass, free_form=free_form, force=force) for klass, _ in enumerate(CLASSES))
-        for free_form in (False, True)
+        tuple(_own_checks(klass, replies=replies, force=force) for klass, _ in enumerate(CLASSES))
+        for replies in (False, True)
     )
     for force in (False, True)
 )
-"""What is asked of a message alone: by `force`, `free_form` and class."""
+"""What is asked of a message alone: by `force`, by whether it needs a window, and by class."""
 
 _IN_ROWS: Final = tuple(
     gate for gate in GATES if isinstance(gate, MessageGate) or (isinstance(gate, ClassGate) and not gate.force_passes)
@@ -293,7 +291,7 @@ def class_hold(standing: Standing, klass: int, now: datetime) -> Hold | None:
 
 def message_gate(standing: Standing, now: datetime, asked: Asked, *, force: bool) -> Hold | Fail | None:
     """What holds or ends this message alone. None: it may leave as far as its own gates go."""
-    for check in _OWN[force][asked.free_form][asked.klass]:
+    for check in _OWN[force][asked.needs_window][asked.klass]:
         verdict = check(standing, now, asked)
         if verdict is not None:
             return verdict
@@ -323,7 +321,7 @@ def _ask(gate: Gate, standing: Standing, now: datetime, asked: Asked) -> Hold | 
         case ClassGate():
             return gate.check(standing, now) if gate.klass == asked.klass else None
         case MessageGate():
-            if gate.check is None or (asked.free_form and gate.replies_pass):
+            if gate.check is None or (asked.needs_window and gate.replies_pass):
                 return None
             return gate.check(standing, now, asked)
 

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 
+from recado.domain.messages.message import NORMAL
 from recado.services.dispatch.row import WINDOW, Row
 from recado.storage.batches.batch_making import NewBatch, PendingBlock
 from recado.storage.batches.batch_rows import Block
@@ -23,7 +24,7 @@ def arrivals(batch: NewBatch | PendingBlock, block: Block, due_at: datetime) -> 
 
 
 def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit: int) -> list[Row]:
-    recipients = block.recipients
+    recipients, obeys = block.recipients, block.obeys
     count = min(limit, len(block.ids))
     types = recipients.types or [batch.type] * count
     templates = recipients.template_ids or [None] * count
@@ -39,7 +40,7 @@ def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit:
             batch.channel,
             block.ids[place],
             numbers[place],
-            batch.klass,
+            min(batch.klass, NORMAL) if obeys[place].window else batch.klass,  # as their rows say (batches.sql)
             batch.id,
             due_at,
             batch.ttl_ms,
@@ -54,6 +55,9 @@ def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit:
             payloads[place] or batch.payload,
             recipients.template_vars[place],
             contact_id=contacts[place],
+            needs_window=obeys[place].window,
+            subject_to_consent=obeys[place].consent,
+            obeys_quiet_hours=obeys[place].quiet_hours,
         )
         for place in range(count)
     ]

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from recado.domain.batches.batch import BLOCK
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import Obeys
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
-from recado.domain.messages.message import MessageStatus
+from recado.domain.messages.message import CLASSES, MessageStatus
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
 from recado.services.batches.tariff import NotCovered, Tariff
@@ -28,6 +30,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor
 from recado.storage.messages import replacements
 from recado.storage.messages.replacements import Replacement
+from recado.storage.templates.templates import TemplateDirectory
 
 _FAILED = (MessageStatus.FAILED.value,)
 
@@ -46,6 +49,7 @@ class BatchMaker:
         consequences: Consequences,
         tariff: Tariff,
         audiences: Audiences,
+        templates: TemplateDirectory,
     ) -> None:
         self._db = db
         self._clock = clock
@@ -55,6 +59,7 @@ class BatchMaker:
         self._consequences = consequences
         self._tariff = tariff
         self._audiences = audiences
+        self._templates = templates
 
     @property
     def charges(self) -> bool:
@@ -68,14 +73,14 @@ class BatchMaker:
     async def prepare(self, batch: NewBatch) -> None:
         """Cut the recipients into blocks, and price the first one."""
         recipients = batch.recipients
-        batch.first = self._block(recipients if len(recipients) <= BLOCK else recipients.part(0, BLOCK))
+        batch.first = await self._block(batch, recipients if len(recipients) <= BLOCK else recipients.part(0, BLOCK))
         batch.rest = [recipients.part(start, start + BLOCK).dump() for start in range(BLOCK, len(recipients), BLOCK)]
         if self._tariff.charges:
             await self._tariff.price(batch, batch.first, batch.accepted_at)
             batch.estimate = batch.first.held
             if batch.rest:
                 rest = recipients.part(BLOCK, len(recipients))
-                others = Block(rest, [], [None] * len(rest), [None] * len(rest))
+                others = Block(rest, [], [], [None] * len(rest), [None] * len(rest))
                 await self._tariff.price(batch, others, batch.accepted_at)
                 batch.estimate += others.held
             if batch.audience is not None:
@@ -137,7 +142,7 @@ class BatchMaker:
         if waiting is None:
             return None
         pending, left_out = await self._audiences.allowed(waiting)
-        block = self._block(pending.recipients)
+        block = await self._block(pending, pending.recipients)
         if self._tariff.charges:
             await self._tariff.price(pending, block, now)
         try:
@@ -164,9 +169,26 @@ class BatchMaker:
 
     # The parts ------------------------------------------------------------------------------------------------------
 
-    def _block(self, recipients: Recipients) -> Block:
+    async def _block(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> Block:
         new, count = self._ids.new, len(recipients)
-        return Block(recipients, [new(MESSAGE) for _ in range(count)], [None] * count, [None] * count)
+        ids, obeys = [new(MESSAGE) for _ in range(count)], await self._obeyed(batch, recipients)
+        return Block(recipients, ids, obeys, [None] * count, [None] * count)
+
+    async def _obeyed(self, batch: NewBatch | PendingBlock, recipients: Recipients) -> list[Obeys]:
+        """What the message of each recipient obeys, by its type and what its template is now."""
+        types = recipients.types or [batch.type] * len(recipients)
+        template_ids = recipients.template_ids or [None] * len(recipients)
+        known: dict[tuple[str, str | None], Obeys] = {}
+        for kind in set(zip(types, template_ids, strict=True)):
+            known[kind] = await self._obeyed_by(batch, kind[0], kind[1] or batch.template_id)
+        return [known[kind] for kind in zip(types, template_ids, strict=True)]
+
+    async def _obeyed_by(self, batch: NewBatch | PendingBlock, kind: str, template_id: str | None) -> Obeys:
+        template = None
+        if template_id is not None:
+            template = await self._templates.get((batch.organization_id, batch.env, template_id))
+        category = None if template is None else template.category
+        return POLICIES[batch.channel].obeys(kind, category, CLASSES[batch.klass])
 
     async def _lock(self, connection: Executor, batch: NewBatch | PendingBlock, block: Block) -> Block:
         """Without the recipients whose old message has a replacement already; the others are locked."""
@@ -180,6 +202,7 @@ class BatchMaker:
         return Block(
             block.recipients.only(places),
             [block.ids[place] for place in places],
+            [block.obeys[place] for place in places],
             [block.coins[place] for place in places],
             [block.price_kinds[place] for place in places],
         )

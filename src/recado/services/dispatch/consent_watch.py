@@ -6,17 +6,10 @@ its commit and before its answer; a message that was stopped so goes back to the
 
 from collections.abc import Iterable
 
-from recado.domain.templates.template import TemplateCategory
 from recado.services.dispatch.row import Row
-from recado.storage.templates.templates import Template
 
 Recipient = tuple[str, str, int]
 """Organization, environment, `recipient_hash`."""
-
-
-def subject_to_consent(template: Template | None) -> bool:
-    """Whether a refusal keeps a message from leaving: marketing does (C12.5.4)."""
-    return template is not None and template.category is TemplateCategory.MARKETING
 
 
 class ConsentWatch:

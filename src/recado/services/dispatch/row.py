@@ -13,7 +13,6 @@ OWNERS = 16  # of a class of a number, whose rows are in memory (C14.5.2)
 ROWS_PER_OWNER = 20
 WINDOW = OWNERS * ROWS_PER_OWNER
 
-TEMPLATE = "template"
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -43,19 +42,19 @@ class Row:
     repeat_of: datetime | None = None
     """When its last call began whose outcome is unknown (C29.2); None: it was never called for, or did not leave."""
     contact_id: str | None = None
+    needs_window: bool = False
+    """It leaves only inside the window of 24 hours (C15.2.2). This and the next two were decided when it was made."""
+    subject_to_consent: bool = False
+    """A refusal keeps it from leaving (C12.5.4)."""
+    obeys_quiet_hours: bool = False
     claimed_at: datetime | None = None
     """The moment that tells its claim from every other; None before it is claimed."""
-
-    @property
-    def free_form(self) -> bool:
-        """Leaves only inside the 24 h window; everything else is a template (C15.2.2)."""
-        return self.type != TEMPLATE
 
 
 _read = itemgetter(
     "organization_id", "env", "channel", "id", "number_id", "class", "owner", "due_at", "ttl_ms", "expires_at",
     "held_base_ms", "attempts", "force", "recipient", "recipient_hash", "type", "template_id", "payload",
-    "template_vars", "repeat_of", "contact_id",
+    "template_vars", "repeat_of", "contact_id", "needs_window", "subject_to_consent", "obeys_quiet_hours",
 )  # fmt: skip
 """The columns of a record in the order of the row's fields: each message in the queue is read so."""
 
@@ -68,7 +67,7 @@ def row_of(new: NewMessage) -> Row:
         new.channel,
         new.id,
         new.number_id,
-        new.klass if new.type == TEMPLATE else min(new.klass, NORMAL),  # as its row says (messages.sql)
+        min(new.klass, NORMAL) if new.needs_window else new.klass,  # as its row says (messages.sql)
         new.owner,
         new.due_at,
         new.ttl // MILLISECOND,
@@ -83,6 +82,9 @@ def row_of(new: NewMessage) -> Row:
         new.payload,
         new.template_vars,
         contact_id=new.contact_id,
+        needs_window=new.needs_window,
+        subject_to_consent=bool(new.consent),
+        obeys_quiet_hours=new.obeys_quiet_hours,
     )
 
 

@@ -8,9 +8,7 @@ from collections.abc import Iterable
 from recado.domain.dispatch.gates import Fail, Hold
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
-from recado.services.dispatch.consent_watch import subject_to_consent
 from recado.services.dispatch.row import Row
-from recado.storage.templates.templates import Template
 
 REFUSED = Fail(FailureCode.OPTED_OUT, "the contact opted out")
 DELETED = Hold(WaitReason.OWNER_PAUSED)
@@ -35,14 +33,14 @@ class Withdrawing:
             if self._before.get(each.key) == each.before_id:
                 del self._before[each.key]
 
-    def gate(self, row: Row, template: Template | None) -> Fail | Hold | None:
+    def gate(self, row: Row) -> Fail | Hold | None:
         """What ends the row, or holds it back until a block takes it. None: it is none of these.
 
         What waits for its repeat may have left, and is not withdrawn: a claim or a deletion ends it.
         """
         if not self._before or row.repeat_of is not None:
             return None
-        if subject_to_consent(template) and self._has(row, WithdrawalKind.OPTED_OUT, str(row.recipient_hash)):
+        if row.subject_to_consent and self._has(row, WithdrawalKind.OPTED_OUT, str(row.recipient_hash)):
             return REFUSED
         if row.contact_id is not None and self._has(row, WithdrawalKind.DELETED, row.contact_id):
             return DELETED

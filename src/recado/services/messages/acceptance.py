@@ -110,7 +110,7 @@ class Acceptance:
                 check_replaceable(draft.again, self._clock.now())
             known = None if draft.contact_id is None else await self._contact_of(draft)
             new = self._prepared_at_once(draft) or await self._prepared(draft)
-            if POLICIES[draft.channel].needs_window(draft.type):
+            if new.needs_window:
                 await self._check_window(new)
             elif new.consent is ConsentCheck.DONE or (new.consent.asks and draft.env not in self._sends_in):
                 # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.

@@ -148,14 +148,12 @@ def no_consent(code: str, field: str = "to") -> Problem:
     return field_refused(code, f"/{field}", REFUSED[code], motivo=_REASONS[code])
 
 
-def consent_check(draft: MessageDraft, organization: Organization, category: TemplateCategory | None) -> ConsentCheck:
-    """What is asked in the commit that stores the message (C12.5.5).
+def _consent_check(draft: MessageDraft, organization: Organization) -> ConsentCheck:
+    """What is asked in the commit that stores a message which is subject to consent (C12.5.5).
 
     It was asked before for a contact that is looked up anyway, for what the audit tells of before the commit, and for
     what takes the place of another.
     """
-    if not POLICIES[draft.channel].subject_to_consent(category):
-        return ConsentCheck.EXEMPT
     if draft.contact_id is not None or draft.forced_by is not None or draft.again is not None:
         return ConsentCheck.DONE
     return ConsentCheck.GRANTED if organization.require_granted_for_marketing else ConsentCheck.NOT_REFUSED
@@ -257,7 +255,8 @@ def new_message(
     price: Price | None = None,
 ) -> NewMessage:
     """The row of an acceptable draft. `price` None: nothing is billed."""
-    seconds = draft.ttl_seconds
+    seconds, policy = draft.ttl_seconds, POLICIES[draft.channel]
+    obeys = policy.obeys(draft.type, category, draft.priority)
     return NewMessage(
         draft.organization_id,
         draft.env,
@@ -276,7 +275,7 @@ def new_message(
         draft.campaign_id,
         due_at if draft.scheduled_at is not None else None,
         due_at,
-        POLICIES[draft.channel].ttl(category, draft.priority) if seconds is None else timedelta(seconds=seconds),
+        policy.ttl(category, draft.priority) if seconds is None else timedelta(seconds=seconds),
         held_ms(number, organization, now),
         now,
         draft.key_hash,
@@ -286,7 +285,9 @@ def new_message(
         None if price is None else price.kind,
         draft.sent_by,
         draft.contact_id,
-        consent_check(draft, organization, category),
+        _consent_check(draft, organization) if obeys.consent else ConsentCheck.EXEMPT,
+        needs_window=obeys.window,
+        obeys_quiet_hours=obeys.quiet_hours,
     )
 
 

@@ -123,12 +123,13 @@ async def insert(executor: Executor, batches: Sequence[NewBatch], *, hold: bool)
 
     With `hold` their prices are held in the same statement, or HoldsRefused is raised.
     """
-    columns = (*_columns(batches), hold, _contacts([new.first for new in batches]))
+    blocks = [new.first for new in batches]
+    columns = (*_columns(batches), hold, _contacts(blocks), _flags(blocks))
     return {row["id"] for row in await store(executor, MAKE, *columns)}
 
 
 def _columns(batches: Sequence[NewBatch]) -> list[Any]:
-    blocks = [new.first or Block(Recipients([], [], [], []), [], [], []) for new in batches]
+    blocks = [new.first or Block(Recipients([], [], [], []), [], [], [], []) for new in batches]
     keyed = any(new.key_hash is not None for new in batches)
     kept = [
         (new.organization_id, new.id, number, text) for new in batches for number, text in enumerate(new.rest, start=1)
@@ -204,6 +205,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
         [],
         False,
         _contacts([block]),
+        _flags([block]),
     )
 
 
@@ -239,6 +241,12 @@ def _contacts(blocks: Sequence[Block | None]) -> str:
         if block is not None:
             owners += block.recipients.contact_ids or [None] * len(block.ids)
     return pack(owners)
+
+
+def _flags(blocks: Sequence[Block | None]) -> str:
+    """What the messages obey: for each row of the blocks."""
+    obeys = [each for block in blocks if block is not None for each in block.obeys]
+    return pack_numbers([each.window + 2 * each.consent + 4 * each.quiet_hours for each in obeys])
 
 
 async def next_block(executor: Executor, key: BatchKey, now: datetime) -> PendingBlock | None:

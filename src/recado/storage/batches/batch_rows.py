@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import orjson
 
+from recado.domain.channels.policy import Obeys
+
 
 @dataclass(slots=True)
 class Recipients:
@@ -57,10 +59,13 @@ class Recipients:
 
 @dataclass(slots=True, eq=False)
 class Block:
-    """Recipients that become messages in one commit: `ids`, and what each holds of the wallet (None: not billed)."""
+    """Recipients that become messages in one commit: `ids`, what each of them obeys until it leaves, and what each
+    holds of the wallet (None: not billed).
+    """
 
     recipients: Recipients
     ids: list[str]
+    obeys: list[Obeys]
     coins: list[int | None]
     price_kinds: list[str | None]
 

@@ -27,14 +27,15 @@ with heads as materialized (
 rows as (
     select
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
-        number_id, campaign_id, held_base_ms, contact_id
+        number_id, campaign_id, held_base_ms, contact_id, flags & 1 = 1 as needs_window,
+        flags & 2 = 2 as subject_to_consent, flags & 4 = 4 as obeys_quiet_hours
     from unnest(
         unpack($28), unpack($29), unpack($30), unpack($31)::bigint[], unpack($32), unpack($33), unpack($34)::bigint[],
         unpack($35), unpack($36), unpack($37), unpack($38), unpack($39), $40::text[], unpack($41)::bigint[],
-        unpack($47)
+        unpack($47), unpack($48)::smallint[]
     ) as g (
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
-        number_id, campaign_id, held_base_ms, contact_id
+        number_id, campaign_id, held_base_ms, contact_id, flags
     )
 ),
 codes as materialized ( -- among the rows of a resend: each lives as long as its own kind (C15.4)
@@ -46,19 +47,6 @@ codes as materialized ( -- among the rows of a resend: each lives as long as its
     cross join lateral (
         select id from templates
         where organization_id = g.organization_id and id = g.template_id and category = 'authentication'
-        offset 0
-    ) t
-),
-marketing as materialized (
-    select t.id
-    from (
-        select organization_id, template_id from heads where template_id is not null
-        union
-        select h.organization_id, r.template_id from heads h join rows r on r.batch_id = h.id where r.template_id is not null
-    ) g
-    cross join lateral (
-        select id from templates
-        where organization_id = g.organization_id and id = g.template_id and category = 'marketing'
         offset 0
     ) t
 ),
@@ -128,18 +116,19 @@ stored as (
 queued as (
     insert into dispatch (
         organization_id, id, env, channel, number_id, class, owner, batch_id, due_at, not_before, reason, ttl_ms,
-        expires_at, held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash
+        expires_at, held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash, needs_window,
+        obeys_quiet_hours
     )
     select
         h.organization_id, r.id, h.env, h.channel, coalesce(r.number_id, h.number_id),
-        case when coalesce(r.type, h.type) = 'template' then h.class else least(h.class, 1) end, -- as in messages.sql
+        case when r.needs_window then least(h.class, 1) else h.class end, -- as in messages.sql
         h.id, h.id, h.due_at,
         case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
         l.ttl_ms, h.due_at + l.ttl_ms * interval '1 millisecond',
         coalesce(r.held_base_ms, h.held_base_ms), false, coalesce(r.template_id, h.template_id), coalesce(r.coins, 0),
         r.price_kind, coalesce(r.campaign_id, h.campaign_id),
-        case when (coalesce(r.template_id, h.template_id) in (select id from marketing)) is true then r.recipient_hash end
-        -- C12.5.4
+        case when r.subject_to_consent then r.recipient_hash end, -- C12.5.4
+        r.needs_window, r.obeys_quiet_hours
     from heads h
     join rows r on r.batch_id = h.id
     cross join lateral (

@@ -79,7 +79,7 @@ few as (select owner from owners limit 16)
 select
     d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
-    d.repeat_of, m.contact_id
+    d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours
 from few
 cross join lateral (
     select *
@@ -108,7 +108,7 @@ with first as materialized (
 select
     d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
-    d.repeat_of, m.contact_id
+    d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours
 from first d
 cross join lateral (
     select * from messages m
@@ -618,8 +618,8 @@ returning d.organization_id, d.env, d.number_id;
 -- name: expiring
 -- Rows whose time to live may have run out, with what else decides it.
 select
-    d.organization_id, d.env, d.channel, d.id, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.held_base_ms,
-    d.template_id
+    d.organization_id, d.env, d.channel, d.id, d.number_id, d.owner, d.due_at, d.ttl_ms, d.held_base_ms,
+    d.obeys_quiet_hours
 from dispatch d
 where d.expires_at <= $1 and d.claimed_epoch is null
 order by d.expires_at
@@ -655,7 +655,8 @@ returning crashes, env, channel;
 select
     class, owner, due_at,
     case when not_before = 'infinity' then timestamptz '9999-12-31 00:00+00' else not_before end as not_before,
-    reason, ttl_ms, expires_at, held_base_ms, force, template_id, attempts, claimed_epoch, repeat_of
+    reason, ttl_ms, expires_at, held_base_ms, force, template_id, attempts, claimed_epoch, repeat_of, needs_window,
+    obeys_quiet_hours
 from dispatch
 where organization_id = $1 and id = $2;
 

@@ -78,6 +78,8 @@ class NewMessage:
     contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
     consent: ConsentCheck = ConsentCheck.EXEMPT
     forced: AuditEntry | None = None  # written with it: nothing jumps the queue unrecorded (C24.5)
+    needs_window: bool = False  # these two as the channel's policy said: nothing decides them again
+    obeys_quiet_hours: bool = False
     owner: str = (
         SINGLE_OWNER  # whose row it is in the queue (C14.5.2): `inherit` tells that of one that replaces another
     )
@@ -204,7 +206,7 @@ def _columns(batch: Sequence[NewMessage]) -> list[Any]:
         pack([new.recipient for new in batch]),
         pack_numbers([new.recipient_hash for new in batch]),
         pack_numbers([new.klass for new in batch]),
-        pack_numbers([int(new.force) for new in batch]),
+        pack_numbers([new.force + 2 * new.needs_window + 4 * new.obeys_quiet_hours for new in batch]),
         pack_some([new.template_id for new in batch]),
         pack_some([new.payload for new in batch]),
         pack_some([new.template_vars for new in batch]),

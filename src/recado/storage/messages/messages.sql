@@ -9,7 +9,8 @@
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
-        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force = 1 as force,
+        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, flags & 1 = 1 as force,
+        flags & 2 = 2 as needs_window, flags & 4 = 4 as obeys_quiet_hours,
         template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
@@ -22,7 +23,7 @@ with given as (
         unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[],
         unpack($28)::smallint[], unpack($29)
     ) as g (
-        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, force, template_id, payload,
+        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, flags, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
         coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings
     )
@@ -84,17 +85,18 @@ stored as (
 queued as (
     insert into dispatch (
         organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id, campaign_id, coins, price_kind, consent_hash
+        held_base_ms, force, template_id, campaign_id, coins, price_kind, consent_hash, needs_window, obeys_quiet_hours
     )
     select
         g.organization_id, g.id, g.env, g.channel, g.number_id,
-        case when g.type = 'template' then g.class else least(g.class, 1) end, -- nothing that holds bulk holds a reply (C14.5)
+        case when g.needs_window then least(g.class, 1) else g.class end, -- nothing that holds bulk holds a reply (C14.5)
         'single', g.due_at,
         case when g.due_at > g.accepted_at then g.due_at end,
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
         g.campaign_id, coalesce(g.coins, 0), g.price_kind,
-        case when g.needs_consent then g.recipient_hash end -- C12.5.4
+        case when g.needs_consent then g.recipient_hash end, -- C12.5.4
+        g.needs_window, g.obeys_quiet_hours
     from given g
     where (g.id in (select id from stored)) is true
     on conflict do nothing
