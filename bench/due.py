@@ -16,7 +16,7 @@ NUMBERS, RATE = 40, 20
 FIRST, PACE = 1.0, 2.0  # seconds aimed at
 SHARE = 0.9  # of the pace of all numbers together, in one second
 WATCHED = 8.0  # seconds
-_WAITING = "update dispatch set due_at = $1, not_before = $1, reason = 'scheduled' where number_id = any($2::text[])"
+_WAITING = "update dispatch set due_at = $1, not_before = $1, reason = 'scheduled' where sender_id = any($2::text[])"
 
 
 async def run(say: Say) -> list[Figure]:
@@ -29,8 +29,8 @@ async def run(say: Say) -> list[Figure]:
         say(f"{MESSAGES:,} due at one minute: rows")
         async with database.transaction():
             await database.execute("lock table dispatch in share row exclusive mode")
-            for number_id in numbers:  # all of a number before the next one's
-                await rows.queued(sender, MESSAGES // NUMBERS, number_ids=[number_id])
+            for sender_id in numbers:  # all of a number before the next one's
+                await rows.queued(sender, MESSAGES // NUMBERS, sender_ids=[sender_id])
             due = datetime.now(UTC) + timedelta(seconds=5 + MESSAGES / 20_000)
             await database.execute(_WAITING, due, numbers, timeout=LIMIT)
         say(f"{MESSAGES:,} due at one minute: the minute")
@@ -39,7 +39,7 @@ async def run(say: Say) -> list[Figure]:
             raise RuntimeError("the rows took longer than was thought: the minute is over")
         await asyncio.sleep(left + WATCHED)
         found = await database.fetch(
-            "select sent_at from messages where number_id = any($1::text[]) and sent_at is not null order by sent_at",
+            "select sent_at from messages where sender_id = any($1::text[]) and sent_at is not null order by sent_at",
             numbers,
         )
         await database.close()

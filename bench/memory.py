@@ -33,7 +33,7 @@ async def idle_numbers(say: Say) -> Figure:
         numbers = await rows.numbers(sender, NUMBERS)
         before = rss(service.pid)
         began = time.monotonic()
-        await rows.queued(sender, NUMBERS, number_ids=numbers)
+        await rows.queued(sender, NUMBERS, sender_ids=numbers)
         while await _sent(database) < NUMBERS:
             await asyncio.sleep(0.5)
         used = rss(service.pid) - before
@@ -108,7 +108,7 @@ async def _pace(database: Connection, rows: Rows, sender: Sender) -> float:
     while True:
         [(sent, seconds)] = await database.fetch(
             "select count(*), extract(epoch from max(sent_at) - min(sent_at))::float from messages"
-            " where number_id = $1 and sent_at > $2",
+            " where sender_id = $1 and sent_at > $2",
             sender.number_id,
             began,
         )
@@ -119,8 +119,8 @@ async def _pace(database: Connection, rows: Rows, sender: Sender) -> float:
 
 async def _sent(database: Connection, sender: Sender | None = None) -> int:
     """Messages that have left, of all numbers or of one, as the counters have it."""
-    number_id = None if sender is None else sender.number_id
+    sender_id = None if sender is None else sender.number_id
     count: int = await database.fetchval(
-        "select coalesce(sum(sent), 0)::int from number_minutes where $1::text is null or number_id = $1", number_id
+        "select coalesce(sum(sent), 0)::int from sender_minutes where $1::text is null or sender_id = $1", sender_id
     )
     return count

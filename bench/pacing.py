@@ -21,7 +21,7 @@ async def run(say: Say) -> list[Figure]:
         rows = Rows(database)
         for sender, rate in zip(senders, RATES, strict=True):
             await rows.queued(sender, rate * (SECONDS + 4 * WARM_UP))
-        while await database.fetchval("select count(*) from number_minutes") < len(RATES):
+        while await database.fetchval("select count(*) from sender_minutes") < len(RATES):
             await asyncio.sleep(0.1)  # a message of each has left
         say(f"pacing, {SECONDS} seconds")
         await asyncio.sleep(WARM_UP)
@@ -30,7 +30,7 @@ async def run(say: Say) -> list[Figure]:
         figures = []
         for sender, rate in zip(senders, RATES, strict=True):
             found = await database.fetch(
-                "select sent_at from messages where number_id = $1 and sent_at >= $2 and sent_at < $3 order by sent_at",
+                "select sent_at from messages where sender_id = $1 and sent_at >= $2 and sent_at < $3 order by sent_at",
                 sender.number_id,
                 begin,
                 begin + timedelta(seconds=SECONDS),

@@ -20,7 +20,7 @@ returning id
 """
 _MESSAGES = """
 insert into messages (
-    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
     template_id, template_vars, updated_at
 )
 select
@@ -31,7 +31,7 @@ from generate_series($6::int, $7::int) g
 """
 _QUEUE = """
 insert into dispatch (
-    organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at, held_base_ms, force,
+    organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at, held_base_ms, force,
     template_id
 )
 select
@@ -46,10 +46,10 @@ from webhook_subscriptions w
 cross join (select $2 || lpad(g::text, 13, '0') as id, g as place from generate_series(1, $3::int) g) made
 where w.id = $1
 """
-_OWNER = "insert into number_owners (env, phone_number_id, organization_id, number_id) values ('live', $1, $2, $3)"
+_OWNER = "insert into sender_owners (env, phone_number_id, organization_id, sender_id) values ('live', $1, $2, $3)"
 _SENT = """
 insert into messages (
-    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
     template_id, template_category, template_vars, metadata, attempts, provider_message_id, sent_at, updated_at
 )
 select
@@ -95,18 +95,18 @@ class Rows:
 
     async def live(self, like: Sender, account: str) -> Sender:
         """A live number as `like`, of that name at its provider."""
-        [number_id] = await self.numbers(like, 1, env="live")
-        await self._database.execute(_OWNER, account, like.organization_id, number_id)
-        return Sender(like.organization_id, number_id, like.template_id)
+        [sender_id] = await self.numbers(like, 1, env="live")
+        await self._database.execute(_OWNER, account, like.organization_id, sender_id)
+        return Sender(like.organization_id, sender_id, like.template_id)
 
     async def queued(
-        self, sender: Sender, count: int, *, number_ids: list[str] | None = None, owner: str = "single"
+        self, sender: Sender, count: int, *, sender_ids: list[str] | None = None, owner: str = "single"
     ) -> None:
         """So many messages that are ready to leave, spread over the numbers; visible all at once."""
         now = datetime.now(UTC)
         prefix = lowest_id(MESSAGE, now)[:-13]
         first, self._made = self._made + 1, self._made + count
-        numbers = number_ids or [sender.number_id]
+        numbers = sender_ids or [sender.number_id]
         shared = (sender.organization_id, numbers, sender.template_id, now, prefix, first, self._made)
         async with self._database.transaction():
             await self._database.execute(_MESSAGES, *shared, timeout=LIMIT)

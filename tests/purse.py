@@ -77,7 +77,7 @@ class Purse:
         now = self.clock.now()
         fields: dict[str, Any] = {
             "organization_id": self.organization_id, "env": ENV, "channel": "chatapp", "id": self.ids.new(MESSAGE),
-            "number_id": "num_" + "0" * 21, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1,
+            "sender_id": "num_" + "0" * 21, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1,
             "klass": 1, "force": False, "template_id": None, "payload": None, "template_vars": None, "metadata": None,
             "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": timedelta(hours=1), "held_base_ms": 0,
             "accepted_at": now, "coins": coins, "price_kind": "chatapp_utility",
@@ -101,7 +101,7 @@ class Purse:
         now = self.clock.now()
         return [
             Departed(
-                m.organization_id, m.env, m.channel, m.id, m.number_id, m.id, now, "utility", needs_lookup=False,
+                m.organization_id, m.env, m.channel, m.id, m.sender_id, m.id, now, "utility", needs_lookup=False,
                 settled_at=now,
             )
             for m in batch

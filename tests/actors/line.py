@@ -88,5 +88,5 @@ async def live_number(database: Database) -> Any:
         made = await create_organization(
             connection, ids, name="Acme", now=clock.now(), random_bytes=random.Random(1).randbytes
         )
-    await database.execute("update number_owners set env = 'live'")
+    await database.execute("update sender_owners set env = 'live'")
     return made.number

@@ -15,13 +15,13 @@ from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.postgres import Database
 
 PARK = """
-insert into parked_reports (organization_id, number_id, event, retry_at, give_up_at) values ($1, $2, $3, $4, $5)
+insert into parked_reports (organization_id, sender_id, event, retry_at, give_up_at) values ($1, $2, $3, $4, $5)
 """
 
 
 SENT = """
 insert into messages (
-    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
     updated_at, sent_at
 ) values ($1, 'live', 'chatapp', $2, 'outbound', 'sent', 'text', $3, '+5511987650001', 1, 1, false, $4, $4)
 """
@@ -129,16 +129,16 @@ async def test_a_report_of_an_unknown_number_and_message_keeps_its_ten_minutes(p
 async def test_a_report_that_waits_finds_the_number_that_comes_to_be_known(parked: Parked) -> None:
     line = parked.line
     await parked.arrive(Status("delivered", parked.now, "p-1", account="later"))
-    await line.db.execute("update number_owners set phone_number_id = 'later'")
+    await line.db.execute("update sender_owners set account = 'later'")
     await parked.clock.advance(2)
     await parked.retry()
-    assert await line.db.fetchval("select number_id from parked_reports") == line.number.id
+    assert await line.db.fetchval("select sender_id from parked_reports") == line.number.id
 
 
 async def test_a_report_finds_its_message_by_our_reference_when_its_number_is_gone(parked: Parked) -> None:
     line, message_id = parked.line, parked.line.ids.new(MESSAGE)
     await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, parked.now)
-    await line.db.execute("delete from number_owners")
+    await line.db.execute("delete from sender_owners")
     account = line.number.phone_number_id
     await parked.arrive(Status("delivered", parked.now, "p-1", message_id, account=account))
     assert await line.db.fetchval("select status from messages where id = $1", message_id) == "delivered"

@@ -126,7 +126,7 @@ async def test_the_queue_and_the_window_are_counted(api: Any) -> None:
     for klass, count in ((0, 1), (2, 3)):
         for _ in range(count):
             await api.database.execute(
-                "insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, "
+                "insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, "
                 "expires_at, held_base_ms, force) "
                 "values ($1, $2, 'test', 'chatapp', $3, $4, 'single', $5, 1000, $5, 0, false)",
                 number.organization_id, api.ids.new("msg_"), number.id, klass, now,
@@ -134,12 +134,12 @@ async def test_the_queue_and_the_window_are_counted(api: Any) -> None:
     await api.database.execute("update dispatch set claimed_epoch = 1, claimed_at = $1 where class = 0", now)
     minute = now.replace(second=0, microsecond=0)
     await api.database.execute(
-        "insert into number_minutes (organization_id, number_id, minute, sent, marketing, uncategorized) "
+        "insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized) "
         "values ($1, $2, $3, 5, 0, 0), ($1, $2, $4, 7, 0, 0), ($1, $2, $5, 100, 0, 0)",
         number.organization_id, number.id, minute, minute - timedelta(hours=23), minute - timedelta(hours=25),
     )  # fmt: skip
     await api.database.execute(
-        "insert into tier_recipients (organization_id, number_id, recipient_hash, last_at) "
+        "insert into tier_recipients (organization_id, sender_id, recipient_hash, last_at) "
         "values ($1, $2, 1, $3), ($1, $2, 2, $4)",
         number.organization_id, number.id, now, now - timedelta(hours=25),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from recado.domain.core.timestamps import parse_timestamp
 async def sent(api: Any, at: datetime, count: int, marketing: int = 0, uncategorized: int = 0) -> None:
     number = api.organizations[0].number
     await api.database.execute(
-        "insert into number_minutes values ($1, $2, $3, $4, $5, $6)",
+        "insert into sender_minutes values ($1, $2, $3, $4, $5, $6)",
         number.organization_id, number.id, at.replace(second=0, microsecond=0), count, marketing, uncategorized,
     )  # fmt: skip
 

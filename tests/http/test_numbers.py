@@ -261,7 +261,7 @@ async def test_a_number_with_waiting_messages_is_not_deleted(api: Any) -> None:
     number = api.organizations[0].number
     now = api.clock.now()
     await api.database.execute(
-        "insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at, "
+        "insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at, "
         "held_base_ms, force) values ($1, $2, 'test', 'chatapp', $3, 1, 'single', $4, 1000, $5, 0, false)",
         number.organization_id, api.ids.new("msg_"), number.id, now, now + timedelta(hours=1),
     )  # fmt: skip
@@ -276,7 +276,7 @@ async def test_a_number_of_a_batch_that_is_not_made_yet_is_not_deleted(api: Any)
     number = api.organizations[0].number
     for status, is_open, blocks_left in (("completed", False, 1), ("running", True, 0), ("paused", True, 1)):
         await api.database.execute(
-            "insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, "
+            "insert into batches (organization_id, env, id, channel, sender_id, type, class, status, requested, "
             "skipped, skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at) "
             "values ($1, 'test', $2, 'chatapp', $3, 'text', 2, $4, 1, 0, '{}', '[]', 1, 0, $5, $6, $7)",
             number.organization_id, api.ids.new("btc_"), number.id, status, blocks_left, is_open, api.clock.now(),
@@ -301,7 +301,7 @@ async def test_a_number_that_a_resend_of_several_has_still_to_use_is_not_deleted
         [1, 2],
         [None, None],
         [None, None],
-        number_ids=[api.ids.new("num_"), number.id],
+        sender_ids=[api.ids.new("num_"), number.id],
     )
     await api.database.execute(
         "insert into batch_blocks (organization_id, batch_id, number, recipients) values ($1, $2, 1, $3::json)",

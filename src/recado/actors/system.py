@@ -20,6 +20,7 @@ from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.jobs.witness import Witness
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.messages.changes import (
@@ -33,6 +34,7 @@ from recado.domain.messages.changes import (
     TemplateChanged,
     WithdrawalsLeft,
 )
+from recado.domain.senders.sender import SenderKey
 from recado.engine.errors import ActorDeadError, AskTimeout, MailboxFull
 from recado.engine.failure import Failure
 from recado.engine.periodic import Periodic
@@ -66,7 +68,6 @@ from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core.moves import AfterCommit
 from recado.storage.dispatch.begun_calls import BegunCalls
-from recado.storage.senders.numbers import NumberKey
 from recado.storage.webhooks.webhooks import SubscriptionDirectory
 
 log = structlog.get_logger()
@@ -184,7 +185,7 @@ class ActorSystem:
         self.withdrawals = Withdrawals(db, clock=clock, effects=self.consequences, withdrawing=records.withdrawing)
         self.root = Supervisor("recado", runtime=runtime)
         self._numbers = Supervisor("numbers", runtime=runtime, intensity=NUMBER_RESTARTS, period=NUMBER_PERIOD)
-        self._registry: Registry[NumberKey] = Registry(self._numbers, idle_after=IDLE_AFTER)
+        self._registry: Registry[SenderKey] = Registry(self._numbers, idle_after=IDLE_AFTER)
         self.root.add_service("reachability", reachability)
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
@@ -239,17 +240,17 @@ class ActorSystem:
 
     # Hints to numbers -----------------------------------------------------------------------------------------------
 
-    def tell(self, number: NumberKey, message: object) -> None:
+    def tell(self, sender: SenderKey, message: object) -> None:
         """Tell a number's actor, which is started when need be. A hint that is lost is made up for by the poller."""
         try:
-            self._registry.get_or_spawn(number, self._new_number).tell(message)
+            self._registry.get_or_spawn(sender, self._new_number).tell(message)
         except (MailboxFull, ActorDeadError):
-            log.debug("hint_lost", number_id=number[2], told=type(message).__name__)
+            log.debug("hint_lost", sender_id=sender.sender_id, told=type(message).__name__)
 
-    async def ask_situation(self, number: NumberKey) -> NumberSituation | None:
+    async def ask_situation(self, sender: SenderKey) -> NumberSituation | None:
         """What holds the number now; None when its actor does not answer in time."""
         try:
-            situation: NumberSituation = await self._registry.get_or_spawn(number, self._new_number).ask(
+            situation: NumberSituation = await self._registry.get_or_spawn(sender, self._new_number).ask(
                 AskSituation(), timeout=ASK_LIMIT
             )
         except (MailboxFull, ActorDeadError, AskTimeout):
@@ -260,9 +261,9 @@ class ActorSystem:
         """A record was changed, and the caches have forgotten it: the actors that it concerns read it again."""
         match change:
             case NumberChanged(organization_id, env, number_id):
-                self.tell((organization_id, env, number_id), Changed())
+                self.tell(SenderKey(organization_id, env, CHATAPP, number_id), Changed())
             case TemplateChanged(organization_id, env, number_id, template_id):
-                self.tell((organization_id, env, number_id), TemplateMoved(template_id))
+                self.tell(SenderKey(organization_id, env, CHATAPP, number_id), TemplateMoved(template_id))
             case SubscriptionChanged(organization_id, _, subscription_id):
                 self._webhooks.changed((organization_id, subscription_id))
             case ConsentRefused(recipients):
@@ -274,11 +275,11 @@ class ActorSystem:
             case OrganizationChanged(organization_id):
                 for cell in self._registry:
                     key = cell.key
-                    if isinstance(key, tuple) and key[0] == organization_id:
+                    if isinstance(key, SenderKey) and key.organization_id == organization_id:
                         self.tell(key, Changed())
 
-    def _in_memory(self, number: NumberKey) -> bool:
-        return self._registry.get(number) is not None
+    def _in_memory(self, sender: SenderKey) -> bool:
+        return self._registry.get(sender) is not None
 
     def _ownership_lost(self, error: BaseException) -> None:
         if self._lost is None or self._lost.done():

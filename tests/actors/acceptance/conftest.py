@@ -59,7 +59,7 @@ class House:
             "organization_id": self.organization.id,
             "env": "test",
             "channel": "chatapp",
-            "number_id": self.number.id,
+            "sender_id": self.number.id,
             "to": PHONE,
             "type": "template",
             "priority": Priority.NORMAL,

@@ -20,7 +20,7 @@ BODY = ({"type": "BODY", "payload": {"text": "Hello {{1}}, code {{2}}!"}},)
 
 async def test_what_does_not_exist_here_is_not_found(house: Any) -> None:
     missing = lowest_id("num_", house.clock.now())
-    refusal = await house.refusal(house.draft(number_id=missing))
+    refusal = await house.refusal(house.draft(sender_id=missing))
     assert (refusal.code, refusal.meta) == ("REFERENCE_NOT_FOUND", {"field": "numberId"})
     refusal = await house.refusal(house.draft(template_id=lowest_id("tpl_", house.clock.now())))
     assert (refusal.code, refusal.meta) == ("REFERENCE_NOT_FOUND", {"field": "templateId"})
@@ -33,7 +33,7 @@ async def test_records_of_others_do_not_exist(house: Any) -> None:
         other = await organizations.create_organization(
             connection, house.ids, name="Other", now=house.clock.now(), random_bytes=os.urandom
         )
-    assert (await house.refusal(house.draft(number_id=other.number.id))).code == "REFERENCE_NOT_FOUND"
+    assert (await house.refusal(house.draft(sender_id=other.number.id))).code == "REFERENCE_NOT_FOUND"
     assert (await house.refusal(house.draft(organization_id=other.organization.id))).code == "REFERENCE_NOT_FOUND"
     assert (await house.refusal(house.draft(env="live"))).code == "REFERENCE_NOT_FOUND"
 
@@ -44,7 +44,7 @@ async def test_a_template_belongs_to_its_number(house: Any) -> None:
             house.ids, organization_id=house.organization.id, display_phone="+15555550101", now=house.clock.now()
         )
         await numbers.insert(connection, sibling)
-    refusal = await house.refusal(house.draft(number_id=sibling.id))
+    refusal = await house.refusal(house.draft(sender_id=sibling.id))
     assert (refusal.code, refusal.meta) == ("REFERENCE_NOT_FOUND", {"field": "templateId"})
 
 

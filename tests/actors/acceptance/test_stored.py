@@ -25,7 +25,7 @@ async def test_an_accepted_message_is_committed_and_its_number_is_told(house: An
     )
     row = await house.row(new.id)
     assert (row.status, row.direction, row.type, row.klass, row.force) == ("queued", "outbound", "template", 2, False)
-    assert (row.recipient, row.number_id, row.template_id) == (PHONE, house.number.id, house.template.id)
+    assert (row.recipient, row.sender_id, row.template_id) == (PHONE, house.number.id, house.template.id)
     assert orjson.loads(row.template_vars or "") == ["Ana", "42"]
     assert orjson.loads(row.metadata or "") == {"order": "x1", "paid": True}
     assert row.campaign_id == "spring"

@@ -70,7 +70,7 @@ class Workshop:
             "organization_id": self.organization.id,
             "env": "test",
             "channel": "chatapp",
-            "number_id": self.number.id,
+            "sender_id": self.number.id,
             "type": "template",
             "priority": Priority.BULK,
             "recipients": people(count),
@@ -89,7 +89,7 @@ class Workshop:
         made = await acme(self.db, self.clock, self.ids)
         template = await add_template(self.db, self.clock, self.ids, made.number)
         return {
-            "organization_id": made.organization.id, "number_id": made.number.id, "template_id": template.id
+            "organization_id": made.organization.id, "sender_id": made.number.id, "template_id": template.id
         }  # fmt: skip
 
     async def built(self, batch: Any) -> Batch:

@@ -53,7 +53,7 @@ async def test_one_commit_holds_the_batch_its_messages_and_their_price(workshop:
 async def test_the_dispatcher_is_told_of_as_much_as_it_holds(workshop: Workshop) -> None:
     batch = await workshop.made(workshop.draft(WINDOW + 50))
     [(number, arrived)] = workshop.told
-    assert number == (workshop.organization.id, "test", workshop.number.id)
+    assert number == (workshop.organization.id, "test", "chatapp", workshop.number.id)
     queue = await workshop.queue(batch)
     assert [row.id for row in arrived.rows] == [row["id"] for row in queue[: WINDOW + 1]]
     first, row = arrived.rows[0], queue[0]
@@ -189,7 +189,7 @@ async def test_free_form_messages_of_a_batch_wait_with_those_that_nothing_holds_
 @pytest.mark.parametrize(
     ("changes", "code"),
     [
-        ({"number_id": "num_0"}, "REFERENCE_NOT_FOUND"),
+        ({"sender_id": "num_0"}, "REFERENCE_NOT_FOUND"),
         ({"template_id": "tpl_0"}, "REFERENCE_NOT_FOUND"),
         ({"channel": "sms"}, "ROUTE_NOT_AVAILABLE"),
         ({"env": "live"}, "REFERENCE_NOT_FOUND"),
@@ -267,7 +267,7 @@ async def test_the_same_key_at_the_same_time_makes_one_batch(workshop: Workshop)
 
 async def test_a_key_with_another_request_is_refused(workshop: Workshop) -> None:
     await workshop.made(keyed(workshop.draft(2)))
-    for draft in (workshop.draft(3), workshop.draft(number_id="num_0")):
+    for draft in (workshop.draft(3), workshop.draft(sender_id="num_0")):
         with pytest.raises(Problem) as caught:
             await workshop.acceptance.accept(keyed(draft, b"g" * 32))
         assert caught.value.code == "IDEMPOTENCY_KEY_REUSED"

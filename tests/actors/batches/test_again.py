@@ -76,7 +76,7 @@ async def test_a_resend_pays_only_for_what_nobody_else_sent_again_meanwhile(work
         env="test",
         id=batch_id,
         channel="chatapp",
-        number_id=workshop.number.id,
+        sender_id=workshop.number.id,
         type="template",
         template_id=workshop.template.id,
         klass=2,

@@ -35,7 +35,7 @@ async def test_a_resumed_batch_is_let_go_by_its_dispatcher(workshop: Workshop) -
     await workshop.batches.pause(await workshop.now(made))
     workshop.told.clear()
     assert await workshop.batches.resume(await workshop.now(made))
-    number = (workshop.organization.id, "test", workshop.number.id)
+    number = (workshop.organization.id, "test", "chatapp", workshop.number.id)
     assert workshop.told == [(number, OwnerMoved(made.id))]
     assert not workshop.records.owners.holds(made.id)
     assert not await workshop.batches.resume(await workshop.now(made))

@@ -49,7 +49,7 @@ def departure(outcome: Outcome) -> Departure:
         organization_id="org_1",
         env="live",
         channel="chatapp",
-        number_id="num_1",
+        sender_id="num_1",
         recipient="+5511987650001",
         type="text",
         payload=None,

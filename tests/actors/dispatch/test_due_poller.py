@@ -10,13 +10,13 @@ import pytest
 from recado.actors.dispatch.due_poller import EVERY_NUMBER_EVERY, STARTING_AT_MOST, DuePoller
 from recado.actors.dispatch.number_messages import Look
 from recado.domain.core.ids import MESSAGE, NUMBER, IdSource
+from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import BLOCK, OF_EACH
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
-from recado.storage.senders.numbers import NumberKey
 
 ORGANIZATION = "org_" + "0" * 21
 CLOCK = VirtualClock(SystemClock().now().replace(microsecond=0))
@@ -24,12 +24,12 @@ IDS = IdSource(CLOCK, random.Random(11))
 
 
 COPY = """
-insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms,
+insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, not_before, reason, ttl_ms,
     expires_at, held_base_ms, force)
-select organization_id, 'msg_' || g, env, channel, number_id, class, owner, due_at, not_before - $2::interval,
+select organization_id, 'msg_' || g, env, channel, sender_id, class, owner, due_at, not_before - $2::interval,
     'scheduled', ttl_ms, expires_at, held_base_ms, force
 from dispatch, generate_series(1, $3::int) g
-where number_id = $1
+where sender_id = $1
 """
 
 
@@ -37,10 +37,10 @@ class Numbers:
     """The actors of numbers, as the poller sees them."""
 
     def __init__(self, db: Database) -> None:
-        self.told: list[NumberKey] = []
+        self.told: list[SenderKey] = []
         self.released: list[int] = []  # blocks before each of them was told
         self.rows_ready = 0
-        self.in_memory: set[NumberKey] = set()
+        self.in_memory: set[SenderKey] = set()
         self.starting = 0
         self.poller = DuePoller(
             db,
@@ -50,7 +50,7 @@ class Numbers:
             starting=lambda: self.starting,
         )
 
-    def tell(self, number: NumberKey, message: object) -> None:
+    def tell(self, number: SenderKey, message: object) -> None:
         assert message == Look()
         self.told.append(number)
         self.released.append(self.rows_ready)
@@ -58,7 +58,7 @@ class Numbers:
             self.starting += 1
         self.in_memory.add(number)
 
-    async def look(self) -> set[NumberKey]:
+    async def look(self) -> set[SenderKey]:
         """The numbers told by one run."""
         self.told.clear()
         self.released.clear()
@@ -66,12 +66,12 @@ class Numbers:
         return set(self.told)
 
 
-async def stored(db: Database, *, held_for: timedelta | None = None) -> NumberKey:
+async def stored(db: Database, *, held_for: timedelta | None = None) -> SenderKey:
     """A number with one message, ready or held."""
-    number_id, now = IDS.new(NUMBER), CLOCK.now()
+    sender_id, now = IDS.new(NUMBER), CLOCK.now()
     fields: dict[str, Any] = {
         "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": IDS.new(MESSAGE),
-        "number_id": number_id, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
+        "sender_id": sender_id, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
         "force": False, "template_id": None, "payload": None, "template_vars": None, "metadata": None,
         "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": timedelta(hours=1), "held_base_ms": 0,
         "accepted_at": now,
@@ -79,9 +79,9 @@ async def stored(db: Database, *, held_for: timedelta | None = None) -> NumberKe
     assert await messages.accept(db, [NewMessage(**fields)]) == [messages.STORED]
     if held_for is not None:
         await db.execute(
-            "update dispatch set not_before = $2, reason = 'retry' where number_id = $1", number_id, now + held_for
+            "update dispatch set not_before = $2, reason = 'retry' where sender_id = $1", sender_id, now + held_for
         )
-    return (ORGANIZATION, "test", number_id)
+    return SenderKey(ORGANIZATION, "test", "chatapp", sender_id)
 
 
 async def test_a_number_with_ready_rows_is_told_until_it_is_in_memory_and_seldom_then(database: Database) -> None:
@@ -129,7 +129,7 @@ async def test_a_number_is_started_after_the_first_block_that_holds_its_rows(
     await copied(database, first, 3 * BLOCK, before=timedelta(seconds=1))
     release_due = dispatch.release_due
 
-    async def counted(*arguments: Any) -> list[NumberKey]:
+    async def counted(*arguments: Any) -> list[SenderKey]:
         numbers.rows_ready += 1
         return await release_due(*arguments)
 
@@ -154,7 +154,7 @@ async def test_each_number_gets_some_of_its_rows_and_what_is_not_due_stays(datab
     assert later not in released
 
 
-async def copied(db: Database, number: NumberKey, count: int, *, before: timedelta = timedelta()) -> None:
+async def copied(db: Database, number: SenderKey, count: int, *, before: timedelta = timedelta()) -> None:
     """More rows of a number, due a while before its first one."""
     await db.execute(COPY, number[2], before, count)
     await db.execute("update dispatch set reason = 'scheduled' where not_before is not null")

@@ -31,7 +31,7 @@ def row(number: int, klass: int = NORMAL, owner: str = "single", *, force: bool 
         env="test",
         channel="chatapp",
         id=f"msg_{number}",
-        number_id="num",
+        sender_id="num",
         klass=klass,
         owner=owner,
         due_at=due,

@@ -41,7 +41,7 @@ Rescued = Callable[..., AbstractAsyncContextManager[Rescuer]]
 async def queued(db: Database, *, env: str = "test", attempts: int = 0) -> str:
     message_id = IDS.new(MESSAGE)
     fields: dict[str, Any] = {
-        "organization_id": ORGANIZATION, "env": env, "channel": "chatapp", "id": message_id, "number_id": NUMBER,
+        "organization_id": ORGANIZATION, "env": env, "channel": "chatapp", "id": message_id, "sender_id": NUMBER,
         "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1, "force": False,
         "template_id": None, "payload": None, "template_vars": None, "metadata": None, "campaign_id": None,
         "scheduled_at": None, "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW,
@@ -117,7 +117,9 @@ async def test_an_idempotent_adapter_is_given_it_again_after_the_delay_of_its_at
     message_id = await claimed_by_a_dead_process(database, attempts=attempts)
     async with rescued(idempotent_in="test"):
         assert await state(database, message_id) == ("sending", "retry", RETRY_DELAYS[attempts - 1], attempts)
-    assert await dispatch.release_due(database, NOW + timedelta(seconds=600)) == [(ORGANIZATION, "test", NUMBER)]
+    assert await dispatch.release_due(database, NOW + timedelta(seconds=600)) == [
+        (ORGANIZATION, "test", "chatapp", NUMBER)
+    ]
 
 
 async def test_after_the_last_attempt_it_is_uncertain_with_an_idempotent_adapter_too(

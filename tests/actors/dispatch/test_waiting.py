@@ -25,7 +25,7 @@ from recado.storage.core.postgres import Database
 
 QUEUED = """
 insert into dispatch (
-    organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
+    organization_id, id, env, channel, sender_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
     held_base_ms, force, repeat_of
 ) values ($1, $2, 'test', 'chatapp', $3, 2, 'single', $4, $5, $6, 1000, $4, 0, false, $7)
 """
@@ -51,7 +51,8 @@ class Waiting:
         number, now = self.made.number, self.clock.now()
         message = SimpleNamespace(
             id=self.ids.new(MESSAGE),
-            number_id=number.id,
+            channel="chatapp",
+            sender_id=number.id,
             last_error=last_error,
             type="template" if self.template_id else "text",
             template_id=self.template_id,

@@ -39,21 +39,21 @@ async def store_old_rows(database: Database, clock: VirtualClock) -> None:
     async with database.transaction() as connection:
         made = await create_organization(connection, ids, name="Acme", now=NOW, random_bytes=os.urandom)
     organization_id = made.organization.id
-    number_id = await database.fetchval("select id from numbers where organization_id = $1", organization_id)
+    sender_id = await database.fetchval("select id from numbers where organization_id = $1", organization_id)
     for at in (NOW - timedelta(days=400), NOW - timedelta(days=900)):
         await ensure_partitions(database, at, months_ahead=0)
         await database.execute(
-            "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, "
+            "insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, "
             "recipient_hash, class, force, payload, updated_at) "
             "values ($1, 'test', 'chatapp', $2, 'outbound', 'sent', 'text', $3, '+1', 1, 1, false, '{}', now())",
-            organization_id, lowest_id(MESSAGE, at), number_id,
+            organization_id, lowest_id(MESSAGE, at), sender_id,
         )  # fmt: skip
     for table in ("tier_recipients", "chat_windows"):
         await database.execute(
-            f"insert into {table} values ($1, $2, 1, $3)", organization_id, number_id, NOW - timedelta(days=2)
+            f"insert into {table} values ($1, $2, 1, $3)", organization_id, sender_id, NOW - timedelta(days=2)
         )
     await database.execute(
-        "insert into number_minutes values ($1, $2, $3, 1, 0, 0)", organization_id, number_id, NOW - timedelta(days=900)
+        "insert into sender_minutes values ($1, $2, $3, 1, 0, 0)", organization_id, sender_id, NOW - timedelta(days=900)
     )
     await database.execute(
         "insert into audit (organization_id, id, actor_type, actor_id, action, details) "
@@ -69,7 +69,7 @@ async def left(database: Database) -> list[int]:
         "select count(payload) from messages",
         "select count(*) from tier_recipients",
         "select count(*) from chat_windows",
-        "select count(*) from number_minutes",
+        "select count(*) from sender_minutes",
         "select count(*) from audit where action = 'number.age'",
     ]
     return [await database.fetchval(count) for count in counts]

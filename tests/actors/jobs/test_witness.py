@@ -47,7 +47,7 @@ async def note(database: Database, number: Number, at: datetime, by: str = "audi
         )  # fmt: skip
     elif by == "number":
         await database.execute(
-            "insert into number_minutes values ($1, $2, $3, 1, 0, 0)", number.organization_id, number.id, at
+            "insert into sender_minutes values ($1, $2, $3, 1, 0, 0)", number.organization_id, number.id, at
         )
     else:
         await database.execute(

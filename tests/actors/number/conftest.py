@@ -22,6 +22,7 @@ from recado.channels.core.provider import Accepted, Account, OutboundMessage, Ou
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.messages.message import NORMAL
+from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import VirtualClock
 from recado.engine.registry import Registry
 from recado.engine.runtime import Runtime
@@ -41,7 +42,7 @@ from recado.storage.core.postgres import Database
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
 from recado.storage.senders import numbers
-from recado.storage.senders.numbers import Number, NumberKey
+from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
 
 IDLE_AFTER = 60.0
@@ -138,15 +139,15 @@ class Line:
     ids: IdSource
     directories: Directories
     desk: Desk
-    registry: Registry[NumberKey]
-    make: Callable[[NumberKey], NumberActor]
+    registry: Registry[SenderKey]
+    make: Callable[[SenderKey], NumberActor]
     organization: Organization
     number: Number
     template: Template
 
     @property
-    def key(self) -> NumberKey:
-        return (self.organization.id, "test", self.number.id)
+    def key(self) -> SenderKey:
+        return SenderKey(self.organization.id, "test", "chatapp", self.number.id)
 
     @property
     def in_memory(self) -> bool:
@@ -171,7 +172,7 @@ class Line:
                 env="test",
                 channel="chatapp",
                 id=self.ids.new(MESSAGE),
-                number_id=self.number.id,
+                sender_id=self.number.id,
                 type="template",
                 recipient="+5511987654321",
                 recipient_hash=position,
@@ -214,15 +215,15 @@ class Line:
     async def counts(self) -> dict[str, int]:
         """Messages by status."""
         rows = await self.db.fetch(
-            "select status, count(*)::int as n from messages where number_id = $1 group by status", self.number.id
+            "select status, count(*)::int as n from messages where sender_id = $1 group by status", self.number.id
         )
         return {row["status"]: row["n"] for row in rows}
 
     async def most_attempts(self) -> int:
-        return int(await self.db.fetchval("select max(attempts) from messages where number_id = $1", self.number.id))
+        return int(await self.db.fetchval("select max(attempts) from messages where sender_id = $1", self.number.id))
 
     async def reasons(self) -> set[str | None]:
-        rows = await self.db.fetch("select distinct reason from dispatch where number_id = $1", self.number.id)
+        rows = await self.db.fetch("select distinct reason from dispatch where sender_id = $1", self.number.id)
         return {row["reason"] for row in rows}
 
 
@@ -251,9 +252,9 @@ async def line(database: Database) -> AsyncIterator[Line]:
     template = await add_template(database, clock, ids, made.number)
     runtime = Runtime(clock, random.Random(6))
     supervisor = Supervisor("numbers", runtime=runtime)
-    registry: Registry[NumberKey] = Registry(supervisor, idle_after=IDLE_AFTER)
+    registry: Registry[SenderKey] = Registry(supervisor, idle_after=IDLE_AFTER)
 
-    def tell(number: NumberKey, message: object) -> None:
+    def tell(number: SenderKey, message: object) -> None:
         registry.get_or_spawn(number, make).tell(message)
 
     admission: Any = None  # nothing is accepted here: messages are stored as they are

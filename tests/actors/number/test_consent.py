@@ -52,7 +52,7 @@ class Marketing:
         new = [
             NewMessage(
                 organization_id=line.organization.id, env="test", channel="chatapp", id=line.ids.new(MESSAGE),
-                number_id=line.number.id, type="template", recipient=phone,
+                sender_id=line.number.id, type="template", recipient=phone,
                 recipient_hash=recipient_hash(line.organization.id, phone), klass=NORMAL, force=False,
                 template_id=self.template.id, payload=None, template_vars='["Ana"]', metadata=None, campaign_id=None,
                 scheduled_at=None, due_at=now, ttl=timedelta(hours=1), held_base_ms=0, accepted_at=now,

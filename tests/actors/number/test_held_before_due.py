@@ -45,7 +45,7 @@ async def scheduled(line: "Line", *, due_in: float) -> str:
 
 async def base(line: "Line") -> int:
     """How long its number had been held, as the message knows, in seconds."""
-    held_ms: int = await line.db.fetchval("select held_base_ms from dispatch where number_id = $1", line.number.id)
+    held_ms: int = await line.db.fetchval("select held_base_ms from dispatch where sender_id = $1", line.number.id)
     return held_ms // 1000
 
 

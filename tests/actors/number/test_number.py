@@ -267,12 +267,12 @@ async def test_what_holds_bulk_holds_no_reply_in_its_window_whatever_its_priorit
         await line.set_number(quality_rating="red")
     await line.queue(1, klass=BULK)
     await line.db.execute(
-        "insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at) values ($1, $2, 7, $3)",
+        "insert into chat_windows (organization_id, sender_id, recipient_hash, last_inbound_at) values ($1, $2, 7, $3)",
         line.organization.id, line.number.id, line.clock.now(),
     )  # fmt: skip
     now, reply = line.clock.now(), line.ids.new(MESSAGE)
     new = NewMessage(
-        organization_id=line.organization.id, env="test", channel="chatapp", id=reply, number_id=line.number.id,
+        organization_id=line.organization.id, env="test", channel="chatapp", id=reply, sender_id=line.number.id,
         type="text", recipient="+5511987654321", recipient_hash=7, klass=BULK, force=False, template_id=None,
         payload='{"text": {"body": "yes"}}', template_vars=None, metadata=None, campaign_id=None, scheduled_at=None,
         due_at=now, ttl=timedelta(hours=72), held_base_ms=0, accepted_at=now, needs_window=True,
@@ -315,7 +315,7 @@ async def test_a_forced_message_that_low_quality_holds_goes_on_when_it_rises(lin
 async def test_more_forced_messages_than_memory_holds_leave_once_each_and_in_their_order(line: "Line") -> None:
     count = 3 * WINDOW
     ids = await line.queue(count, tell=False)
-    await line.db.execute("update dispatch set force = true where number_id = $1", line.number.id)
+    await line.db.execute("update dispatch set force = true where sender_id = $1", line.number.id)
     line.traffic.turns = asyncio.Lock()  # two batches of claims under way have no order between them
     line.tell(Forced())
     await line.goes_on(1.5)
@@ -329,7 +329,7 @@ async def test_a_number_whose_forced_messages_find_no_room_rests_until_there_is_
 ) -> None:
     monkeypatch.setattr(departures, "CALLS_IN_FLIGHT", 50)
     ids = await line.queue(2 * WINDOW, tell=False)
-    await line.db.execute("update dispatch set force = true where number_id = $1", line.number.id)
+    await line.db.execute("update dispatch set force = true where sender_id = $1", line.number.id)
     reads, refills = [], []
     read_forced, refill = Desk.forced, Desk.rows
 

@@ -24,14 +24,14 @@ async def full_at_five(line: "Line", monkeypatch: pytest.MonkeyPatch) -> "Line":
 
 async def opens_window(line: "Line", recipient_hash: int) -> None:
     await line.db.execute(
-        "insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at)"
+        "insert into chat_windows (organization_id, sender_id, recipient_hash, last_inbound_at)"
         " values ($1, $2, $3, $4)",
         line.organization.id, line.number.id, recipient_hash, line.clock.now(),
     )  # fmt: skip
 
 
 async def counted(line: "Line") -> int:
-    return int(await line.db.fetchval("select count(*) from tier_recipients where number_id = $1", line.number.id))
+    return int(await line.db.fetchval("select count(*) from tier_recipients where sender_id = $1", line.number.id))
 
 
 async def test_at_a_full_tier_others_wait_and_whoever_is_counted_passes(full_at_five: "Line") -> None:

@@ -12,7 +12,7 @@ async def test_force_and_archive_answer_the_message_as_it_is_now(mail: Any) -> N
     forced = await mail.api.post(f"/messages/{sent['id']}/force")
     assert (forced.status, forced.body["force"], forced.body["status"]) == (200, True, "queued")
     assert forced.body["scheduledAt"] < sent["scheduledAt"]
-    assert mail.forced == [(mail.organization_id, "test", mail.number_id)]
+    assert mail.forced == [(mail.organization_id, "test", "chatapp", mail.number_id)]
     archived = await mail.api.post(f"/messages/{sent['id']}/archive")
     assert (archived.status, archived.body["status"]) == (200, "archived")
 

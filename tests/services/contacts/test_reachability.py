@@ -19,7 +19,7 @@ ORGANIZATION, ENV = "org_1", "live"
 GONE = "recipient_unreachable: nobody is there"
 _INSERT = """
 insert into messages (
-    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
     last_error, updated_at
 ) values ($1, $2, $3, $4, 'outbound', $5, 'text', 'num_1', $6, 1, 1, false, $7, $8)
 """

@@ -174,7 +174,7 @@ async def test_a_keyword_opts_out_with_history_and_registry(phone: Phone) -> Non
     assert await phone.history() == [("unknown", "denied", "inbound_keyword", "chatapp: pare", "system")]
     assert await phone.registered() == 1
     (owed,) = await opt_out_replies.owed(phone.db, BEFORE_ALL, 10)
-    assert (owed.contact_id, owed.phone, owed.number_id) == (contact["id"], PHONE, phone.number.id)
+    assert (owed.contact_id, owed.phone, owed.sender_id) == (contact["id"], PHONE, phone.number.id)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ insert into numbers (organization_id, id, env, phone_number_id, business_account
         quality_rating, messaging_tier, per_second, per_day, byo, profile, revision, updated_at, verify_at)
     select 'org_' || i % 2000, 'num_' || i, 'test', 'pn' || i, 'ba', '+1', 'connected', 'green', 'unlimited', 80,
         100000, false, '{}', 1, now(), now() + i * interval '1 minute' from generate_series(1, 20000) i;
-insert into number_owners select env, phone_number_id, organization_id, id from numbers;
+insert into sender_owners select env, phone_number_id, organization_id, id from numbers;
 insert into templates (organization_id, id, env, number_id, name, language, category, status, components, version,
         revision, updated_at, next_step_at, provider_template_id)
     select 'org_' || i % 2000, 'tpl_' || i, 'test', 'num_' || i, 'n' || i, 'pt-BR', 'utility', 'pending', '[]', 1, 1,
@@ -33,7 +33,7 @@ insert into idempotency select 'org_' || i % 2000, 'test', sha256(i::text::bytea
 insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, updated_at)
     select 'org_' || i % 2000, 'test', 'cnt_' || i, '+' || i, sha256(i::text::bytea), 'api', 'unknown', '', now()
     from generate_series(1, 20000) i;
-insert into number_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
+insert into sender_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
     from generate_series(1, 20000) i;
 insert into accounts (organization_id, id, name, email, email_key, role, extra_scopes, status, updated_at)
     select 'org_' || i % 2000, 'acc_' || i, 'n', 'a' || i, 'a' || i, 'owner', '{}', 'active', now()

@@ -37,7 +37,7 @@ insert into static_list_members
 insert into segments (organization_id, env, id, name, name_key, filters, size, due_at, updated_at)
     select 'org_' || i % 50, 'test', 'seg_' || i, 'n', 'n' || i, '[]', 1, now() + i * interval '1 minute', now()
     from generate_series(1, 2000) i;
-insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, skipped,
+insert into batches (organization_id, env, id, channel, sender_id, type, class, status, requested, skipped,
         skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)
     select 'org_' || i % 50, 'test', 'btc_' || i, 'chatapp', 'num_1', 'text', 2, 'building', 1, 0, '{}', '[]', 1, 0, 1,
         true, now()

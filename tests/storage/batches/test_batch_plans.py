@@ -10,14 +10,14 @@ from recado.storage.batches import batches, totals
 from recado.storage.core.postgres import Database
 
 FILL = """
-insert into batches (organization_id, env, id, channel, number_id, type, class, campaign_id, status, requested, skipped,
+insert into batches (organization_id, env, id, channel, sender_id, type, class, campaign_id, status, requested, skipped,
         skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)
     select 'org_' || i % 50, 'test', 'btc_' || i, 'chatapp', 'num_1', 'text', 2, null,
         case when i % 100 = 0 then 'building' else 'completed' end, 1, 0, '{}', '[]', 1, 0, 1, i % 100 = 0, now()
     from generate_series(1, 20000) i;
 insert into batch_blocks select 'org_' || i % 50, 'btc_' || i, 1, '[]' from generate_series(100, 20000, 100) i;
 insert into totals (organization_id, env, kind, key) select organization_id, env, 'batch', id from batches;
-insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force)
     select 'org_7', 'msg_' || i, 'test', 'chatapp', 'num_1', 2,
         case when i % 2 = 0 then 'single' else 'btc_' || i % 100 end, now(), 1, now(), 0, false
@@ -59,7 +59,7 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (batches.SQL.pause, (*key, now, ["running"], None)),
         (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test", "msg_1")),
         (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"], "msg_1")),
-        (batches.SQL.numbers_of, ("org_7", "btc_7")),
+        (batches.SQL.senders_of, ("org_7", "btc_7")),
         (totals.SQL.any, ("org_7", "test")),
     ]
     for sql, arguments in asked:

@@ -48,7 +48,7 @@ async def building(database: Database, blocks: int = 1) -> PendingBlock:
         env="test",
         id=IDS.new(BATCH),
         channel="chatapp",
-        number_id=IDS.new(NUMBER),
+        sender_id=IDS.new(NUMBER),
         type="text",
         klass=2,
         ttl_ms=60_000,
@@ -115,16 +115,16 @@ async def test_of_two_processes_that_make_the_same_block_one_does(database: Data
 async def test_what_is_held_while_the_batch_is_resumed_is_let_go_all_the_same(database: Database) -> None:
     pending = await building(database)
     await database.execute(
-        "update dispatch set organization_id = $1, number_id = $2, owner = $3 where id = $4",
-        pending.organization_id, pending.number_id, pending.id, await stored(database),
+        "update dispatch set organization_id = $1, sender_id = $2, owner = $3 where id = $4",
+        pending.organization_id, pending.sender_id, pending.id, await stored(database),
     )  # fmt: skip
     assert await batches.pause(database, pending.key, NOW)
 
     async def goes_on() -> None:
         assert await batches.resume(database, pending.key, NOW) is not None
-        assert pending.number_id is not None
+        assert pending.sender_id is not None
         await dispatch.release(
-            database, pending.organization_id, pending.number_id, WaitReason.OWNER_PAUSED, owner=pending.id
+            database, pending.organization_id, pending.sender_id, WaitReason.OWNER_PAUSED, owner=pending.id
         )
 
     async with database.transaction() as connection:

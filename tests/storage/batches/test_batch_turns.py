@@ -6,7 +6,7 @@ from recado.storage.batches.batches import next_in_turn
 from recado.storage.core.postgres import Database
 
 FILL = """
-insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, skipped,
+insert into batches (organization_id, env, id, channel, sender_id, type, class, status, requested, skipped,
         skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)
     select organization_id, 'test', id, 'chatapp', 'num_1', 'text', 2, status, 1, 0, '{}', '[]', 1, 0, 1, true, now()
     from (values

@@ -50,7 +50,7 @@ async def complete(db: Database, at: datetime) -> campaigns.Campaign | None:
 
 async def batch(db: Database, status: str, *, requested: int = 0, skipped: int = 0, campaign: str = "spring") -> None:
     await db.execute(
-        "insert into batches (organization_id, env, id, channel, number_id, type, class, campaign_id, status,"
+        "insert into batches (organization_id, env, id, channel, sender_id, type, class, campaign_id, status,"
         " requested, skipped, skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)"
         " values ($1, 'test', $2, 'chatapp', 'num_', 'template', 2, $3, $4, $5, $6, '{}', '[]', 1, 0, 0, $7, now())",
         ORGANIZATION, _ids.new(BATCH), campaign, status, requested, skipped,

@@ -36,7 +36,7 @@ async def held(
     """A message that was held without end, for this reason."""
     message_id = IDS.new(MESSAGE)
     fields: dict[str, Any] = {
-        "organization_id": ORGANIZATION, "env": ENV, "channel": "chatapp", "id": message_id, "number_id": number,
+        "organization_id": ORGANIZATION, "env": ENV, "channel": "chatapp", "id": message_id, "sender_id": number,
         "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": klass, "force": False,
         "template_id": template, "payload": None, "template_vars": None, "metadata": None, "campaign_id": None,
         "scheduled_at": None, "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW,

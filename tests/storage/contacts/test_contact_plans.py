@@ -34,7 +34,7 @@ insert into opt_outs select organization_id, env, 'phone', phone_hash, now(), nu
 insert into debtor_groups (organization_id, env, id, contact_id, position, company, company_key, phones)
     select organization_id, env, 'grp_' || id, id, 0, 'c', 'c', '{{}}' from contacts;
 insert into contact_erasures select organization_id, env, id, '', now() + interval '1 day' from contacts;
-insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force, consent_hash)
     select 'org_7', 'msg_' || lpad(i::text, 21, '0'), 'test', 'chatapp', 'num_1', 1, 'single', now(), 1, now(), 0,
         false, case when i % 2 = 0 then i end

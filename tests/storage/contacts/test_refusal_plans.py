@@ -15,7 +15,7 @@ insert into contacts (organization_id, env, id, phone, phone_hash, email, email_
     from generate_series(1, 20000) i;
 """
 QUEUE = """
-insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force)
     select 'org_7', 'msg_' || lpad(i::text, 21, '0'), 'test', 'chatapp', 'num_1', 1, 'single', now(), 1, now(), 0, false
     from generate_series(1, 20000) i;

@@ -40,21 +40,21 @@ async def store(database: Database, organization_id: str, *moments: datetime, di
         ids.append(lowest_id(MESSAGE, at)[:-2] + f"{place:02}")
         known = "provider_messages" if direction == "outbound" else "inbound_ids"
         await database.execute(
-            "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, "
+            "insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, "
             "recipient_hash, class, force, payload, template_vars, provider_message_id, updated_at) "
             "values ($1, 'test', 'chatapp', $2::text, $4, 'sent', 'text', $3, '+1', 1, 1, false, '{}', '[]', $2::text, "
             "now())",
             organization_id, ids[-1], NUMBER_ID, direction,
         )  # fmt: skip
         await database.execute(
-            f"insert into {known} select organization_id, number_id, id, id from messages where id = $1", ids[-1]
+            f"insert into {known} select organization_id, sender_id, id, id from messages where id = $1", ids[-1]
         )
     return ids
 
 
 async def queue(database: Database, organization_id: str, message_id: str) -> None:
     await database.execute(
-        "insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at, "
+        "insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at, "
         "held_base_ms, force) values ($1, $2, 'test', 'chatapp', $3, 1, 'single', now(), 1, now(), 0, false)",
         organization_id, message_id, NUMBER_ID,
     )  # fmt: skip
@@ -220,15 +220,15 @@ async def test_a_recipient_that_is_written_to_at_this_moment_is_not_waited_for(
 
 
 async def test_minutes_of_numbers_go_with_the_messages_that_they_count(database: Database, organization: str) -> None:
-    number_id = await database.fetchval("select id from numbers where organization_id = $1 limit 1", organization)
+    sender_id = await database.fetchval("select id from numbers where organization_id = $1 limit 1", organization)
     border = datetime(2029, 6, 15, 12, tzinfo=UTC)
     await database.execute(
-        "insert into number_minutes select $1, $2, $3::timestamptz + n * interval '1 minute', 1, 0, 0 "
+        "insert into sender_minutes select $1, $2, $3::timestamptz + n * interval '1 minute', 1, 0, 0 "
         "from generate_series(-5, 1) n",
-        organization, number_id, border,
+        organization, sender_id, border,
     )  # fmt: skip
     assert await retention.purge_minutes(database, NOW, block=BLOCK) == 5
-    assert await column(database, "select min(minute) from number_minutes") == [border]
+    assert await column(database, "select min(minute) from sender_minutes") == [border]
 
 
 async def test_audit_entries_go_after_five_years(database: Database, organization: str) -> None:

@@ -15,19 +15,19 @@ from recado.storage.core.postgres import Database
 MONTH = "messages_2025_02"
 AT = datetime(2025, 2, 10, tzinfo=UTC)
 FILL = f"""
-insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash,
+insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash,
         class, force, payload, provider_message_id, updated_at)
     select 'org_' || i % 20, 'test', 'chatapp', '{lowest_id(MESSAGE, AT)[:-6]}' || lpad(i::text, 6, '0'), 'outbound',
         'sent', 'text', 'num_' || i % 20, '+1', i, 1, false, '{{}}', 'p' || i, now()
     from generate_series(1, 50000) i;
-insert into provider_messages select organization_id, number_id, provider_message_id, id from messages;
-insert into inbound_ids select organization_id, number_id, provider_message_id, id from messages;
-insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+insert into provider_messages select organization_id, sender_id, provider_message_id, id from messages;
+insert into inbound_ids select organization_id, sender_id, provider_message_id, id from messages;
+insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force)
-    select organization_id, id, env, channel, number_id, 1, 'single', now(), 1, now(), 0, false from messages;
+    select organization_id, id, env, channel, sender_id, 1, 'single', now(), 1, now(), 0, false from messages;
 insert into tier_recipients select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 50000) i;
 insert into chat_windows select 'org_' || i % 20, 'num_' || i % 20, i, now() from generate_series(1, 50000) i;
-insert into number_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
+insert into sender_minutes select 'org_' || i % 20, 'num_' || i % 20, now() - i * interval '1 minute', 1, 0, 0
     from generate_series(1, 50000) i;
 insert into audit select 'org_' || i % 20, 'aud_' || i, 'test', 'key', 'k', 'a', null, null, null, '{{}}'
     from generate_series(1, 50000) i;
@@ -52,7 +52,7 @@ async def test_no_page_reads_a_whole_table(filled: Database) -> None:
         (retention.SQL.forget_provider_ids, (*key, 100)),
         (retention.SQL.tier_recipients, ("org_7", "num_7", 0, now, 100)),
         (retention.SQL.chat_windows, ("org_7", "num_7", 0, now, 100)),
-        (retention.SQL.number_minutes, (AT, 100)),
+        (retention.SQL.sender_minutes, (AT, 100)),
         (retention.SQL.audit, ("org_7", "aud_1", 100)),
         (retention.SQL.last_witness, (AT, "aud_~")),
     ]

@@ -21,7 +21,7 @@ ROWS = {
     EVENT: "insert into events (organization_id, id, env, type) values ($1, $2, 'test', 'message.sent')",
     LEDGER_ENTRY: "insert into ledger (organization_id, env, id, position, kind, coins, balance_after) "
     "values ($1, 'live', $2, 1, 'topup', 1, 1)",
-    BATCH: "insert into batches (organization_id, env, id, channel, number_id, type, class, status, requested, "
+    BATCH: "insert into batches (organization_id, env, id, channel, sender_id, type, class, status, requested, "
     "skipped, skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at) "
     "values ($1, 'test', $2, 'chatapp', 'num_1', 'text', 1, 'done', 1, 0, '{}', '[]', 1, 0, 0, false, now())",
     CONTACT: "insert into contacts (organization_id, env, id, phone, phone_hash, source, opt_in_status, search, "
@@ -39,7 +39,7 @@ async def test_the_newest_id_is_found_wherever_it_is(database: Database, prefix:
     if prefix == MESSAGE:
         fields: dict[str, Any] = {
             "organization_id": number.organization_id, "env": "test", "channel": "chatapp", "id": made,
-            "number_id": number.id, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
+            "sender_id": number.id, "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
             "force": False, "template_id": None, "payload": None, "template_vars": None, "metadata": None,
             "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": timedelta(hours=1), "held_base_ms": 0,
             "accepted_at": now,

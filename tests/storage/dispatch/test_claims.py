@@ -27,7 +27,7 @@ LATER = NOW + timedelta(milliseconds=1)
 async def stored(db: Database, kind: str = "template") -> str:
     message_id = IDS.new(MESSAGE)
     fields: dict[str, Any] = {
-        "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": message_id, "number_id": NUMBER,
+        "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": message_id, "sender_id": NUMBER,
         "type": kind, "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1, "force": False,
         "template_id": None, "payload": None, "template_vars": None, "metadata": None, "campaign_id": None,
         "scheduled_at": None, "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW,

@@ -110,9 +110,9 @@ async def test_a_departure_that_waits_for_its_message_has_not_counted_in_its_min
         await connection.execute("select from messages where id = $1 for update", second)
         running = asyncio.ensure_future(statement(database, epoch, [second]))
         await until(it_waits, 10, "the departure waits for its message")
-        assert len(await connection.fetch("select from number_minutes for update skip locked")) == 1
+        assert len(await connection.fetch("select from sender_minutes for update skip locked")) == 1
     await running
-    assert await database.fetchval("select sent from number_minutes") == 2
+    assert await database.fetchval("select sent from sender_minutes") == 2
 
 
 @pytest.mark.parametrize("first_hash", [1, 2])

@@ -108,7 +108,7 @@ async def test_a_report_decides_what_waits_for_its_repeat(database: Database, st
     left_at = AGAIN if state is claimed else LEFT_AT
     assert tuple(await status(database, message_id)) == (word, error, left_at)
     assert await row(database, message_id) is None
-    assert await database.fetchval("select sum(sent) from number_minutes where number_id = $1", NUMBER) == 1
+    assert await database.fetchval("select sum(sent) from sender_minutes where sender_id = $1", NUMBER) == 1
 
 
 @pytest.mark.parametrize("state", IN_THE_QUEUE)
@@ -251,15 +251,15 @@ async def test_what_is_under_way_again_is_not_given_up(database: Database) -> No
 @pytest.mark.parametrize("state", [*IN_THE_QUEUE, claimed])
 async def test_a_restart_counts_it_once_in_its_number_s_day(database: Database, state: State) -> None:
     await state(database)
-    assert await dispatch.uncertain_of_number(database, ORGANIZATION, NUMBER, NOW - DAY) == [LEFT_AT]
-    assert await dispatch.uncertain_of_number(database, ORGANIZATION, NUMBER, LEFT_AT) == []
+    assert await dispatch.uncertain_of_sender(database, ORGANIZATION, NUMBER, NOW - DAY) == [LEFT_AT]
+    assert await dispatch.uncertain_of_sender(database, ORGANIZATION, NUMBER, LEFT_AT) == []
 
 
 async def test_the_last_repeat_without_an_answer_is_uncertain_and_counted_once(database: Database) -> None:
     message_id = await claimed(database)
     await settlements.uncertain(database, [Uncertain(ORGANIZATION, message_id, NUMBER, AGAIN)])
     assert tuple(await row(database, message_id)) == ("uncertain", AGAIN, True, None)
-    assert await dispatch.uncertain_of_number(database, ORGANIZATION, NUMBER, NOW - DAY) == [AGAIN]
+    assert await dispatch.uncertain_of_sender(database, ORGANIZATION, NUMBER, NOW - DAY) == [AGAIN]
 
 
 async def test_a_repeat_of_a_dead_process_that_no_adapter_bears_any_more_is_uncertain(database: Database) -> None:

@@ -198,7 +198,7 @@ async def given_up(db: Database) -> str:
 
 
 async def minutes(db: Database) -> list[tuple[datetime, int]]:
-    rows = await db.fetch("select minute, sent from number_minutes where number_id = $1 order by minute", NUMBER)
+    rows = await db.fetch("select minute, sent from sender_minutes where sender_id = $1 order by minute", NUMBER)
     return [(row["minute"], row["sent"]) for row in rows]
 
 

@@ -14,7 +14,7 @@ from recado.storage.dispatch import dispatch, rescue
 
 NOW = datetime.now(UTC)
 QUEUE = f"""
-insert into dispatch (organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at,
+insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force, claimed_epoch, claimed_at)
     select 'org_7', 'msg_' || i, 'live', 'chatapp', 'num_' || i % 40, 1, 'single', now(), 1, now(), 0, false,
         case when i <= 50 then 1 end, case when i <= 50 then now() end
@@ -81,7 +81,7 @@ async def test_what_is_due_is_found_by_skipping_from_number_to_number(million: D
     ("sql", "arguments"),
     [
         (dispatch.SQL.give_up, (NOW, 1_000)),
-        (dispatch.SQL.uncertain_of_number, ("org_7", "num_1", NOW)),
+        (dispatch.SQL.uncertain_of_sender, ("org_7", "num_1", NOW)),
     ],
     ids=["give up", "uncertain of a number"],
 )

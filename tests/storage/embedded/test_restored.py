@@ -37,7 +37,7 @@ async def test_a_restored_queue_is_ended_and_late_reports_are_believed(database:
     )
     fields: dict[str, Any] = {
         "organization_id": ORGANIZATION, "env": "live", "channel": "chatapp", "id": message_id,
-        "number_id": "num_" + "0" * 21, "type": "text", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
+        "sender_id": "num_" + "0" * 21, "type": "text", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1,
         "force": False, "template_id": None, "payload": '{"text":{"body":"x"}}', "template_vars": None,
         "metadata": None, "campaign_id": "spring", "scheduled_at": None, "due_at": now, "ttl": now - now,
         "held_base_ms": 0, "accepted_at": now, "coins": 100,
@@ -83,7 +83,7 @@ async def test_what_was_under_way_at_the_backup_left_when_its_call_began(databas
         each: await database.fetchval("select sent_at from messages where id = $1", each) for each in (known, unknown)
     }
     assert sent_at == {known: NOW - HOUR, unknown: NOW}
-    assert await database.fetchval("select sum(sent) from number_minutes") == 2
+    assert await database.fetchval("select sum(sent) from sender_minutes") == 2
 
 
 async def held(database: Database) -> int:

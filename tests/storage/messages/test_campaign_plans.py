@@ -21,11 +21,11 @@ insert into campaigns (organization_id, env, campaign_id, status, channels, firs
         now() - i * interval '1 minute' from generate_series(1, 20000) i;
 insert into totals (organization_id, env, kind, key, accepted, first_at, last_at)
     select organization_id, env, 'campaign', campaign_id, 1, first_message_at, first_message_at from campaigns;
-insert into batches (organization_id, env, id, channel, number_id, type, class, campaign_id, status, requested, skipped,
+insert into batches (organization_id, env, id, channel, sender_id, type, class, campaign_id, status, requested, skipped,
         skipped_reasons, errors, ttl_ms, held_base_ms, blocks_left, open, updated_at)
     select 'org_' || i % 20, 'test', 'btc_' || lpad(i::text, 21, '0'), 'chatapp', 'num_', 'template', 2, 'c' || i,
         'completed', 1, 0, '{}', '[]', 1, 0, 0, false, now() from generate_series(1, 20000) i;
-insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash,
+insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash,
         class, force, campaign_id, failed_at, updated_at)
     select 'org_' || i % 20, 'test', 'chatapp', 'THIS_MONTH' || lpad(i::text, 13, '0'),
         'outbound', case when i % 10 = 0 then 'failed' else 'read' end, 'template', 'num_', '+1', i, 1, false,

@@ -33,7 +33,7 @@ LOCKED = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' a
 async def stored(db: Database, *, due_at: datetime = NOW) -> str:
     message_id = IDS.new(MESSAGE)
     fields: dict[str, Any] = {
-        "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": message_id, "number_id": NUMBER,
+        "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": message_id, "sender_id": NUMBER,
         "type": "text", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1, "force": False,
         "template_id": None, "payload": '{"text":{"body":"x"}}', "template_vars": None, "metadata": None,
         "campaign_id": None, "scheduled_at": None if due_at == NOW else due_at, "due_at": due_at, "ttl": HOUR,

@@ -31,7 +31,7 @@ LAST_MONTH = (THIS_MONTH - timedelta(days=1)).replace(day=1)
 # Two thirds were made this month. Of 500 rows one failed, one was archived, two are queued; few are sending.
 _FILL = """
 insert into messages (
-    organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+    organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
     campaign_id, batch_id, contact_id, sent_by_account_id, failed_at, archived_at, updated_at
 )
 select
@@ -53,11 +53,11 @@ from generate_series(1, $6::int) n
 """
 _QUEUE = """
 insert into dispatch (
-    organization_id, id, env, channel, number_id, class, owner, due_at, ttl_ms, expires_at, held_base_ms, force,
+    organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at, held_base_ms, force,
     claimed_epoch
 )
 select
-    organization_id, id, env, channel, number_id, class, 'single', now(), 1000, now(), 0, false,
+    organization_id, id, env, channel, sender_id, class, 'single', now(), 1000, now(), 0, false,
     case when status = 'sending' then 1 end
 from messages
 where status in ('queued', 'sending')
@@ -110,13 +110,13 @@ FILTERS: dict[str, tuple[MessageFilter, str]] = {
     "campaign": (wanted(campaign_id=SPRING), "campaign_id = 'spring'"),
     "batch": (wanted(batch_id=BATCH), f"batch_id = '{BATCH}'"),
     "contact": (wanted(contact_id=CONTACT), f"contact_id = '{CONTACT}'"),
-    "a number": (wanted(number_id="num_" + "3".zfill(21)), f"number_id = 'num_{'3'.zfill(21)}'"),
+    "a number": (wanted(sender_id="num_" + "3".zfill(21)), f"sender_id = 'num_{'3'.zfill(21)}'"),
     "an account": (wanted(sent_by_account_id=ACCOUNT), f"sent_by_account_id = '{ACCOUNT}'"),
     "inbound": (wanted(direction="inbound"), "direction = 'inbound'"),
     "queued inbound": (wanted(status="queued", direction="inbound"), "status = 'queued' and direction = 'inbound'"),
     "queued of a number": (
-        wanted(status="queued", number_id="num_" + "3".zfill(21), direction="outbound"),
-        f"status = 'queued' and number_id = 'num_{'3'.zfill(21)}' and direction = 'outbound'",
+        wanted(status="queued", sender_id="num_" + "3".zfill(21), direction="outbound"),
+        f"status = 'queued' and sender_id = 'num_{'3'.zfill(21)}' and direction = 'outbound'",
     ),
     "queued by an account": (
         wanted(status="queued", sent_by_account_id=ACCOUNT),

@@ -26,7 +26,7 @@ REFUSED, UNGRANTED = NoConsent(OPTED_OUT), NoConsent(CONSENT_REQUIRED)
 def message(phone: str = ANA, consent: ConsentCheck = ConsentCheck.NOT_REFUSED, **changes: Any) -> NewMessage:
     fields: dict[str, Any] = {
         "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": IDS.new(MESSAGE),
-        "number_id": "num_" + "0" * 21, "type": "template", "recipient": phone,
+        "sender_id": "num_" + "0" * 21, "type": "template", "recipient": phone,
         "recipient_hash": recipient_hash(ORGANIZATION, phone), "klass": 1, "force": False, "template_id": None,
         "payload": None, "template_vars": None, "metadata": None, "campaign_id": None, "scheduled_at": None,
         "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW, "consent": consent,

@@ -139,7 +139,7 @@ async def test_a_failure_is_told_as_it_was_though_the_message_was_sent_again_sin
     subscription = await subscribe(database, "message.failed")
     message_id = IDS.new(MESSAGE)
     await database.execute(
-        "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, "
+        "insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, "
         "recipient_hash, class, force, last_error, updated_at) "
         "values ($1, 'test', 'chatapp', $2, 'outbound', 'failed', 'text', 'num_1', '+1', 1, 1, false, $3, now())",
         ORGANIZATION, message_id, "expired: too late",
@@ -164,7 +164,7 @@ async def test_a_message_is_told_with_what_its_customer_calls_its_contact_now(
     subscription = await subscribe(database, "message.sent")
     message_id, contact_id = IDS.new(MESSAGE), IDS.new(CONTACT)
     await database.execute(
-        "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient, "
+        "insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient, "
         "recipient_hash, class, force, contact_id, updated_at) "
         "values ($1, 'test', 'chatapp', $2, 'outbound', 'sent', 'text', 'num_1', '+1', 1, 1, false, $3, now())",
         ORGANIZATION, message_id, contact_id,

@@ -166,7 +166,7 @@ class Calls:
                     row.env,
                     row.channel,
                     row.id,
-                    row.number_id,
+                    row.sender_id,
                     outcome.provider_message_id,
                     departure.sent_at,
                     departure.template.category if departure.template else None,
@@ -184,13 +184,13 @@ class Calls:
                 return _unspent(row, now, now + timedelta(seconds=outcome.after))
             case Down():
                 if outcome.code == ACCOUNT_BLOCKED:  # nothing but a person's appeal ends it
-                    log.error("provider_blocks_account", provider=departure.provider.name, number=row.number_id)
+                    log.error("provider_blocks_account", provider=departure.provider.name, number=row.sender_id)
                 return _unspent(row, now)
             case Unknown():
                 if departure.provider.idempotent and row.attempts + 1 < MAX_ATTEMPTS:
                     return _repeated(departure, now)
                 return Uncertain(
-                    row.organization_id, row.id, row.number_id, departure.sent_at, planned(outcome.followups, now)
+                    row.organization_id, row.id, row.sender_id, departure.sent_at, planned(outcome.followups, now)
                 )
 
     def _try_again(self, departure: Departure, after: float | None, now: datetime) -> Returned | Failed | Uncertain:
@@ -199,7 +199,7 @@ class Calls:
         if (
             delay is None and row.repeat_of is not None
         ):  # refused now, but one of the calls before may have gone through
-            return Uncertain(row.organization_id, row.id, row.number_id, row.repeat_of)
+            return Uncertain(row.organization_id, row.id, row.sender_id, row.repeat_of)
         if delay is None:
             return _failed(row, FailureCode.PROVIDER_ERROR, f"refused for now {MAX_ATTEMPTS} times", now)
         wait = timedelta(seconds=max(delay, after or 0.0))
@@ -234,7 +234,7 @@ def _message(row: Row, template: Template | None) -> OutboundMessage:
         organization_id=row.organization_id,
         env=row.env,
         channel=row.channel,
-        number_id=row.number_id,
+        number_id=row.sender_id,
         to=row.recipient,
         type=row.type,
         payload=payload,

@@ -12,12 +12,12 @@ from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.pacing import Pacer
 from recado.domain.dispatch.pair_pacing import PairPacing
+from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.consent_watch import ConsentWatch
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.row import Row, row_from
 from recado.services.dispatch.sending import Sending
 from recado.storage.dispatch import dispatch
-from recado.storage.senders.numbers import NumberKey
 
 AT_ONCE = 6  # of the sixteen connections that answer requests
 DAY = timedelta(days=1)
@@ -51,7 +51,7 @@ class Desk:
     _pairs: dict[str, PairPacing] = field(default_factory=dict)
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
-    async def number(self, key: NumberKey) -> tuple[NumberView | None, DayUsage]:
+    async def number(self, key: SenderKey) -> tuple[NumberView | None, DayUsage]:
         """What an actor has to know before its first turn: its number, and what has left in the last 24 hours."""
         async with self.turn:
             rows = await read_rows(self.records, key)
@@ -59,7 +59,7 @@ class Desk:
             return view, await self._day(key)
 
     async def view(
-        self, key: NumberKey, before: NumberView | None, claims_answered: Callable[[], Awaitable[None]]
+        self, key: SenderKey, before: NumberView | None, claims_answered: Callable[[], Awaitable[None]]
     ) -> NumberView | None:
         """The number as it is now; None when it does not exist any more. `before` keeps what was counted so far.
 
@@ -75,59 +75,57 @@ class Desk:
         async with self.turn:
             return await view_of(self.records, rows, before, self._pairs_of)
 
-    async def rows(self, key: NumberKey, wanted: Wanted) -> list[Row]:
+    async def rows(self, key: SenderKey, wanted: Wanted) -> list[Row]:
         """Ready rows of one class."""
-        organization_id, _, number_id = key
         async with self.turn:
             records = await dispatch.refill(
-                self.records.db, organization_id, number_id, wanted.klass, wanted.after_owner, wanted.limit
+                self.records.db, key.organization_id, key.sender_id, wanted.klass, wanted.after_owner, wanted.limit
             )
         return [row_from(record) for record in records]
 
-    async def forced(self, key: NumberKey, limit: int) -> Sequence[Row]:
+    async def forced(self, key: SenderKey, limit: int) -> Sequence[Row]:
         """The first ready rows that a caller forced."""
-        organization_id, _, number_id = key
         async with self.turn:
-            records = await dispatch.forced(self.records.db, organization_id, number_id, limit)
+            records = await dispatch.forced(self.records.db, key.organization_id, key.sender_id, limit)
         return [row_from(record) for record in records]
 
     # What outlives an actor: one that was restarted remembers what has left -------------------------------------------
 
-    def pacer(self, number_id: str, per_second: float) -> Pacer:
+    def pacer(self, sender_id: str, per_second: float) -> Pacer:
         """The number's pacer, at this rate from now on."""
-        pacer = self._pacers.get(number_id)
+        pacer = self._pacers.get(sender_id)
         if pacer is None:
-            pacer = self._pacers[number_id] = Pacer(per_second)
+            pacer = self._pacers[sender_id] = Pacer(per_second)
         else:
             pacer.set_rate(per_second)
         return pacer
 
-    def forget(self, number_id: str) -> None:
+    def forget(self, sender_id: str) -> None:
         """The number leaves memory, unless its last second still counts; its day is in the database."""
-        if (pairs := self._pairs.get(number_id)) is not None:
+        if (pairs := self._pairs.get(sender_id)) is not None:
             pairs.forget(self.records.clock.now())
             if not len(pairs):
-                del self._pairs[number_id]
+                del self._pairs[sender_id]
         now = self.records.clock.monotonic()
-        pacer = self._pacers[number_id]
+        pacer = self._pacers[sender_id]
         if pacer.sent_within(now, 1.0) == 0 and pacer.tokens(now) >= 0:
-            del self._pacers[number_id], self._days[number_id]
+            del self._pacers[sender_id], self._days[sender_id]
 
-    def _pairs_of(self, number_id: str) -> PairPacing:
-        return self._pairs.setdefault(number_id, PairPacing())
+    def _pairs_of(self, sender_id: str) -> PairPacing:
+        return self._pairs.setdefault(sender_id, PairPacing())
 
-    async def _day(self, key: NumberKey) -> DayUsage:
+    async def _day(self, key: SenderKey) -> DayUsage:
         """Sent, or perhaps sent by an owner that died.
 
         What a restore ended, and a report revives later, is in it when it is read after that (C14.5.5): other failures
         of unknown outcome are revived when their calls have left the day.
         """
-        organization_id, _, number_id = key
-        known = self._days.get(number_id)
+        organization_id, sender_id = key.organization_id, key.sender_id
+        known = self._days.get(sender_id)
         if known is not None:
             return known
         db, now = self.records.db, self.records.clock.now()
-        day = DayUsage(now, await dispatch.day_minutes(db, organization_id, number_id, now))
-        for at in await dispatch.uncertain_of_number(db, organization_id, number_id, now - DAY):
+        day = DayUsage(now, await dispatch.day_minutes(db, organization_id, sender_id, now))
+        for at in await dispatch.uncertain_of_sender(db, organization_id, sender_id, now - DAY):
             day.add(at)
-        return self._days.setdefault(number_id, day)
+        return self._days.setdefault(sender_id, day)

@@ -1,15 +1,15 @@
-"""The net under the hints: whatever is due or ready in the table reaches its number's actor within a second (C32)."""
+"""The net under the hints: whatever is due or ready in the table reaches its sender's lane within a second (C32)."""
 
 from collections.abc import Callable, Iterable
 
 from recado.actors.dispatch.number_messages import Look
 from recado.domain.core.clock import Clock
+from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
 from recado.services.dispatch.sending import Tell
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import dispatch
 from recado.storage.dispatch.dispatch import BLOCK
-from recado.storage.senders.numbers import NumberKey
 
 EVERY = 1.0  # seconds
 EVERY_NUMBER_EVERY = 10  # runs: an actor in memory has been told, and is reminded less often
@@ -17,7 +17,7 @@ STARTING_AT_MOST = 1_000  # actors: after a restart many numbers have work, and 
 
 
 class DuePoller:
-    """Makes due rows ready, and starts the actors of numbers that have ready rows."""
+    """Makes due rows ready, and starts the lanes of senders that have ready rows."""
 
     def __init__(
         self,
@@ -25,10 +25,10 @@ class DuePoller:
         *,
         clock: Clock,
         tell: Tell,
-        in_memory: Callable[[NumberKey], bool],
+        in_memory: Callable[[SenderKey], bool],
         starting: Callable[[], int],
     ) -> None:
-        """`starting`: how many actors of numbers have not begun to work yet."""
+        """`starting`: how many lanes have not begun to work yet."""
         self._db = db
         self._clock = clock
         self._tell = tell
@@ -49,23 +49,23 @@ class DuePoller:
         remind = self._runs % EVERY_NUMBER_EVERY == 0
         self._runs += 1
         room = self._room()
-        for number in await dispatch.ready_numbers(self._db):
-            if number in told:
+        for sender in await dispatch.ready_senders(self._db):
+            if sender in told:
                 continue
-            if not self._in_memory(number):
+            if not self._in_memory(sender):
                 if room <= 0:
                     continue
                 room -= 1
             elif not remind:
                 continue
-            self._tell(number, Look())
+            self._tell(sender, Look())
 
-    async def _release(self) -> set[NumberKey]:
-        """Make ready what is due, block by block, and tell each block's numbers at once; answers those told.
+    async def _release(self) -> set[SenderKey]:
+        """Make ready what is due, block by block, and tell each block's senders at once; answers those told.
 
-        More than a block may be due of one number before the first row of another: so each number gets some between.
+        More than a block may be due of one sender before the first row of another: so each sender gets some between.
         """
-        told: set[NumberKey] = set()
+        told: set[SenderKey] = set()
         while True:
             now = self._clock.now()
             released = await dispatch.release_due(self._db, now)
@@ -74,15 +74,15 @@ class DuePoller:
                 return told
             self._wake(await dispatch.release_of_each(self._db, now), told)
 
-    def _wake(self, released: Iterable[NumberKey], told: set[NumberKey]) -> None:
+    def _wake(self, released: Iterable[SenderKey], told: set[SenderKey]) -> None:
         room = self._room()
-        for number in set(released):
-            if not self._in_memory(number):
+        for sender in set(released):
+            if not self._in_memory(sender):
                 if room <= 0:
                     continue
                 room -= 1
-            told.add(number)
-            self._tell(number, Look())
+            told.add(sender)
+            self._tell(sender, Look())
 
     def _room(self) -> int:
         return STARTING_AT_MOST - self._starting()

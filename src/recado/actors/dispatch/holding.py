@@ -14,9 +14,9 @@ from recado.actors.dispatch.desk import Desk
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.gates import Fail, Hold
 from recado.domain.messages.message import FailureCode, WaitReason, last_error
+from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch import dispatch
-from recado.storage.senders.numbers import NumberKey
 
 log = structlog.get_logger()
 
@@ -27,11 +27,11 @@ TRY_AGAIN_AFTER = 1.0  # seconds after the database was away
 class Holding:
     """The holds of one number. A write that fails loses nothing: the row stays ready and meets its gate again."""
 
-    __slots__ = ("_blocks", "_db", "_desk", "_number_id", "_organization_id", "_released", "_templates", "_under_way")
+    __slots__ = ("_blocks", "_db", "_desk", "_organization_id", "_released", "_sender_id", "_templates", "_under_way")
 
-    def __init__(self, key: NumberKey, desk: Desk, *, released: Callable[[], None]) -> None:
+    def __init__(self, key: SenderKey, desk: Desk, *, released: Callable[[], None]) -> None:
         """`released` is told of each block that was let go."""
-        self._organization_id, _, self._number_id = key
+        self._organization_id, self._sender_id = key.organization_id, key.sender_id
         self._desk = desk
         self._db = desk.records.db
         self._released = released
@@ -79,7 +79,7 @@ class Holding:
         try:
             while template_id in self._templates:
                 async with self._blocks:
-                    count = await dispatch.hold_template(self._db, self._organization_id, self._number_id, template_id)
+                    count = await dispatch.hold_template(self._db, self._organization_id, self._sender_id, template_id)
                 if not count:
                     return
         finally:
@@ -112,7 +112,7 @@ class Holding:
         await self.settled()
         async with self._blocks:
             return bool(
-                await dispatch.release(self._db, self._organization_id, self._number_id, reason, template_id, owner)
+                await dispatch.release(self._db, self._organization_id, self._sender_id, reason, template_id, owner)
             )
 
     async def count_crash(self, row: Row, at: datetime) -> None:

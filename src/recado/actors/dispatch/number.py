@@ -32,11 +32,11 @@ from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import HELD_BY_SENDER, Fail, Hold, number_hold
 from recado.domain.messages.message import WaitReason
+from recado.domain.senders.sender import SenderKey
 from recado.engine.actor import Actor
 from recado.services.dispatch.hints import Arrived, Forced, OwnerMoved
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch.dispatch import OVERTAKEN, WINDOW_CLOSED
-from recado.storage.senders.numbers import NumberKey
 
 log = structlog.get_logger()
 
@@ -50,7 +50,7 @@ class NumberActor(Actor):
 
     _departures: Departures = None  # type: ignore[assignment]  # made in `started`, before the first message
 
-    def __init__(self, key: NumberKey, desk: Desk) -> None:
+    def __init__(self, key: SenderKey, desk: Desk) -> None:
         super().__init__()
         self._key = key
         self._desk = desk
@@ -58,7 +58,7 @@ class NumberActor(Actor):
         self._view: NumberView | None = None
         self._rows = ReadyRows()
         self._holds: Holding | None = None
-        self._errands = Errands(self.actor_ref, WAKE, clock=self._clock, name=key[2])
+        self._errands = Errands(self.actor_ref, WAKE, clock=self._clock, name=key.sender_id)
         self._in_hand: Row | None = None
         self._since_pump = 0
         self._stale = False
@@ -71,7 +71,7 @@ class NumberActor(Actor):
             self._view, day = await self._read_number()
         finally:
             self._desk.starting -= 1
-        pacer = self._desk.pacer(self._key[2], self._view.per_second if self._view else 1.0)
+        pacer = self._desk.pacer(self._key.sender_id, self._view.per_second if self._view else 1.0)
         self._departures = Departures(self._desk, pacer=pacer, day=day, errands=self._errands, rows=self._rows)
         self._errands.tell(Look())
 
@@ -86,7 +86,7 @@ class NumberActor(Actor):
         self._errands.quiet()
         await self._departures.close()
         if not self._departures.in_flight:  # else what is under way would be missing in the day
-            self._desk.forget(self._key[2])
+            self._desk.forget(self._key.sender_id)
 
     async def failed(self, error: BaseException) -> None:
         self._errands.quiet()
@@ -203,8 +203,8 @@ class NumberActor(Actor):
         """Claim the row, or hold it back or end it as its own gates say; False when there was no room for that."""
         template = None
         if row.template_id is not None:
-            organization_id, env, _ = self._key
-            template_key, templates = (organization_id, env, row.template_id), self._desk.records.templates
+            template_key = (self._key.organization_id, self._key.env, row.template_id)
+            templates = self._desk.records.templates
             template = templates.peek(template_key)
             if template is None:
                 template = await templates.get(template_key)
@@ -280,7 +280,7 @@ class NumberActor(Actor):
         """The number or its organization was changed: what waited for that may go on."""
         self._view = await self._desk.view(self._key, self._view, self._departures.claims_answered)
         if self._view is not None:
-            self._desk.pacer(self._key[2], self._view.per_second)
+            self._desk.pacer(self._key.sender_id, self._view.per_second)
         self._stale = False
         self._errands.begin(self._holding.let_go(*HELD_BY_SENDER))
 

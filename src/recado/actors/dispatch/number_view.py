@@ -13,11 +13,12 @@ from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.senders.number import TIER_LIMITS, MessagingTier, effective_per_second
+from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.records import Records
 from recado.services.senders.accounts import account_of
 from recado.storage.access.organizations import Organization
 from recado.storage.dispatch import dispatch
-from recado.storage.senders.numbers import Number, NumberKey
+from recado.storage.senders.numbers import Number
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ class NumberRows:
     organization: Organization
 
 
-async def read_rows(records: Records, key: NumberKey) -> NumberRows | None:
+async def read_rows(records: Records, key: SenderKey) -> NumberRows | None:
     """None when the number does not exist (any more)."""
-    number = await records.numbers.get(key)
-    organization = await records.organizations.get(key[0])
+    number = await records.numbers.get((key.organization_id, key.env, key.sender_id))
+    organization = await records.organizations.get(key.organization_id)
     return None if number is None or organization is None else NumberRows(number, organization)
 
 

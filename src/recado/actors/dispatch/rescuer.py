@@ -202,7 +202,7 @@ class Rescuer:
             for row in rows:
                 organization_id, env = row["organization_id"], row["env"]
                 ends = expires_at(
-                    await self._standing(organization_id, env, row["number_id"]),
+                    await self._standing(organization_id, env, row["sender_id"]),
                     now,
                     due_at=row["due_at"],
                     ttl=timedelta(
@@ -222,8 +222,8 @@ class Rescuer:
             if len(rows) < BLOCK:
                 return
 
-    async def _standing(self, organization_id: str, env: str, number_id: str) -> Standing:
-        number = await self._records.numbers.get((organization_id, env, number_id))
+    async def _standing(self, organization_id: str, env: str, sender_id: str) -> Standing:
+        number = await self._records.numbers.get((organization_id, env, sender_id))
         organization = await self._records.organizations.get(organization_id)
         if number is None or organization is None:
             return _NO_NUMBER

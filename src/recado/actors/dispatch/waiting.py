@@ -11,14 +11,15 @@ from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import COUNTED_BY_THE_ACTOR, FOREVER, PLACE, Asked, Hold, first_hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import NumberStatus, what_to_do
+from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.records import Records
 from recado.storage.access.organizations import Organization
 from recado.storage.dispatch import dispatch
 from recado.storage.messages.message_reads import Message
-from recado.storage.senders.numbers import Number, NumberKey
+from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
 
-Ask = Callable[[NumberKey], Awaitable[NumberSituation | None]]
+Ask = Callable[[SenderKey], Awaitable[NumberSituation | None]]
 """What holds the number now, from its actor; None when it does not answer in time."""
 
 
@@ -45,14 +46,15 @@ class WaitExplainer:
     async def explain(self, organization_id: str, env: str, message: Message) -> Mapping[str, Any] | None:
         """The `waiting` object of a queued or sending message; None when it is leaving right now."""
         row = await dispatch.state(self._records.db, organization_id, message.id)
-        if row is None or message.number_id is None:
+        if row is None or message.sender_id is None:
             return None
         if row["claimed_epoch"] is not None:
             return {"reason": WaitReason.UNCERTAIN} if row["reason"] == WaitReason.UNCERTAIN else None
         own = None if row["not_before"] is None else Hold(WaitReason(row["reason"]), row["not_before"])
         if row["repeat_of"] is not None:
             return _in_doubt(own)
-        facts = await self._facts((organization_id, env, message.number_id), message)
+        sender = SenderKey(organization_id, env, message.channel, message.sender_id)
+        facts = await self._facts(sender, message)
         if own is not None and own.reason in _NOT_DUE:
             return _waiting(own, facts, message)
         hold = self._gate(row, message, facts)
@@ -60,13 +62,13 @@ class WaitExplainer:
             hold = own
         if hold is not None and PLACE[hold.reason] < COUNTED_BY_THE_ACTOR:
             return _waiting(hold, facts, message)
-        situation = await self._ask((organization_id, env, message.number_id))
+        situation = await self._ask(sender)
         if situation is not None and situation.holding is not None:  # the whole number, before one pair of it
             hold = situation.holding
         if hold is not None:
             return _waiting(hold, facts, message)
         ahead = await dispatch.ahead(
-            self._records.db, organization_id, message.number_id, row["class"], row["due_at"], message.id
+            self._records.db, organization_id, message.sender_id, row["class"], row["due_at"], message.id
         )
         reason = WaitReason.BEHIND if ahead else WaitReason.RATE
         until = FOREVER
@@ -76,13 +78,15 @@ class WaitExplainer:
         waiting = _waiting(Hold(reason, until), facts, message)
         return {**waiting, "ahead": ahead} if ahead else waiting
 
-    async def _facts(self, key: NumberKey, message: Message) -> _Facts:
-        organization_id, env, _ = key
+    async def _facts(self, sender: SenderKey, message: Message) -> _Facts:
+        organization_id, env = sender.organization_id, sender.env
         template = None
         if message.template_id is not None:
             template = await self._records.templates.get((organization_id, env, message.template_id))
         return _Facts(
-            await self._records.numbers.get(key), await self._records.organizations.get(organization_id), template
+            await self._records.numbers.get((organization_id, env, sender.sender_id)),
+            await self._records.organizations.get(organization_id),
+            template,
         )
 
     def _gate(self, row: Mapping[str, Any], message: Message, facts: _Facts) -> Hold | None:

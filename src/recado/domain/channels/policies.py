@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from recado.domain.channels import chatapp
-from recado.domain.channels.policy import MASK, AddressKind, Policy
+from recado.domain.channels.policy import MASK, SENDER_FIELD, AddressKind, Policy
 from recado.domain.core.masking import mask_phone
 from recado.domain.messages.message import MessageEvent
 
@@ -21,6 +21,14 @@ _MASKS: Final = {
 def masked_recipient(channel: str, recipient: str) -> str:
     """What is seen of a recipient without `pii:full` (C2.5)."""
     return _MASKS.get(channel, mask_phone)(recipient)
+
+
+_SENDER_FIELDS: Final = {each.channel: SENDER_FIELD[each.sender] for each in POLICIES.values()}
+
+
+def sender_field(channel: str) -> str | None:
+    """The field of a record that names what its message left from (C15.2); None where callers name no sender."""
+    return _SENDER_FIELDS.get(channel)
 
 
 def states_before(event: MessageEvent) -> list[str]:

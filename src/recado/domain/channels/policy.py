@@ -13,9 +13,14 @@ from recado.domain.templates.template import TemplateCategory
 
 
 class SenderKind(StrEnum):
-    """What a message leaves from, and a request names."""
+    """What a message leaves from."""
 
     NUMBER = "number"
+    ROUTE = "route"
+
+
+SENDER_FIELD: Final[Mapping[SenderKind, str | None]] = {SenderKind.NUMBER: "numberId", SenderKind.ROUTE: None}
+"""The field by which callers name it; None: by nothing but the channel's own fields."""
 
 
 class AddressKind(StrEnum):

@@ -172,7 +172,7 @@ class BatchAcceptance:
     async def _checked(self, draft: BatchDraft) -> NewBatch:
         key, message = (draft.organization_id, draft.env), draft.message()
         check_existing(message)
-        number_key = (*key, draft.number_id)
+        number_key = (*key, draft.sender_id)
         number = self._numbers.peek(number_key) or await self._numbers.get(number_key)
         organization_id, template = draft.organization_id, None
         organization = self._organizations.peek(organization_id) or await self._organizations.get(organization_id)
@@ -215,7 +215,7 @@ class BatchAcceptance:
             id=batch_id,
             name=draft.name,
             channel=draft.channel,
-            number_id=number.id,
+            sender_id=number.id,
             type=draft.type,
             template_id=draft.template_id,
             payload=None if draft.payload is None else orjson.dumps(draft.payload).decode(),

@@ -13,11 +13,11 @@ MOST = WINDOW + 1  # one more than fits tells the lane that there are more in th
 
 def arrivals(batch: NewBatch | PendingBlock, block: Block, due_at: datetime) -> dict[str, list[Row]]:
     """The first rows of each number, as many as its lane can use."""
-    if batch.number_id is not None:
-        return {batch.number_id: _rows(batch, block, due_at, MOST)}
+    if batch.sender_id is not None:
+        return {batch.sender_id: _rows(batch, block, due_at, MOST)}
     found: dict[str, list[Row]] = {}
     for row in _rows(batch, block, due_at, len(block.ids)):
-        rows = found.setdefault(row.number_id, [])
+        rows = found.setdefault(row.sender_id, [])
         if len(rows) < MOST:
             rows.append(row)
     return found
@@ -29,7 +29,7 @@ def _rows(batch: NewBatch | PendingBlock, block: Block, due_at: datetime, limit:
     types = recipients.types or [batch.type] * count
     templates = recipients.template_ids or [None] * count
     payloads = recipients.payloads or [None] * count
-    numbers = recipients.number_ids or [batch.number_id or ""] * count
+    numbers = recipients.sender_ids or [batch.sender_id or ""] * count
     held_bases = recipients.held_bases or [batch.held_base_ms] * count
     contacts = recipients.contact_ids or [None] * count
     expires_at = due_at + batch.ttl_ms * MILLISECOND

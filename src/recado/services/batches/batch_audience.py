@@ -127,16 +127,16 @@ class Audiences:
         places = list(named)
         refused = {places[index]: reason for index, reason in found.items()}
         types = recipients.types or [pending.type] * count
-        numbers = recipients.number_ids or [pending.number_id or ""] * count
+        numbers = recipients.sender_ids or [pending.sender_id or ""] * count
         needs_window = POLICIES[pending.channel].needs_window
         free_form: dict[str, list[int]] = {}
         for place in named:
             if needs_window(types[place]):
                 free_form.setdefault(numbers[place], []).append(place)
         since = self._clock.now() - WINDOW
-        for number_id, those in free_form.items():
+        for sender_id, those in free_form.items():
             hashes = [recipients.hashes[place] for place in those]
-            inside = await batches.with_open_window(self._db.hot, pending.organization_id, number_id, hashes, since)
+            inside = await batches.with_open_window(self._db.hot, pending.organization_id, sender_id, hashes, since)
             for place in those:
                 if recipients.hashes[place] not in inside:
                     refused.setdefault(place, _WINDOW_CLOSED)

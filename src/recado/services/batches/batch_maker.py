@@ -13,6 +13,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import CLASSES, MessageStatus
+from recado.domain.senders.sender import SenderKey
 from recado.services.batches.batch_arrivals import arrivals
 from recado.services.batches.batch_audience import Audiences, BatchMoved
 from recado.services.batches.tariff import NotCovered, Tariff
@@ -257,8 +258,8 @@ class BatchMaker:
     def _arrived(self, batch: NewBatch | PendingBlock, block: Block, due_at: datetime, now: datetime) -> None:
         if due_at > now or not block.ids:
             return
-        for number_id, rows in arrivals(batch, block, due_at).items():
-            self._tell((batch.organization_id, batch.env, number_id), Arrived(tuple(rows)))
+        for sender_id, rows in arrivals(batch, block, due_at).items():
+            self._tell(SenderKey(batch.organization_id, batch.env, batch.channel, sender_id), Arrived(tuple(rows)))
 
 
 def _replacements(batch: NewBatch | PendingBlock, block: Block) -> list[Replacement]:

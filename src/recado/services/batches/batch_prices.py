@@ -32,15 +32,15 @@ class WalletTariff:
     async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
         """Give each message of the block its price. Raises `Problem` when such a message has none."""
         organization_id, env, _ = batch.key
-        own, numbers = block.recipients.template_ids, block.recipients.number_ids
+        own, numbers = block.recipients.template_ids, block.recipients.sender_ids
         kinds: dict[tuple[str | None, str | None], str] = {}
         found: dict[tuple[str, str], Price] = {}
         for place, phone in enumerate(block.recipients.phones):
             template_id = batch.template_id if own is None else own[place] or batch.template_id
-            number_id = batch.number_id if numbers is None else numbers[place]
-            kind = kinds.get((template_id, number_id))
+            sender_id = batch.sender_id if numbers is None else numbers[place]
+            kind = kinds.get((template_id, sender_id))
             if kind is None:
-                kind = kinds[template_id, number_id] = await self._kind(batch, template_id, number_id)
+                kind = kinds[template_id, sender_id] = await self._kind(batch, template_id, sender_id)
             unit = (kind, region_of(phone))
             price = found.get(unit)
             if price is None:
@@ -50,7 +50,7 @@ class WalletTariff:
     async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
         """What so many messages of a batch to each region would cost. Raises `Problem` where there is no price."""
         organization_id, env, _ = batch.key
-        kind = await self._kind(batch, batch.template_id, batch.number_id)
+        kind = await self._kind(batch, batch.template_id, batch.sender_id)
         prices = [
             (count, await self._prices.price_of(organization_id, env, kind, region, at))
             for region, count in regions.items()
@@ -79,9 +79,9 @@ class WalletTariff:
             available = (await wallet.available(connection, [key])).get(key, 0)
         return not_covered(estimate, available)
 
-    async def _kind(self, batch: NewBatch | PendingBlock, template_id: str | None, number_id: str | None) -> str:
+    async def _kind(self, batch: NewBatch | PendingBlock, template_id: str | None, sender_id: str | None) -> str:
         organization_id, env, _ = batch.key
-        number = None if number_id is None else await self._numbers.get((organization_id, env, number_id))
+        number = None if sender_id is None else await self._numbers.get((organization_id, env, sender_id))
         byo = number is not None and number.byo
         template = None if template_id is None else await self._templates.get((organization_id, env, template_id))
         return POLICIES[batch.channel].price_kind(None if template is None else template.category, byo)

@@ -38,7 +38,7 @@ class BatchDraft:
     organization_id: str
     env: str
     channel: str
-    number_id: str
+    sender_id: str
     type: str
     priority: Priority
     recipients: Sequence[Mapping[str, Any]] = ()
@@ -67,7 +67,7 @@ class BatchDraft:
             organization_id=self.organization_id,
             env=self.env,
             channel=self.channel,
-            number_id=self.number_id,
+            sender_id=self.sender_id,
             to="",
             type=self.type,
             priority=self.priority,

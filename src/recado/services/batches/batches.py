@@ -13,6 +13,7 @@ import structlog
 from recado.domain.batches.batch import NO_BALANCE, BatchEvent, BatchStatus
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
+from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
 from recado.services.batches.audience_reader import AudienceReader
 from recado.services.batches.batch_audience import Audiences
@@ -276,5 +277,5 @@ class Batches:
                         await self._owner_moved(batch)
 
     async def _owner_moved(self, batch: Batch | OpenBatch) -> None:
-        for number_id in await batches.numbers_of(self._db, batch):
-            self._tell((batch.organization_id, batch.env, number_id), OwnerMoved(batch.id))
+        for sender_id in await batches.senders_of(self._db, batch):
+            self._tell(SenderKey(batch.organization_id, batch.env, batch.channel, sender_id), OwnerMoved(batch.id))

@@ -43,7 +43,7 @@ FILTER = "/filter"
 class Resend:
     """What a caller wants sent again: these messages, or what failed of a batch or a campaign.
 
-    `number_id`: the number that sends them now, in place of their own.
+    `sender_id`: the number that sends them now, in place of their own.
     """
 
     organization_id: str
@@ -51,7 +51,7 @@ class Resend:
     by: Actor
     message_ids: Sequence[str] | None = None
     wanted: FailedFilter | None = None
-    number_id: str | None = None
+    sender_id: str | None = None
     include_uncertain: bool = False
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
@@ -132,11 +132,11 @@ class Resends:
         return self._batch(resend, organization, around, chosen, left_out, batch_id=batch_id, now=now)
 
     async def _target(self, resend: Resend) -> Number | None:
-        if resend.number_id is None:
+        if resend.sender_id is None:
             return None
-        number = await self._numbers.get((resend.organization_id, resend.env, resend.number_id))
+        number = await self._numbers.get((resend.organization_id, resend.env, resend.sender_id))
         if number is None:
-            raise reference_not_found("numberId", NUMBER, resend.number_id, resend.env)
+            raise reference_not_found("numberId", NUMBER, resend.sender_id, resend.env)
         check_state(number, None)
         return number
 
@@ -169,8 +169,8 @@ class Resends:
         key = (resend.organization_id, resend.env)
         if wanted.batch_id is not None and await batches.get(self._db, (*key, wanted.batch_id)) is None:
             raise reference_not_found("filter.batchId", BATCH, wanted.batch_id, resend.env)
-        if wanted.number_id is not None and await self._numbers.get((*key, wanted.number_id)) is None:
-            raise reference_not_found("filter.numberId", NUMBER, wanted.number_id, resend.env)
+        if wanted.sender_id is not None and await self._numbers.get((*key, wanted.sender_id)) is None:
+            raise reference_not_found("filter.numberId", NUMBER, wanted.sender_id, resend.env)
 
     async def _surroundings(
         self, resend: Resend, target: Number | None, olds: Sequence[Old], first_id: str
@@ -178,10 +178,10 @@ class Resends:
         key = (resend.organization_id, resend.env)
         numbers: dict[str, Number] = {}
         if target is None:
-            for number_id in {old.number_id for old in olds if old.number_id is not None}:
-                number = await self._numbers.get((*key, number_id))
+            for sender_id in {old.sender_id for old in olds if old.sender_id is not None}:
+                number = await self._numbers.get((*key, sender_id))
                 if number is not None:
-                    numbers[number_id] = number
+                    numbers[sender_id] = number
         named = {old.template_id for old in olds if old.template_id is not None}
         by: Mapping[str, str] = {template_id: template_id for template_id in named}
         if target is not None and named:
@@ -203,10 +203,10 @@ class Resends:
             if _POLICY.needs_window(old.type) and number is not None:
                 asked.setdefault(number.id, []).append(old.recipient_hash)
         return {
-            number_id: await batches.with_open_window(
-                self._db.hot, resend.organization_id, number_id, hashes, now - WINDOW
+            sender_id: await batches.with_open_window(
+                self._db.hot, resend.organization_id, sender_id, hashes, now - WINDOW
             )
-            for number_id, hashes in asked.items()
+            for sender_id, hashes in asked.items()
         }
 
     async def _refused(
@@ -242,7 +242,7 @@ class Resends:
         senders = [number for old in chosen if (number := around.number_of(old)) is not None]
         templates = [around.template_of(old) for old in chosen]
         kind, kinds = common([old.type for old in chosen])
-        number_id, number_ids = common([number.id for number in senders])
+        sender_id, sender_ids = common([number.id for number in senders])
         template_id, template_ids = common([template and template.id for template in templates])
         campaign_id, campaign_ids = common([old.campaign_id for old in chosen])
         held = {number.id: held_ms(number, organization, now) for number in senders}
@@ -252,13 +252,13 @@ class Resends:
             env=resend.env,
             id=batch_id,
             channel=_POLICY.channel,
-            number_id=number_id if chosen else resend.number_id,
+            sender_id=sender_id if chosen else resend.sender_id,
             type=kind or TEMPLATE,
             template_id=template_id,
             klass=CLASS_OF[Priority.BULK],
             campaign_id=campaign_id,
             ttl_ms=_ttl_ms(category),
-            held_base_ms=0 if number_id is None else held[number_id],
+            held_base_ms=0 if sender_id is None else held[sender_id],
             accepted_at=now,
             requested=len(chosen) + left_out.count,
             recipients=Recipients(
@@ -270,9 +270,9 @@ class Resends:
                 template_ids,
                 [old.payload for old in chosen],
                 [old.id for old in chosen],
-                number_ids,
+                sender_ids,
                 campaign_ids,
-                None if number_ids is None else [held[number.id] for number in senders],
+                None if sender_ids is None else [held[number.id] for number in senders],
                 [old.contact_id for old in chosen] if any(old.contact_id for old in chosen) else None,
             ),
             **left_out.columns(),

@@ -47,7 +47,7 @@ class Surroundings:
     def number_of(self, old: Old) -> Number | None:
         if self.target is not None:
             return self.target
-        return None if old.number_id is None else self.numbers.get(old.number_id)
+        return None if old.sender_id is None else self.numbers.get(old.sender_id)
 
     def template_of(self, old: Old) -> Template | None:
         return None if old.template_id is None else self.templates.get(old.template_id)

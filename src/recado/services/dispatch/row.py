@@ -24,7 +24,7 @@ class Row:
     env: str
     channel: str
     id: str
-    number_id: str
+    sender_id: str
     klass: int
     owner: str
     due_at: datetime
@@ -52,7 +52,7 @@ class Row:
 
 
 _read = itemgetter(
-    "organization_id", "env", "channel", "id", "number_id", "class", "owner", "due_at", "ttl_ms", "expires_at",
+    "organization_id", "env", "channel", "id", "sender_id", "class", "owner", "due_at", "ttl_ms", "expires_at",
     "held_base_ms", "attempts", "force", "recipient", "recipient_hash", "type", "template_id", "payload",
     "template_vars", "repeat_of", "contact_id", "needs_window", "subject_to_consent", "obeys_quiet_hours",
 )  # fmt: skip
@@ -66,7 +66,7 @@ def row_of(new: NewMessage) -> Row:
         new.env,
         new.channel,
         new.id,
-        new.number_id,
+        new.sender_id,
         min(new.klass, NORMAL) if new.needs_window else new.klass,  # as its row says (messages.sql)
         new.owner,
         new.due_at,

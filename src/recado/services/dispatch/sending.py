@@ -16,6 +16,7 @@ import structlog
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import MessageStatus
+from recado.domain.senders.sender import SenderKey
 from recado.engine.service import ServiceGroup
 from recado.services.dispatch.hints import Arrived, Forced
 from recado.services.dispatch.row import Row, row_of
@@ -30,7 +31,6 @@ from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, Held
 from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
 from recado.storage.messages import messages
 from recado.storage.messages.messages import AcceptResult, NewMessage, Stored
-from recado.storage.senders.numbers import NumberKey
 
 log = structlog.get_logger()
 
@@ -51,8 +51,8 @@ MOST_HELD = 20_000  # of what never left: the numbers stop reading on for a whil
 _A_SECOND, _A_MICROSECOND = timedelta(seconds=1), timedelta(microseconds=1)
 
 
-Tell = Callable[[NumberKey, object], None]
-"""A hint to the actor of a number, which is started when need be."""
+Tell = Callable[[SenderKey, object], None]
+"""A hint to the lane of a sender, which is started when need be."""
 
 
 class Sending:
@@ -156,18 +156,19 @@ class Sending:
         await messages.unbind(self._db, new, old_message_id)
         return await self.store(new)
 
-    def forced(self, number: NumberKey) -> None:
-        """A queued message of this number was forced: it goes first."""
-        self._tell(number, Forced())
+    def forced(self, sender: SenderKey) -> None:
+        """A queued message of this sender was forced: it goes first."""
+        self._tell(sender, Forced())
 
     async def _accept(self, batch: Sequence[NewMessage]) -> Sequence[AcceptResult | Exception]:
         results = await self._admission.store(batch)
-        arrivals: dict[NumberKey, list[Row]] = {}
+        arrivals: dict[tuple[str, str], list[NewMessage]] = {}
         for new, result in zip(batch, results, strict=True):
             if type(result) is Stored and new.due_at <= new.accepted_at:
-                arrivals.setdefault((new.organization_id, new.env, new.number_id), []).append(row_of(new))
-        for number, rows in arrivals.items():
-            self._tell(number, Arrived(tuple(rows)))
+                arrivals.setdefault((new.organization_id, new.sender_id), []).append(new)
+        for (organization_id, sender_id), arrived in arrivals.items():
+            sender = SenderKey(organization_id, arrived[0].env, arrived[0].channel, sender_id)
+            self._tell(sender, Arrived(tuple([row_of(new) for new in arrived])))
         return results
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------

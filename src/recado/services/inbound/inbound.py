@@ -58,7 +58,7 @@ class InboundMessages:
         self._owing = owing
         self._contacts = InboundContacts(ids=ids, changed=changed)
 
-    def read(self, organization_id: str, env: str, number_id: str, event: Inbound) -> Came | None:
+    def read(self, organization_id: str, env: str, sender_id: str, event: Inbound) -> Came | None:
         """What came to this number; None when its sender is not a phone."""
         sender = _phone(event.sender)
         if sender is None:
@@ -67,7 +67,7 @@ class InboundMessages:
             organization_id,
             env,
             self._ids.new(MESSAGE),
-            number_id,
+            sender_id,
             sender,
             recipient_hash(organization_id, sender),
             event.type,
@@ -95,7 +95,7 @@ class InboundMessages:
         gathered.moved += await self._received(connection, fresh, known)
         await self._contacts.obey(connection, heard, known, now, gathered)
         owed = [
-            Owed(row.organization_id, row.env, row.contact_id or "", row.number_id, now)
+            Owed(row.organization_id, row.env, row.contact_id or "", row.sender_id, now)
             for row, said in zip(rows, heard, strict=True)
             if said.keyword is not None and said.keyword.opts_out and await self._answers(row.organization_id)
         ]
@@ -135,7 +135,7 @@ class InboundMessages:
     async def _received(self, connection: Executor, fresh: Sequence[Came], known: dict[Person, Known]) -> list[Moved]:
         """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""
         quotes = {
-            (each.row.organization_id, each.row.number_id, each.quoted) for each in fresh if each.quoted is not None
+            (each.row.organization_id, each.row.sender_id, each.quoted) for each in fresh if each.quoted is not None
         }
         quoted = await receipts.messages_quoted(connection, sorted(quotes)) if quotes else {}
         moved = []
@@ -146,7 +146,7 @@ class InboundMessages:
             told_as_new.add(each.person)
             told: dict[str, object] = {"contact": {"id": person.contact.id, "created": created}}
             if each.quoted is not None:
-                answered = quoted.get((row.organization_id, row.number_id, each.quoted))
+                answered = quoted.get((row.organization_id, row.sender_id, each.quoted))
                 if answered is not None:
                     told["inReplyTo"] = answered
             moved.append(

@@ -44,7 +44,7 @@ class Report:
     """A report and whose it is. `message_id` is None until its message is known."""
 
     organization_id: str
-    number_id: str
+    sender_id: str
     message_id: str | None
     status: Status
     give_up_at: datetime
@@ -138,7 +138,7 @@ class Receipts:
             exist = await receipts.apply(executor, rows, now) if rows else {}
             moved += [move for moves in exist.values() for move in moves]
             unknown += [report for report in round_of_reports if report.message_id not in exist]
-        parked = [_parked(each.status, each.give_up_at, now, each.organization_id, each.number_id) for each in unknown]
+        parked = [_parked(each.status, each.give_up_at, now, each.organization_id, each.sender_id) for each in unknown]
         await self._park(executor, parked, now)
         return moved
 
@@ -183,7 +183,7 @@ class Receipts:
                 if row["organization_id"] is None:
                     nameless.append((status, row["give_up_at"]))
                 else:
-                    reports.append(Report(row["organization_id"], row["number_id"], None, status, row["give_up_at"]))
+                    reports.append(Report(row["organization_id"], row["sender_id"], None, status, row["give_up_at"]))
             found = await self._find(connection, "live", nameless)
             await self.apply(connection, "live", [*await self._with_messages(connection, reports), *found])
         return len(rows)
@@ -196,7 +196,7 @@ class Receipts:
         `given`: each with the moment at which it is given up. Those whose number is not known yet are parked.
         """
         accounts = {status.account for status, _ in given if status.account is not None}
-        owners = await receipts.owners_of_accounts(executor, env, sorted(accounts)) if accounts else {}
+        owners = await receipts.owners_of_accounts(executor, env, CHATAPP, sorted(accounts)) if accounts else {}
         nameless = {
             status.reference
             for status, _ in given
@@ -225,7 +225,7 @@ class Receipts:
 
     async def _with_messages(self, executor: Executor, reports: Sequence[Report]) -> list[Report]:
         wanted = {
-            (report.organization_id, report.number_id, report.status.provider_message_id)
+            (report.organization_id, report.sender_id, report.status.provider_message_id)
             for report in reports
             if not _referenced(report.status) and report.status.provider_message_id is not None
         }
@@ -235,8 +235,8 @@ class Receipts:
             status = report.status
             message_id = status.reference if _referenced(status) else None
             if message_id is None and status.provider_message_id is not None:
-                message_id = found.get((report.organization_id, report.number_id, status.provider_message_id))
-            placed.append(Report(report.organization_id, report.number_id, message_id, status, report.give_up_at))
+                message_id = found.get((report.organization_id, report.sender_id, status.provider_message_id))
+            placed.append(Report(report.organization_id, report.sender_id, message_id, status, report.give_up_at))
         return placed
 
     # Inbound --------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class Receipts:
         """Those that a phone sent to a number that is known; the rest is dropped."""
         if not events:
             return []
-        owners = await receipts.owners_of_accounts(executor, env, sorted({event.account for event in events}))
+        owners = await receipts.owners_of_accounts(executor, env, CHATAPP, sorted({event.account for event in events}))
         received = []
         for event in events:
             owner = owners.get(event.account)
@@ -264,7 +264,7 @@ class Receipts:
     async def _refuse(self, executor: Executor, env: str, events: Sequence[Preference]) -> list[Moved]:
         if not events:
             return []
-        owners = await receipts.owners_of_accounts(executor, env, sorted({each.account for each in events}))
+        owners = await receipts.owners_of_accounts(executor, env, CHATAPP, sorted({each.account for each in events}))
         gathered = Gathered()
         refusals = [(owners[each.account][0], each) for each in events if each.account in owners]
         await self._inbound.refuse(executor, env, refusals, gathered)
@@ -321,9 +321,9 @@ def _parked(
     give_up_at: datetime,
     now: datetime,
     organization_id: str | None = None,
-    number_id: str | None = None,
+    sender_id: str | None = None,
 ) -> ParkedRow:
     """Tried again after 1 s, then less and less often: after as long as it has waited already."""
     waited = now - (give_up_at - PARKED_FOR)
     event = orjson.dumps(event_to_json(status)).decode()
-    return ParkedRow(organization_id, number_id, event, now + max(FIRST_RETRY, waited), give_up_at)
+    return ParkedRow(organization_id, sender_id, event, now + max(FIRST_RETRY, waited), give_up_at)

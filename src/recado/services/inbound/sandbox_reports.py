@@ -62,7 +62,7 @@ class SandboxReports:
                         case Inbound() as reply:
                             replies.append(reply)
                         case Status() as status:
-                            message = (row["organization_id"], row["number_id"], row["message_id"])
+                            message = (row["organization_id"], row["sender_id"], row["message_id"])
                             reports.append(Report(*message, status, now + PARKED_FOR))
                 await self._receipts.take_in(connection, ENV, replies, reports)
             if len(rows) < BLOCK:

@@ -146,7 +146,7 @@ class Acceptance:
         """The row, from records at hand; None when one must be read first."""
         check_existing(draft)
         key = (draft.organization_id, draft.env)
-        number = self._numbers.peek((*key, draft.number_id))
+        number = self._numbers.peek((*key, draft.sender_id))
         organization = self._organizations.peek(draft.organization_id)
         template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
         if number is None or organization is None or (template is None and draft.template_id is not None):
@@ -160,7 +160,7 @@ class Acceptance:
 
     async def _prepared(self, draft: MessageDraft) -> NewMessage:
         key = (draft.organization_id, draft.env)
-        number = await self._numbers.get((*key, draft.number_id))
+        number = await self._numbers.get((*key, draft.sender_id))
         organization = await self._organizations.get(draft.organization_id)
         template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
         if organization is None:
@@ -197,7 +197,7 @@ class Acceptance:
         return new
 
     async def _check_window(self, new: NewMessage) -> None:
-        last = await self._windows.last_inbound(new.organization_id, new.number_id, new.recipient_hash)
+        last = await self._windows.last_inbound(new.organization_id, new.sender_id, new.recipient_hash)
         if last is None or new.accepted_at - last >= WINDOW:
             raise field_refused(
                 "WINDOW_CLOSED",
@@ -238,7 +238,7 @@ class Acceptance:
             organization_id=new.organization_id,
             env=new.env,
             target_id=new.id,
-            details={"numberId": new.number_id, "at": "create"},
+            details={"numberId": new.sender_id, "at": "create"},
         )
 
     # Repeats -------------------------------------------------------------------------------------------------------

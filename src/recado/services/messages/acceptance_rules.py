@@ -54,7 +54,7 @@ class MessageDraft:
     organization_id: str
     env: str
     channel: str
-    number_id: str
+    sender_id: str
     to: str
     type: str
     priority: Priority
@@ -162,7 +162,7 @@ def _consent_check(draft: MessageDraft, organization: Organization) -> ConsentCh
 def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:
     """Number and template exist here, and the template is one of this number."""
     if number is None:
-        raise reference_not_found("numberId", NUMBER, draft.number_id, draft.env)
+        raise reference_not_found("numberId", NUMBER, draft.sender_id, draft.env)
     if draft.template_id is not None and template is None:
         raise reference_not_found("templateId", TEMPLATE_ID, draft.template_id, draft.env)
     if template is not None and template.number_id != number.id:

@@ -74,10 +74,10 @@ class OptOutReplies:
         if outcome is None:
             return True
         if isinstance(outcome, Problem) and not isinstance(outcome, Unavailable):
-            log.info("opt_out_reply_left_out", number_id=owed.number_id, code=outcome.code)
+            log.info("opt_out_reply_left_out", sender_id=owed.sender_id, code=outcome.code)
             return True
         given_up = self._clock.now() - owed.asked_at > WINDOW
-        log.warning("opt_out_reply_not_given", number_id=owed.number_id, code=type(outcome).__name__, given_up=given_up)
+        log.warning("opt_out_reply_not_given", sender_id=owed.sender_id, code=type(outcome).__name__, given_up=given_up)
         return given_up
 
     async def _answer(self, owed: Owed) -> None:
@@ -92,7 +92,7 @@ class OptOutReplies:
                 organization_id=owed.organization_id,
                 env=owed.env,
                 channel=CHATAPP,
-                number_id=owed.number_id,
+                sender_id=owed.sender_id,
                 to=owed.phone,
                 contact_id=owed.contact_id,
                 type="text",

@@ -29,7 +29,7 @@ def draft_again(
         organization_id=old.organization_id,
         env=old.env,
         channel=old.channel,
-        number_id=old.number_id or "",
+        sender_id=old.sender_id or "",
         to=old.recipient,
         type=old.type,
         priority=CLASSES[old.klass],

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.channels.policies import masked_recipient
+from recado.domain.channels.policies import masked_recipient, sender_field
 from recado.domain.core.events import API_VERSION, MASKED_FIELDS
 from recado.domain.core.ids import created_at
 from recado.domain.core.masking import mask_phone
@@ -19,7 +19,6 @@ from recado.storage.webhooks.deliveries import Told
 
 # Columns in the order of the reference, and which moments an event of that status implies.
 _REFERENCES = (
-    ("number_id", "numberId"),
     ("contact_id", "contactId"),
     ("contact_external_id", "contactExternalId"),
     ("campaign_id", "campaignId"),
@@ -90,6 +89,8 @@ def _message(told: Told, at: str, unmasked: bool) -> dict[str, Any]:
         "status": "delivered" if received else status,
         "to": recipient if unmasked else masked_recipient(channel, recipient),
     }
+    if told.sender_id is not None and (field := sender_field(channel)) is not None:
+        data[field] = told.sender_id
     for column, name in _REFERENCES:
         value: str | None = getattr(told, column)
         if value is not None:

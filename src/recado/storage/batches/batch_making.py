@@ -31,7 +31,7 @@ class NewBatch:
     env: str
     id: str
     channel: str
-    number_id: str | None
+    sender_id: str | None
     type: str
     klass: int
     ttl_ms: int
@@ -97,7 +97,7 @@ class PendingBlock:
     env: str
     id: str
     channel: str
-    number_id: str | None
+    sender_id: str | None
     type: str
     template_id: str | None
     payload: str | None
@@ -141,7 +141,7 @@ def _columns(batches: Sequence[NewBatch]) -> list[Any]:
         pack_numbers([1] * len(batches)),
         array([new.name for new in batches]),
         pack([new.channel for new in batches]),
-        pack([new.number_id for new in batches]),
+        pack([new.sender_id for new in batches]),
         pack([new.type for new in batches]),
         pack([new.template_id for new in batches]),
         pack([new.payload for new in batches]),
@@ -177,7 +177,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
         "0",
         None,
         pending.channel,
-        pack([pending.number_id]),
+        pack([pending.sender_id]),
         pending.type,
         pack([pending.template_id]),
         pack([pending.payload]),
@@ -228,7 +228,7 @@ def _rows(ids: Sequence[str], blocks: Sequence[Block]) -> list[Any]:
         pack(own("types")),
         pack(own("template_ids")),
         pack(own("payloads")),
-        pack(own("number_ids")),
+        pack(own("sender_ids")),
         array(own("campaign_ids")),
         pack([None if held is None else str(held) for held in own("held_bases")]),
     ]
@@ -264,13 +264,13 @@ async def next_block(executor: Executor, key: BatchKey, now: datetime) -> Pendin
 
 async def _held_until(executor: Executor, pending: PendingBlock, due_at: datetime) -> PendingBlock:
     recipients = pending.recipients
-    numbers = [pending.number_id] if recipients.number_ids is None else sorted(set(recipients.number_ids))
+    numbers = [pending.sender_id] if recipients.sender_ids is None else sorted(set(recipients.sender_ids))
     rows = await executor.fetch(SQL.held_at, pending.organization_id, numbers, due_at)
-    held = {row["number_id"]: row["held_ms"] or 0 for row in rows}
-    if recipients.number_ids is None:
-        return replace(pending, held_base_ms=max(pending.held_base_ms, held[pending.number_id]))
+    held = {row["sender_id"]: row["held_ms"] or 0 for row in rows}
+    if recipients.sender_ids is None:
+        return replace(pending, held_base_ms=max(pending.held_base_ms, held[pending.sender_id]))
     bases = recipients.held_bases or [pending.held_base_ms] * len(recipients)
-    recipients.held_bases = [max(base, held[of]) for base, of in zip(bases, recipients.number_ids, strict=True)]
+    recipients.held_bases = [max(base, held[of]) for base, of in zip(bases, recipients.sender_ids, strict=True)]
     return pending
 
 

@@ -26,7 +26,7 @@ class Recipients:
     template_ids: list[str | None] | None = None
     payloads: list[str | None] | None = None
     replaces: list[str] | None = None
-    number_ids: list[str] | None = None
+    sender_ids: list[str] | None = None
     campaign_ids: list[str | None] | None = None
     held_bases: list[int] | None = None
     contact_ids: Sequence[str | None] | None = None

@@ -34,7 +34,7 @@ class Batch:
     id: str
     name: str | None
     channel: str
-    number_id: str | None
+    sender_id: str | None
     template_id: str | None
     campaign_id: str | None
     status: str
@@ -69,7 +69,8 @@ class OpenBatch:
     organization_id: str
     env: str
     id: str
-    number_id: str | None
+    channel: str
+    sender_id: str | None
     status: str
     held_ms: int
     paused_at: datetime | None
@@ -106,11 +107,11 @@ async def next_in_turn(
     return [(row["organization_id"], row["env"], row["id"]) for row in rows]
 
 
-async def numbers_of(executor: Executor, batch: Batch | OpenBatch) -> list[str]:
-    """The numbers that its messages wait for."""
-    if batch.number_id is not None:
-        return [batch.number_id]
-    return [row["number_id"] for row in await executor.fetch(SQL.numbers_of, batch.organization_id, batch.id)]
+async def senders_of(executor: Executor, batch: Batch | OpenBatch) -> list[str]:
+    """The senders that its messages wait for."""
+    if batch.sender_id is not None:
+        return [batch.sender_id]
+    return [row["sender_id"] for row in await executor.fetch(SQL.senders_of, batch.organization_id, batch.id)]
 
 
 async def open_batches(executor: Executor) -> list[OpenBatch]:
@@ -193,10 +194,10 @@ async def unbind(executor: Executor, organization_id: str, env: str, key_hash: b
 
 
 async def with_open_window(
-    executor: Executor, organization_id: str, number_id: str, hashes: Sequence[int], since: datetime
+    executor: Executor, organization_id: str, sender_id: str, hashes: Sequence[int], since: datetime
 ) -> set[int]:
     """Of these recipients, those who wrote to the number after `since`."""
-    rows = await executor.fetch(SQL.windows, organization_id, number_id, list(hashes), since)
+    rows = await executor.fetch(SQL.windows, organization_id, sender_id, list(hashes), since)
     return {row["recipient_hash"] for row in rows}
 
 

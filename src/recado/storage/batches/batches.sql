@@ -7,7 +7,7 @@
 -- none.
 with heads as materialized (
     select
-        organization_id, env, id, fresh = 1 as fresh, name, channel, number_id, type, template_id, payload, class, campaign_id,
+        organization_id, env, id, fresh = 1 as fresh, name, channel, sender_id, type, template_id, payload, class, campaign_id,
         status, requested, accepted, skipped, skipped_reasons, errors, moment(scheduled_us) as scheduled_at, ttl_ms,
         held_base_ms, blocks_left, held_coins, moment(made_us) as made_at, moment(coalesce(scheduled_us, made_us)) as due_at,
         created_by_id, key_hash, fingerprint,
@@ -19,7 +19,7 @@ with heads as materialized (
         unpack($21)::bigint[], unpack($22)::integer[], unpack($23)::bigint[], unpack($24)::bigint[], unpack($25),
         $26::bytea[], $27::bytea[]
     ) as g (
-        organization_id, env, id, fresh, name, channel, number_id, type, template_id, payload, class, campaign_id, status,
+        organization_id, env, id, fresh, name, channel, sender_id, type, template_id, payload, class, campaign_id, status,
         requested, accepted, skipped, skipped_reasons, errors, scheduled_us, ttl_ms, held_base_ms, blocks_left, held_coins,
         made_us, created_by_id, key_hash, fingerprint
     )
@@ -27,7 +27,7 @@ with heads as materialized (
 rows as (
     select
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
-        number_id, campaign_id, held_base_ms, contact_id, flags & 1 = 1 as needs_window,
+        sender_id, campaign_id, held_base_ms, contact_id, flags & 1 = 1 as needs_window,
         flags & 2 = 2 as subject_to_consent, flags & 4 = 4 as obeys_quiet_hours
     from unnest(
         unpack($28), unpack($29), unpack($30), unpack($31)::bigint[], unpack($32), unpack($33), unpack($34)::bigint[],
@@ -35,7 +35,7 @@ rows as (
         unpack($47), unpack($48)::smallint[]
     ) as g (
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
-        number_id, campaign_id, held_base_ms, contact_id, flags
+        sender_id, campaign_id, held_base_ms, contact_id, flags
     )
 ),
 codes as materialized ( -- among the rows of a resend: each lives as long as its own kind (C15.4)
@@ -61,12 +61,12 @@ bound as (
 ),
 made as (
     insert into batches (
-        organization_id, env, id, name, channel, number_id, type, template_id, payload, class, campaign_id, status, requested,
+        organization_id, env, id, name, channel, sender_id, type, template_id, payload, class, campaign_id, status, requested,
         skipped, skipped_reasons, errors, scheduled_at, ttl_ms, held_base_ms, blocks_left, open, created_by_id, started_at,
         finished_at, updated_at
     )
     select
-        organization_id, env, id, name, channel, number_id, type, template_id, payload::json, class, campaign_id, status,
+        organization_id, env, id, name, channel, sender_id, type, template_id, payload::json, class, campaign_id, status,
         requested, skipped, skipped_reasons::jsonb, errors::jsonb, scheduled_at, ttl_ms, held_base_ms, blocks_left,
         status <> 'failed', created_by_id, case when status <> 'failed' then made_at end,
         case when status = 'failed' then made_at end, made_at
@@ -98,13 +98,13 @@ counted as (
 ),
 stored as (
     insert into messages (
-        organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+        organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, batch_id, contact_id, scheduled_at, price_coins,
         price_kind, sent_by_account_id, sent_by_name, updated_at
     )
     select
         h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type),
-        coalesce(r.number_id, h.number_id), r.recipient, r.recipient_hash, h.class, false,
+        coalesce(r.sender_id, h.sender_id), r.recipient, r.recipient_hash, h.class, false,
         coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json, r.template_vars::json,
         r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, r.contact_id, h.scheduled_at, r.coins, r.price_kind,
         case when h.sent_by_name is not null then h.created_by_id end, h.sent_by_name, h.made_at -- C15.2.5
@@ -115,12 +115,12 @@ stored as (
 ),
 queued as (
     insert into dispatch (
-        organization_id, id, env, channel, number_id, class, owner, batch_id, due_at, not_before, reason, ttl_ms,
+        organization_id, id, env, channel, sender_id, class, owner, batch_id, due_at, not_before, reason, ttl_ms,
         expires_at, held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash, needs_window,
         obeys_quiet_hours
     )
     select
-        h.organization_id, r.id, h.env, h.channel, coalesce(r.number_id, h.number_id),
+        h.organization_id, r.id, h.env, h.channel, coalesce(r.sender_id, h.sender_id),
         case when r.needs_window then least(h.class, 1) else h.class end, -- as in messages.sql
         h.id, h.id, h.due_at,
         case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
@@ -145,16 +145,16 @@ select h.id from heads h where (h.id in (select id from live)) is not true
 union all
 {refused};
 
--- name: numbers_of
+-- name: senders_of
 -- The numbers that messages of a batch wait for.
-select distinct number_id from dispatch where organization_id = $1 and owner = $2 and owner <> 'single';
+select distinct sender_id from dispatch where organization_id = $1 and owner = $2 and owner <> 'single';
 
 -- name: windows
 -- Which of these recipients wrote to the number after $4: a free-form message reaches them (C15.2.2).
 select w.recipient_hash
 from unnest($3::bigint[]) as g (recipient_hash)
 join chat_windows w
-    on w.organization_id = $1 and w.number_id = $2 and w.recipient_hash = g.recipient_hash and w.last_inbound_at > $4;
+    on w.organization_id = $1 and w.sender_id = $2 and w.recipient_hash = g.recipient_hash and w.last_inbound_at > $4;
 
 -- name: by_id
 select b.*, t.accepted, t.queued, t.sent, t.delivered, t.read, t.failed, t.archived, t.held_coins, t.charged_coins
@@ -189,7 +189,7 @@ from (
 
 -- name: open
 -- Everything of which something may happen by itself.
-select organization_id, env, id, number_id, status, held_ms, paused_at, early_ms, scheduled_at
+select organization_id, env, id, channel, sender_id, status, held_ms, paused_at, early_ms, scheduled_at
 from batches
 where open
 order by id;
@@ -244,7 +244,7 @@ limit 1;
 
 -- name: held_at
 -- How long each of these numbers was held until a moment.
-select number_id, held_ms_at($1, number_id, $3) as held_ms from unnest($2::text[]) as g (number_id);
+select sender_id, held_ms_at($1, sender_id, $3) as held_ms from unnest($2::text[]) as g (sender_id);
 
 -- name: drop_block
 delete from batch_blocks where organization_id = $1 and batch_id = $2 and number = $3;

@@ -22,7 +22,7 @@ class Owed:
     organization_id: str
     env: str
     contact_id: str
-    number_id: str
+    sender_id: str
     asked_at: datetime
     phone: str | None = field(default=None, repr=False)
 
@@ -37,7 +37,7 @@ _read = reader(Owed)
 async def owe(connection: Executor, answers: Sequence[Owed]) -> None:
     """Note answers, in the transaction of the refusals; of several for a contact the last one counts."""
     last = {each.key: each for each in answers}
-    rows = [(*key, last[key].number_id, last[key].asked_at) for key in sorted(last)]
+    rows = [(*key, last[key].sender_id, last[key].asked_at) for key in sorted(last)]
     if rows:
         await connection.execute(SQL.owe, *columns(rows, 5))
 

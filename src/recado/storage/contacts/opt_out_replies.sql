@@ -1,10 +1,10 @@
 -- name: owe
-insert into opt_out_replies (organization_id, env, contact_id, number_id, asked_at)
+insert into opt_out_replies (organization_id, env, contact_id, sender_id, asked_at)
 select g.*
 from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
-    as g (organization_id, env, contact_id, number_id, asked_at)
+    as g (organization_id, env, contact_id, sender_id, asked_at)
 on conflict (organization_id, env, contact_id) do update
-set number_id = excluded.number_id, asked_at = excluded.asked_at;
+set sender_id = excluded.sender_id, asked_at = excluded.asked_at;
 
 -- name: owed
 -- The next answers after a contact, and whom they go to: nobody, when the contact is gone.

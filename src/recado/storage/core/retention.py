@@ -79,7 +79,7 @@ async def purge_windows(database: Pool, now: datetime, *, block: int = BLOCK) ->
 
 async def purge_minutes(database: Pool, now: datetime, *, block: int = BLOCK) -> int:
     """Remove what numbers sent in the minutes of more than 24 months ago."""
-    return await in_blocks(database, SQL.number_minutes, months_before(now, MESSAGES_MONTHS), block=block)
+    return await in_blocks(database, SQL.sender_minutes, months_before(now, MESSAGES_MONTHS), block=block)
 
 
 async def purge_audit(database: Pool, organization_id: str, now: datetime, *, block: int = BLOCK) -> int:

@@ -26,8 +26,8 @@ select
         select max(m.minute)
         from numbers n
         cross join lateral (
-            select minute from number_minutes
-            where organization_id = n.organization_id and number_id = n.id and minute < $1
+            select minute from sender_minutes
+            where organization_id = n.organization_id and sender_id = n.id and minute < $1
             order by minute desc
             limit 1
         ) m
@@ -75,7 +75,7 @@ select exists (
 -- name: forget_provider_ids
 -- One page of a month along its key, after the row ($1, $2, $3, $4): what finds these messages by their provider's ids goes.
 with page as materialized (
-    select organization_id, env, channel, id, number_id, provider_message_id
+    select organization_id, env, channel, id, sender_id, provider_message_id
     from {month}
     where (organization_id, env, channel, id) > ($1, $2, $3, $4)
     order by organization_id, env, channel, id
@@ -85,14 +85,14 @@ outbound as (
     delete from provider_messages k
     using page p
     where
-        k.organization_id = p.organization_id and k.number_id = p.number_id
+        k.organization_id = p.organization_id and k.sender_id = p.sender_id
         and k.provider_message_id = p.provider_message_id and k.message_id = p.id
 ),
 inbound as (
     delete from inbound_ids k
     using page p
     where
-        k.organization_id = p.organization_id and k.number_id = p.number_id
+        k.organization_id = p.organization_id and k.sender_id = p.sender_id
         and k.provider_message_id = p.provider_message_id and k.message_id = p.id
 )
 select organization_id, env, channel, id from page
@@ -112,17 +112,17 @@ drop table {month}
 -- One page along the key, after ($1, $2, $3): those before $4 go. A row that somebody holds is left for the next time: so
 -- this waits for nobody, and nobody can wait for it in a circle.
 with page as materialized (
-    select organization_id, number_id, recipient_hash, last_at as at
+    select organization_id, sender_id, recipient_hash, last_at as at
     from tier_recipients
-    where (organization_id, number_id, recipient_hash) > ($1, $2, $3)
-    order by organization_id, number_id, recipient_hash
+    where (organization_id, sender_id, recipient_hash) > ($1, $2, $3)
+    order by organization_id, sender_id, recipient_hash
     limit $5
 ),
 old as materialized (
     select t.ctid as place
     from page p
     join tier_recipients t
-        on t.organization_id = p.organization_id and t.number_id = p.number_id and t.recipient_hash = p.recipient_hash
+        on t.organization_id = p.organization_id and t.sender_id = p.sender_id and t.recipient_hash = p.recipient_hash
     where p.at < $4 and t.last_at < $4
     for update of t skip locked
 ),
@@ -131,24 +131,24 @@ gone as (
     using old o
     where t.ctid = o.place
 )
-select organization_id, number_id, recipient_hash from page
-order by organization_id desc, number_id desc, recipient_hash desc
+select organization_id, sender_id, recipient_hash from page
+order by organization_id desc, sender_id desc, recipient_hash desc
 limit 1;
 
 -- name: chat_windows
 -- As above.
 with page as materialized (
-    select organization_id, number_id, recipient_hash, last_inbound_at as at
+    select organization_id, sender_id, recipient_hash, last_inbound_at as at
     from chat_windows
-    where (organization_id, number_id, recipient_hash) > ($1, $2, $3)
-    order by organization_id, number_id, recipient_hash
+    where (organization_id, sender_id, recipient_hash) > ($1, $2, $3)
+    order by organization_id, sender_id, recipient_hash
     limit $5
 ),
 old as materialized (
     select w.ctid as place
     from page p
     join chat_windows w
-        on w.organization_id = p.organization_id and w.number_id = p.number_id and w.recipient_hash = p.recipient_hash
+        on w.organization_id = p.organization_id and w.sender_id = p.sender_id and w.recipient_hash = p.recipient_hash
     where p.at < $4 and w.last_inbound_at < $4
     for update of w skip locked
 ),
@@ -157,18 +157,18 @@ gone as (
     using old o
     where w.ctid = o.place
 )
-select organization_id, number_id, recipient_hash from page
-order by organization_id desc, number_id desc, recipient_hash desc
+select organization_id, sender_id, recipient_hash from page
+order by organization_id desc, sender_id desc, recipient_hash desc
 limit 1;
 
--- name: number_minutes
-delete from number_minutes
+-- name: sender_minutes
+delete from sender_minutes
 where ctid = any(array(
     select m.place
     from numbers n
     cross join lateral (
-        select ctid as place from number_minutes
-        where organization_id = n.organization_id and number_id = n.id and minute < $1
+        select ctid as place from sender_minutes
+        where organization_id = n.organization_id and sender_id = n.id and minute < $1
         limit $2
     ) m
     limit $2

@@ -11,18 +11,18 @@ from typing import Any
 
 from recado.domain.channels.policies import states_before
 from recado.domain.messages.message import MessageEvent
+from recado.domain.senders.sender import SenderKey
 from recado.storage.contacts.opt_outs import pack_spellings
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.core.sql import load
-from recado.storage.senders.numbers import NumberKey
 
 SQL = load("dispatch")
 
 _CLAIMABLE = [*states_before(MessageEvent.CLAIM), *states_before(MessageEvent.REPEAT)]
 
 BLOCK = 1_000
-OF_EACH, MOST_NUMBERS = 200, 500
+OF_EACH, MOST_SENDERS = 200, 500
 
 
 @dataclass(slots=True, eq=False)
@@ -112,55 +112,55 @@ async def hold(db: Database, rows: Sequence[Held]) -> None:
     await db.hot.fetch(SQL.hold, *arguments)
 
 
-async def hold_template(db: Database, organization_id: str, number_id: str, template_id: str) -> int:
+async def hold_template(db: Database, organization_id: str, sender_id: str, template_id: str) -> int:
     """Hold one block of the ready rows that wait for this template; answers how many."""
-    return len(await db.fetch(SQL.hold_template, organization_id, number_id, template_id, BLOCK))
+    return len(await db.fetch(SQL.hold_template, organization_id, sender_id, template_id, BLOCK))
 
 
 async def release(
     executor: Executor,
     organization_id: str,
-    number_id: str,
+    sender_id: str,
     reason: str,
     template_id: str | None = None,
     owner: str | None = None,
 ) -> int:
     """Make one block of the rows that wait for this reason ready again; answers how many."""
-    return len(await executor.fetch(SQL.release, organization_id, number_id, reason, template_id, BLOCK, owner))
+    return len(await executor.fetch(SQL.release, organization_id, sender_id, reason, template_id, BLOCK, owner))
 
 
-async def release_due(executor: Executor, now: datetime) -> list[NumberKey]:
-    """Make one block of the rows whose moment has come ready; answers the number of each."""
-    return [_number(row) for row in await executor.fetch(SQL.release_due, now, BLOCK)]
+async def release_due(executor: Executor, now: datetime) -> list[SenderKey]:
+    """Make one block of the rows whose moment has come ready; answers the sender of each."""
+    return [_sender(row) for row in await executor.fetch(SQL.release_due, now, BLOCK)]
 
 
-async def release_of_each(executor: Executor, now: datetime) -> list[NumberKey]:
-    """Make some of the scheduled rows whose moment has come ready, of each number; answers the number of each.
+async def release_of_each(executor: Executor, now: datetime) -> list[SenderKey]:
+    """Make some of the scheduled rows whose moment has come ready, of each sender; answers the sender of each.
 
-    As many as a number with the highest pace sends before its next turn comes.
+    As many as a sender with the highest pace sends before its next turn comes.
     """
-    rows = await executor.fetch(SQL.release_of_each, now, OF_EACH, 2 * OF_EACH, MOST_NUMBERS)
-    return [_number(row) for row in rows]
+    rows = await executor.fetch(SQL.release_of_each, now, OF_EACH, 2 * OF_EACH, MOST_SENDERS)
+    return [_sender(row) for row in rows]
 
 
-async def ready_numbers(executor: Executor) -> list[NumberKey]:
-    """Every number with a row ready."""
-    return [_number(row) for row in await executor.fetch(SQL.ready_numbers)]
+async def ready_senders(executor: Executor) -> list[SenderKey]:
+    """Every sender with a row ready."""
+    return [_sender(row) for row in await executor.fetch(SQL.ready_senders)]
 
 
 async def refill(
-    executor: Executor, organization_id: str, number_id: str, klass: int, after_owner: str, limit: int
+    executor: Executor, organization_id: str, sender_id: str, klass: int, after_owner: str, limit: int
 ) -> list[Mapping[str, Any]]:
     """The next ready rows of a class that are not forced, by owner, due time and id."""
     rows: list[Mapping[str, Any]] = await executor.fetch(
-        SQL.refill, organization_id, number_id, klass, after_owner, limit
+        SQL.refill, organization_id, sender_id, klass, after_owner, limit
     )
     return rows
 
 
-async def forced(executor: Executor, organization_id: str, number_id: str, limit: int) -> list[Mapping[str, Any]]:
+async def forced(executor: Executor, organization_id: str, sender_id: str, limit: int) -> list[Mapping[str, Any]]:
     """The first ready rows that a caller forced, by due time and id."""
-    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.forced, organization_id, number_id, limit)
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.forced, organization_id, sender_id, limit)
     return rows
 
 
@@ -194,36 +194,36 @@ async def state(executor: Executor, organization_id: str, message_id: str) -> Ma
 
 
 async def ahead(
-    executor: Executor, organization_id: str, number_id: str, klass: int, due_at: datetime, message_id: str
+    executor: Executor, organization_id: str, sender_id: str, klass: int, due_at: datetime, message_id: str
 ) -> int:
     """Ready rows of the class before this one, counted up to 10,001."""
-    count: int = await executor.fetchval(SQL.ahead, organization_id, number_id, klass, due_at, message_id, 10_001)
+    count: int = await executor.fetchval(SQL.ahead, organization_id, sender_id, klass, due_at, message_id, 10_001)
     return count
 
 
-async def uncertain_of_number(
-    executor: Executor, organization_id: str, number_id: str, since: datetime
+async def uncertain_of_sender(
+    executor: Executor, organization_id: str, sender_id: str, since: datetime
 ) -> list[datetime]:
-    """When the last calls for the messages of the number began whose outcome is unknown, since then."""
-    rows = await executor.fetch(SQL.uncertain_of_number, organization_id, number_id, since)
+    """When the last calls for the messages of the sender began whose outcome is unknown, since then."""
+    rows = await executor.fetch(SQL.uncertain_of_sender, organization_id, sender_id, since)
     return [row["claimed_at"] for row in rows]
 
 
 async def day_minutes(
-    executor: Executor, organization_id: str, number_id: str, now: datetime
+    executor: Executor, organization_id: str, sender_id: str, now: datetime
 ) -> list[tuple[datetime, int]]:
     """(minute, sent) of the last 24 hours."""
-    rows = await executor.fetch(SQL.day_minutes, organization_id, number_id, now - timedelta(hours=24, minutes=1))
+    rows = await executor.fetch(SQL.day_minutes, organization_id, sender_id, now - timedelta(hours=24, minutes=1))
     return [(row["minute"], row["sent"]) for row in rows]
 
 
 async def tier_recipients(
-    executor: Executor, organization_id: str, number_id: str, now: datetime
+    executor: Executor, organization_id: str, sender_id: str, now: datetime
 ) -> list[tuple[int, datetime]]:
     """(recipient hash, last business-initiated message) of the last 24 hours, oldest first."""
-    rows = await executor.fetch(SQL.tier_recipients, organization_id, number_id, now - timedelta(hours=24))
+    rows = await executor.fetch(SQL.tier_recipients, organization_id, sender_id, now - timedelta(hours=24))
     return [(row["recipient_hash"], row["last_at"]) for row in rows]
 
 
-def _number(row: Mapping[str, Any]) -> NumberKey:
-    return (row["organization_id"], row["env"], row["number_id"])
+def _sender(row: Mapping[str, Any]) -> SenderKey:
+    return SenderKey(row["organization_id"], row["env"], row["channel"], row["sender_id"])

@@ -24,30 +24,30 @@ update dispatchers set epoch = epoch + 1, taken_at = $1 where shard = 0 returnin
 -- name: current_epoch
 select epoch from dispatchers where shard = 0;
 
--- name: ready_numbers
--- The numbers that have a row ready, found by skipping through the index: its cost is that of the numbers, not of the rows.
+-- name: ready_senders
+-- The senders that have a row ready, found by skipping through the index: its cost is that of the senders, not of the rows.
 with recursive found as (
     (
-        select organization_id, env, number_id
+        select organization_id, env, channel, sender_id
         from dispatch
         where not_before is null and claimed_epoch is null
-        order by organization_id, number_id
+        order by organization_id, sender_id
         limit 1
     )
     union all
-    select next.organization_id, next.env, next.number_id
+    select next.organization_id, next.env, next.channel, next.sender_id
     from found f
     cross join lateral (
-        select d.organization_id, d.env, d.number_id
+        select d.organization_id, d.env, d.channel, d.sender_id
         from dispatch d
         where
             d.not_before is null and d.claimed_epoch is null
-            and (d.organization_id, d.number_id) > (f.organization_id, f.number_id)
-        order by d.organization_id, d.number_id
+            and (d.organization_id, d.sender_id) > (f.organization_id, f.sender_id)
+        order by d.organization_id, d.sender_id
         limit 1
     ) next
 )
-select organization_id, env, number_id from found;
+select organization_id, env, channel, sender_id from found;
 
 -- name: refill
 -- The next ready rows of one class of a number: up to $5 of each of up to 16 owners after owner $4, with what a send needs.
@@ -57,7 +57,7 @@ with recursive owners as (
         select owner
         from dispatch
         where
-            organization_id = $1 and number_id = $2 and class = $3
+            organization_id = $1 and sender_id = $2 and class = $3
             and not_before is null and claimed_epoch is null and not force and owner > $4
         order by owner
         limit 1
@@ -69,7 +69,7 @@ with recursive owners as (
         select d.owner
         from dispatch d
         where
-            d.organization_id = $1 and d.number_id = $2 and d.class = $3
+            d.organization_id = $1 and d.sender_id = $2 and d.class = $3
             and d.not_before is null and d.claimed_epoch is null and not d.force and d.owner > o.owner
         order by d.owner
         limit 1
@@ -77,7 +77,7 @@ with recursive owners as (
 ),
 few as (select owner from owners limit 16)
 select
-    d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
+    d.organization_id, d.id, d.env, d.channel, d.sender_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
     d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours
 from few
@@ -85,7 +85,7 @@ cross join lateral (
     select *
     from dispatch q
     where
-        q.organization_id = $1 and q.number_id = $2 and q.class = $3 and q.owner = few.owner
+        q.organization_id = $1 and q.sender_id = $2 and q.class = $3 and q.owner = few.owner
         and q.not_before is null and q.claimed_epoch is null and not q.force
     order by q.due_at, q.id
     limit $5
@@ -101,12 +101,12 @@ cross join lateral (
 with first as materialized (
     select *
     from dispatch
-    where organization_id = $1 and number_id = $2 and force and not_before is null and claimed_epoch is null
+    where organization_id = $1 and sender_id = $2 and force and not_before is null and claimed_epoch is null
     order by due_at, id
     limit $3
 )
 select
-    d.organization_id, d.id, d.env, d.channel, d.number_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
+    d.organization_id, d.id, d.env, d.channel, d.sender_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
     d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours
 from first d
@@ -173,7 +173,7 @@ taken as (
         from owner
         cross join given g
         cross join lateral (
-            select ctid as place, number_id, claimed_epoch, not_before
+            select ctid as place, sender_id, claimed_epoch, not_before
             from dispatch
             where organization_id = g.organization_id and id = g.id
             offset 0
@@ -186,14 +186,14 @@ taken as (
                 or exists (
                     select 1 from chat_windows w
                     where
-                        w.organization_id = g.organization_id and w.number_id = r.number_id
+                        w.organization_id = g.organization_id and w.sender_id = r.sender_id
                         and w.recipient_hash = g.recipient_hash
                         and w.last_inbound_at > $7::timestamptz - interval '24 hours'
                 )
             )
     ) q
     where d.ctid = q.place
-    returning d.organization_id, d.env, d.channel, d.id, d.number_id, q.recipient_hash, q.free_form
+    returning d.organization_id, d.env, d.channel, d.id, d.sender_id, q.recipient_hash, q.free_form
 ),
 moved as (
     update messages m
@@ -212,17 +212,17 @@ in_window as materialized ( -- templates into an open window: they count toward 
         and exists (
             select 1 from chat_windows w
             where
-                w.organization_id = t.organization_id and w.number_id = t.number_id
+                w.organization_id = t.organization_id and w.sender_id = t.sender_id
                 and w.recipient_hash = t.recipient_hash and w.last_inbound_at > $7::timestamptz - interval '24 hours'
         )
 ),
 counted as (
-    insert into tier_recipients (organization_id, number_id, recipient_hash, last_at)
-    select distinct t.organization_id, t.number_id, t.recipient_hash, $7::timestamptz
+    insert into tier_recipients (organization_id, sender_id, recipient_hash, last_at)
+    select distinct t.organization_id, t.sender_id, t.recipient_hash, $7::timestamptz
     from taken t
     where not t.free_form and (t.id in (select id from in_window)) is not true
     order by 1, 2, 3
-    on conflict (organization_id, number_id, recipient_hash) do update set last_at = excluded.last_at
+    on conflict (organization_id, sender_id, recipient_hash) do update set last_at = excluded.last_at
 ),
 noted as (
     insert into claims (epoch, at, organization_ids, ids)
@@ -256,13 +256,13 @@ select id, 'in_window' from in_window;
 -- queue, the messages, the minutes: each waits for the one before, as parts that nothing asks for run last, in any order.
 with given as (
     select
-        organization_id, env, channel, id, number_id, provider_message_id, moment(sent_us) as sent_at, template_category,
+        organization_id, env, channel, id, sender_id, provider_message_id, moment(sent_us) as sent_at, template_category,
         needs_lookup = 1 as needs_lookup, entry_id::id as entry_id
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], unpack($7)::bigint[], unpack($8),
         unpack($9)::smallint[], unpack($18)
     ) as g (
-        organization_id, env, channel, id, number_id, provider_message_id, sent_us, template_category, needs_lookup,
+        organization_id, env, channel, id, sender_id, provider_message_id, sent_us, template_category, needs_lookup,
         entry_id
     )
 ),
@@ -299,8 +299,8 @@ moved as (
     returning m.id
 ),
 known as (
-    insert into provider_messages (organization_id, number_id, provider_message_id, message_id)
-    select organization_id, number_id, provider_message_id, id
+    insert into provider_messages (organization_id, sender_id, provider_message_id, message_id)
+    select organization_id, sender_id, provider_message_id, id
     from given
     where needs_lookup
     order by 1, 2, 3
@@ -308,26 +308,26 @@ known as (
     returning 1
 ),
 planned as (
-    insert into sandbox_reports (organization_id, message_id, step, due_at, number_id, event)
-    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.number_id, f.event::jsonb
+    insert into sandbox_reports (organization_id, message_id, step, due_at, sender_id, event)
+    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.sender_id, f.event::jsonb
     from unnest(
         unpack($12), unpack($13), unpack($14)::smallint[], unpack($15)::bigint[], unpack($16), unpack($17)
-    ) as f (organization_id, message_id, step, due_us, number_id, event)
+    ) as f (organization_id, message_id, step, due_us, sender_id, event)
     where (f.message_id in (select id from released)) is true
     on conflict do nothing
     returning 1
 ),
 counted as (
-    insert into number_minutes (organization_id, number_id, minute, sent, marketing, uncategorized)
+    insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized)
     select
-        g.organization_id::id, g.number_id::id, date_trunc('minute', g.sent_at), count(*),
+        g.organization_id::id, g.sender_id::id, date_trunc('minute', g.sent_at), count(*),
         count(*) filter (where g.template_category = 'marketing'), 0
     from given g
     where (g.id in (select id from released)) is true and (select count(*) from moved) is not null
     group by 1, 2, 3
     order by 1, 2, 3
-    on conflict (organization_id, number_id, minute) do update
-    set sent = number_minutes.sent + excluded.sent, marketing = number_minutes.marketing + excluded.marketing
+    on conflict (organization_id, sender_id, minute) do update
+    set sent = sender_minutes.sent + excluded.sent, marketing = sender_minutes.marketing + excluded.marketing
     returning 1
 ){following}
 {answer};
@@ -451,11 +451,11 @@ marked as (
     returning d.id
 ),
 planned as (
-    insert into sandbox_reports (organization_id, message_id, step, due_at, number_id, event)
-    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.number_id, f.event::jsonb
+    insert into sandbox_reports (organization_id, message_id, step, due_at, sender_id, event)
+    select f.organization_id, f.message_id, f.step, moment(f.due_us), f.sender_id, f.event::jsonb
     from unnest(
         unpack($3), unpack($4), unpack($5)::smallint[], unpack($6)::bigint[], unpack($7), unpack($8)
-    ) as f (organization_id, message_id, step, due_us, number_id, event)
+    ) as f (organization_id, message_id, step, due_us, sender_id, event)
     where (f.message_id in (select id from marked)) is true
     on conflict do nothing
 )
@@ -503,7 +503,7 @@ where
     and d.id = any(array(
         select q.id from dispatch q
         where
-            q.organization_id = $1 and q.number_id = $2 and q.template_id = $3
+            q.organization_id = $1 and q.sender_id = $2 and q.template_id = $3
             and q.not_before is null and q.claimed_epoch is null
         limit $4
         for update skip locked
@@ -519,7 +519,7 @@ where
     and d.id = any(array(
         select q.id from dispatch q
         where
-            q.organization_id = $1 and q.number_id = $2 and q.reason = $3
+            q.organization_id = $1 and q.sender_id = $2 and q.reason = $3
             and ($4::text is null or q.template_id = $4) and ($6::text is null or q.owner = $6)
             and q.not_before is not null and q.claimed_epoch is null
         order by q.id
@@ -532,23 +532,23 @@ returning d.id;
 -- Rows whose moment has come. Of one that was scheduled, the time held counts from when it was due (C14.5, TTL): looked up once
 -- for all rows of a number and a moment.
 with due as materialized (
-    select organization_id, id, number_id, due_at, reason = 'scheduled' as scheduled from dispatch
+    select organization_id, id, sender_id, due_at, reason = 'scheduled' as scheduled from dispatch
     where not_before <= $1 and claimed_epoch is null
     order by not_before
     limit $2
     for update skip locked
 ),
 stood as materialized (
-    select s.*, held_ms_at(s.organization_id, s.number_id, s.due_at) as held_ms
-    from (select distinct organization_id, number_id, due_at from due where scheduled) s
+    select s.*, held_ms_at(s.organization_id, s.sender_id, s.due_at) as held_ms
+    from (select distinct organization_id, sender_id, due_at from due where scheduled) s
 )
 update dispatch d
 set not_before = null, reason = null, held_base_ms = greatest(d.held_base_ms, s.held_ms)
 from due
 left join stood s
-    on due.scheduled and s.organization_id = due.organization_id and s.number_id = due.number_id and s.due_at = due.due_at
+    on due.scheduled and s.organization_id = due.organization_id and s.sender_id = due.sender_id and s.due_at = due.due_at
 where d.organization_id = due.organization_id and d.id = due.id
-returning d.organization_id, d.env, d.number_id;
+returning d.organization_id, d.env, d.channel, d.sender_id;
 
 -- name: release_of_each
 -- When more is due than one block: up to $2 scheduled rows of each number, so that no number waits for the rows of another. The
@@ -556,24 +556,24 @@ returning d.organization_id, d.env, d.number_id;
 -- whatever lies behind them. Up to $4 numbers.
 with recursive held as (
     (
-        select organization_id, number_id
+        select organization_id, sender_id
         from dispatch
         where not_before is not null
-        order by organization_id, number_id
+        order by organization_id, sender_id
         limit 1
     )
     union all
-    select next.organization_id, next.number_id
+    select next.organization_id, next.sender_id
     from held h
     cross join lateral (
-        select d.organization_id, d.number_id
+        select d.organization_id, d.sender_id
         from dispatch d
-        where d.not_before is not null and (d.organization_id, d.number_id) > (h.organization_id, h.number_id)
-        order by d.organization_id, d.number_id
+        where d.not_before is not null and (d.organization_id, d.sender_id) > (h.organization_id, h.sender_id)
+        order by d.organization_id, d.sender_id
         limit 1
     ) next
 ),
-few as (select organization_id, number_id from held limit $4),
+few as (select organization_id, sender_id from held limit $4),
 due as materialized (
     select r.organization_id, r.id
     from few f
@@ -583,9 +583,9 @@ due as materialized (
             select d.organization_id, d.id, d.not_before, d.claimed_epoch
             from dispatch d
             where
-                d.organization_id = f.organization_id and d.number_id = f.number_id and d.reason = 'scheduled'
+                d.organization_id = f.organization_id and d.sender_id = f.sender_id and d.reason = 'scheduled'
                 and d.not_before is not null
-            order by d.organization_id, d.number_id, d.reason, d.id
+            order by d.organization_id, d.sender_id, d.reason, d.id
             limit $3
         ) l
         where l.not_before <= $1 and l.claimed_epoch is null
@@ -596,7 +596,7 @@ free as materialized (
     select u.organization_id, k.*
     from due u
     cross join lateral (
-        select ctid as place, not_before, claimed_epoch, number_id, due_at
+        select ctid as place, not_before, claimed_epoch, sender_id, due_at
         from dispatch
         where organization_id = u.organization_id and id = u.id
         offset 0
@@ -605,20 +605,20 @@ free as materialized (
     where k.not_before <= $1 and k.claimed_epoch is null
 ),
 stood as materialized ( -- as in release_due
-    select s.*, held_ms_at(s.organization_id, s.number_id, s.due_at) as held_ms
-    from (select distinct organization_id, number_id, due_at from free) s
+    select s.*, held_ms_at(s.organization_id, s.sender_id, s.due_at) as held_ms
+    from (select distinct organization_id, sender_id, due_at from free) s
 )
 update dispatch d
 set not_before = null, reason = null, held_base_ms = greatest(d.held_base_ms, s.held_ms)
 from free f
-left join stood s on s.organization_id = f.organization_id and s.number_id = f.number_id and s.due_at = f.due_at
+left join stood s on s.organization_id = f.organization_id and s.sender_id = f.sender_id and s.due_at = f.due_at
 where d.ctid = f.place
-returning d.organization_id, d.env, d.number_id;
+returning d.organization_id, d.env, d.channel, d.sender_id;
 
 -- name: expiring
 -- Rows whose time to live may have run out, with what else decides it.
 select
-    d.organization_id, d.env, d.channel, d.id, d.number_id, d.owner, d.due_at, d.ttl_ms, d.held_base_ms,
+    d.organization_id, d.env, d.channel, d.id, d.sender_id, d.owner, d.due_at, d.ttl_ms, d.held_base_ms,
     d.obeys_quiet_hours
 from dispatch d
 where d.expires_at <= $1 and d.claimed_epoch is null
@@ -667,24 +667,24 @@ from (
     select 1
     from dispatch
     where
-        organization_id = $1 and number_id = $2 and class = $3 and (due_at, id) < ($4, $5)
+        organization_id = $1 and sender_id = $2 and class = $3 and (due_at, id) < ($4, $5)
         and not_before is null and claimed_epoch is null
     limit $6
 ) before;
 
--- name: uncertain_of_number
+-- name: uncertain_of_sender
 -- May have left: they count toward the day of their number.
 select claimed_at from dispatch
-where organization_id = $1 and number_id = $2 and reason = 'uncertain' and not_before is not null and claimed_at > $3
+where organization_id = $1 and sender_id = $2 and reason = 'uncertain' and not_before is not null and claimed_at > $3
 union all
 select repeat_of from dispatch
-where organization_id = $1 and number_id = $2 and repeat_of > $3;
+where organization_id = $1 and sender_id = $2 and repeat_of > $3;
 
 -- name: day_minutes
-select minute, sent from number_minutes
-where organization_id = $1 and number_id = $2 and minute > $3 and sent > 0;
+select minute, sent from sender_minutes
+where organization_id = $1 and sender_id = $2 and minute > $3 and sent > 0;
 
 -- name: tier_recipients
 select recipient_hash, last_at from tier_recipients
-where organization_id = $1 and number_id = $2 and last_at > $3
+where organization_id = $1 and sender_id = $2 and last_at > $3
 order by last_at;

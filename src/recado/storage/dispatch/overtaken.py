@@ -24,7 +24,7 @@ class Group:
     """The rows of a number that wait for the same reason."""
 
     organization_id: str
-    number_id: str
+    sender_id: str
     reason: str
 
 
@@ -42,14 +42,14 @@ class Page:
 
 async def groups(executor: Executor, since: Group = FIRST) -> list[Group]:
     """What may be overtaken, in the order of the index, from `since` on."""
-    position = (since.organization_id, since.number_id, since.reason)
+    position = (since.organization_id, since.sender_id, since.reason)
     rows = await executor.fetch(SQL.groups, *position, _SENDS_SOMETHING, _REASONS)
-    return [Group(row["organization_id"], row["number_id"], row["reason"]) for row in rows]
+    return [Group(row["organization_id"], row["sender_id"], row["reason"]) for row in rows]
 
 
 async def release(executor: Executor, group: Group, after: str = "", *, limit: int) -> Page:
     """Make the rows of one page ready whose reason is gone."""
     row = await executor.fetchrow(
-        SQL.release, group.organization_id, group.number_id, group.reason, after, _TEMPLATE_WAITS, limit
+        SQL.release, group.organization_id, group.sender_id, group.reason, after, _TEMPLATE_WAITS, limit
     )
     return Page(row["rows"], row["last"], row["released"])

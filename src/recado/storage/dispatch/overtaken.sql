@@ -6,26 +6,26 @@
 -- waits for it.
 with recursive found as (
     (
-        select organization_id, number_id, reason
+        select organization_id, sender_id, reason
         from dispatch
-        where not_before is not null and (organization_id, number_id, reason) >= ($1, $2, $3)
-        order by organization_id, number_id, reason
+        where not_before is not null and (organization_id, sender_id, reason) >= ($1, $2, $3)
+        order by organization_id, sender_id, reason
         limit 1
     )
     union all
-    select next.organization_id, next.number_id, next.reason
+    select next.organization_id, next.sender_id, next.reason
     from found f
     cross join lateral (
-        select d.organization_id, d.number_id, d.reason
+        select d.organization_id, d.sender_id, d.reason
         from dispatch d
         where
             d.not_before is not null
-            and (d.organization_id, d.number_id, d.reason) > (f.organization_id, f.number_id, f.reason)
-        order by d.organization_id, d.number_id, d.reason
+            and (d.organization_id, d.sender_id, d.reason) > (f.organization_id, f.sender_id, f.reason)
+        order by d.organization_id, d.sender_id, d.reason
         limit 1
     ) next
 )
-select f.organization_id, f.number_id, f.reason
+select f.organization_id, f.sender_id, f.reason
 from found f
 where
     f.reason = any($5::text[])
@@ -33,7 +33,7 @@ where
         f.reason <> 'number_state'
         or exists (
             select from numbers n
-            where n.organization_id = f.organization_id and n.id = f.number_id and n.status = any($4::text[])
+            where n.organization_id = f.organization_id and n.id = f.sender_id and n.status = any($4::text[])
         )
     );
 
@@ -43,7 +43,7 @@ where
 with page as materialized (
     select id
     from dispatch
-    where organization_id = $1 and number_id = $2 and reason = $3 and id > $4 and not_before is not null
+    where organization_id = $1 and sender_id = $2 and reason = $3 and id > $4 and not_before is not null
     order by id
     limit $6
 ),
@@ -57,12 +57,12 @@ overtaken as materialized (
             when 'number_state' then exists (
                 select from numbers n
                 where
-                    n.organization_id = d.organization_id and n.id = d.number_id
+                    n.organization_id = d.organization_id and n.id = d.sender_id
                     and (n.status = 'connected' or (n.status = 'flagged' and d.class = 0))
             )
             when 'quality' then exists (
                 select from numbers n
-                where n.organization_id = d.organization_id and n.id = d.number_id and n.quality_rating <> 'red'
+                where n.organization_id = d.organization_id and n.id = d.sender_id and n.quality_rating <> 'red'
             )
             when 'template_state' then not exists (
                 select from templates t

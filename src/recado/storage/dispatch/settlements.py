@@ -52,7 +52,7 @@ class Departed:
     env: str
     channel: str
     id: str
-    number_id: str
+    sender_id: str
     provider_message_id: str
     sent_at: datetime
     template_category: str | None
@@ -106,7 +106,7 @@ class Uncertain:
 
     organization_id: str
     id: str
-    number_id: str
+    sender_id: str
     departed_at: datetime
     planned: tuple[PlannedReport, ...] = ()
 
@@ -229,7 +229,7 @@ def columns_of(rows: Sequence[Departed]) -> list[Any]:
         pack([row.env for row in rows]),
         pack([row.channel for row in rows]),
         pack([row.id for row in rows]),
-        pack([row.number_id for row in rows]),
+        pack([row.sender_id for row in rows]),
         [row.provider_message_id for row in rows],
         pack_moments([row.sent_at for row in rows]),
         pack([row.template_category for row in rows]),
@@ -247,6 +247,6 @@ def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[str]:
         pack([row.id for row, _ in reports]),
         pack_numbers([report.step for _, report in reports]),
         pack_moments([report.due_at for _, report in reports]),
-        pack([row.number_id for row, _ in reports]),
+        pack([row.sender_id for row, _ in reports]),
         pack([report.event for _, report in reports]),
     ]

@@ -2,9 +2,9 @@
 
 -- name: ready_messages
 -- Of what is due by $1 and that no gate holds: how many of the first $2, and the oldest of these with its number.
-select count(*) as count, min(due_at) as oldest, (array_agg(number_id order by due_at))[1] as place
+select count(*) as count, min(due_at) as oldest, (array_agg(sender_id order by due_at))[1] as place
 from (
-    select due_at, number_id from dispatch
+    select due_at, sender_id from dispatch
     where not_before is null and claimed_epoch is null and due_at <= $1
     limit $2
 ) ready;

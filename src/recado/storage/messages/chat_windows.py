@@ -32,10 +32,10 @@ class ChatWindows:
         await self._look_ups.stop()
 
     def last_inbound(
-        self, organization_id: str, number_id: str, recipient_hash: int
+        self, organization_id: str, sender_id: str, recipient_hash: int
     ) -> "asyncio.Future[datetime | None]":
         """The moment of the last inbound message, None when there was none. Raises `Unavailable` under overload."""
-        return self._look_ups.put((organization_id, number_id, recipient_hash))
+        return self._look_ups.put((organization_id, sender_id, recipient_hash))
 
     async def _find(self, keys: Sequence[WindowKey]) -> list[datetime | None]:
         organizations, numbers, hashes = zip(*keys, strict=True)

@@ -37,7 +37,7 @@ class Message:
     direction: str
     status: str
     type: str
-    number_id: str | None
+    sender_id: str | None
     recipient: str
     klass: int
     force: bool
@@ -80,7 +80,7 @@ class MessageFilter:
     status: str | None = None
     direction: str | None = None
     recipient: str | None = None  # a canonical phone; without an index, so along the history
-    number_id: str | None = None
+    sender_id: str | None = None
     contact_id: str | None = None
     campaign_id: str | None = None
     batch_id: str | None = None
@@ -166,7 +166,7 @@ def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
         "recipient_hash": None
         if wanted.recipient is None
         else recipient_hash(wanted.organization_id, wanted.recipient),
-        "number_id": wanted.number_id,
+        "sender_id": wanted.sender_id,
         "contact_id": wanted.contact_id,
         "campaign_id": wanted.campaign_id,
         "batch_id": wanted.batch_id,
@@ -182,7 +182,7 @@ def _source(wanted: MessageFilter) -> str:
         (wanted.contact_id, SQL.if_contact),
     ]
     others = [
-        (wanted.number_id, SQL.if_number, SQL.if_waiting_number),
+        (wanted.sender_id, SQL.if_number, SQL.if_waiting_number),
         (wanted.sent_by_account_id, SQL.if_account, SQL.if_waiting_account),
         (wanted.direction, SQL.if_direction, SQL.if_waiting_direction),
         (wanted.recipient, SQL.if_recipient, SQL.if_waiting_recipient),

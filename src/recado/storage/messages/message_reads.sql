@@ -1,6 +1,6 @@
 -- name: by_id
 select
-    organization_id, env, channel, id, direction, status, type, number_id, recipient, class as klass, force, template_id,
+    organization_id, env, channel, id, direction, status, type, sender_id, recipient, class as klass, force, template_id,
     payload, template_vars, metadata, campaign_id, batch_id, contact_id, attempts, last_error, original_error,
     reprocessed, replaced_by, provider_message_id, sent_by_account_id, sent_by_name, scheduled_at, sent_at,
     delivered_at, read_at, failed_at, archived_at, updated_at, price_coins
@@ -14,7 +14,7 @@ with found as (
     limit :limit offset :skip
 )
 select
-    m.organization_id, m.env, m.channel, m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.class as klass, m.force,
+    m.organization_id, m.env, m.channel, m.id, m.direction, m.status, m.type, m.sender_id, m.recipient, m.class as klass, m.force,
     m.template_id, m.payload, m.template_vars, m.metadata, m.campaign_id, m.batch_id, m.contact_id, m.attempts,
     m.last_error, m.original_error, m.reprocessed, m.replaced_by, m.provider_message_id, m.sent_by_account_id,
     m.sent_by_name, m.scheduled_at, m.sent_at, m.delivered_at, m.read_at, m.failed_at, m.archived_at, m.updated_at,
@@ -83,7 +83,7 @@ and m.status = 'failed' and m.failed_at is not null
 and m.status = 'archived' and m.archived_at is not null
 
 -- name: if_number
-and m.number_id = :number_id
+and m.sender_id = :sender_id
 
 -- name: if_contact
 and m.contact_id = :contact_id
@@ -118,7 +118,7 @@ and d.claimed_epoch is null and d.repeat_of is null
 and (d.claimed_epoch is not null or d.repeat_of is not null)
 
 -- name: if_waiting_number
-and d.number_id = :number_id
+and d.sender_id = :sender_id
 
 -- name: if_waiting_account
 and exists (

@@ -53,7 +53,7 @@ class NewMessage:
     env: str
     channel: str
     id: str
-    number_id: str
+    sender_id: str
     type: str
     recipient: str
     recipient_hash: int
@@ -201,7 +201,7 @@ def _columns(batch: Sequence[NewMessage]) -> list[Any]:
         pack([new.env for new in batch]),
         pack([new.channel for new in batch]),
         pack([new.id for new in batch]),
-        pack([new.number_id for new in batch]),
+        pack([new.sender_id for new in batch]),
         pack([new.type for new in batch]),
         pack([new.recipient for new in batch]),
         pack_numbers([new.recipient_hash for new in batch]),

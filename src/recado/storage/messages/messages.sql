@@ -9,7 +9,7 @@
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
-        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, flags & 1 = 1 as force,
+        organization_id, env, channel, id, sender_id, type, recipient, recipient_hash, class, flags & 1 = 1 as force,
         flags & 2 = 2 as needs_window, flags & 4 = 4 as obeys_quiet_hours,
         template_id, payload, template_vars, metadata, campaign_id, moment(scheduled_us) as scheduled_at,
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
@@ -23,7 +23,7 @@ with given as (
         unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[],
         unpack($28)::smallint[], unpack($29)
     ) as g (
-        organization_id, env, channel, id, number_id, type, recipient, recipient_hash, class, flags, template_id, payload,
+        organization_id, env, channel, id, sender_id, type, recipient, recipient_hash, class, flags, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
         coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings
     )
@@ -65,12 +65,12 @@ bound as (
 ),
 stored as (
     insert into messages (
-        organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+        organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at, price_coins, price_kind,
         sent_by_account_id, sent_by_name, contact_id
     )
     select
-        organization_id, env, channel, id, 'outbound', 'queued', type, number_id, recipient, recipient_hash, class, force,
+        organization_id, env, channel, id, 'outbound', 'queued', type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at,
         coins, price_kind, sent_by_account_id, sent_by_name, contact_id
     from given
@@ -84,11 +84,11 @@ stored as (
 ),
 queued as (
     insert into dispatch (
-        organization_id, id, env, channel, number_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
+        organization_id, id, env, channel, sender_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
         held_base_ms, force, template_id, campaign_id, coins, price_kind, consent_hash, needs_window, obeys_quiet_hours
     )
     select
-        g.organization_id, g.id, g.env, g.channel, g.number_id,
+        g.organization_id, g.id, g.env, g.channel, g.sender_id,
         case when g.needs_window then least(g.class, 1) else g.class end, -- nothing that holds bulk holds a reply (C14.5)
         'single', g.due_at,
         case when g.due_at > g.accepted_at then g.due_at end,
@@ -146,7 +146,7 @@ with forced as (
         reason = case when reason = any($6::text[]) then null else reason end,
         expires_at = case when due_at > $4 then $4 + ttl_ms * interval '1 millisecond' else expires_at end,
         held_base_ms = case
-            when due_at > $4 then greatest(held_base_ms, held_ms_at(organization_id, number_id, $4)) else held_base_ms
+            when due_at > $4 then greatest(held_base_ms, held_ms_at(organization_id, sender_id, $4)) else held_base_ms
         end,
         due_at = least(due_at, $4)
     where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null and repeat_of is null

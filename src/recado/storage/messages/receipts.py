@@ -55,7 +55,7 @@ class InboundRow:
     organization_id: str
     env: str
     id: str
-    number_id: str
+    sender_id: str
     sender: str
     sender_hash: int
     type: str
@@ -67,10 +67,10 @@ class InboundRow:
 
 @dataclass(frozen=True, slots=True)
 class ParkedRow:
-    """A report whose message is not known yet. `event`: its JSON text; None: its number is not known either."""
+    """A report whose message is not known yet. `event`: its JSON text; None: its sender is not known either."""
 
     organization_id: str | None
-    number_id: str | None
+    sender_id: str | None
     event: str
     retry_at: datetime
     give_up_at: datetime
@@ -150,31 +150,33 @@ def _moves(report: ReportRow, row: Any) -> list[Moved]:
     return moves
 
 
-async def owners_of_accounts(executor: Executor, env: str, accounts: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """(organization, number) by the provider's phone number id."""
-    rows = await executor.fetch(SQL.owners_of_accounts, env, list(accounts))
-    return {row["phone_number_id"]: (row["organization_id"], row["number_id"]) for row in rows}
+async def owners_of_accounts(
+    executor: Executor, env: str, channel: str, accounts: Sequence[str]
+) -> dict[str, tuple[str, str]]:
+    """(organization, sender) by the account's name at the provider."""
+    rows = await executor.fetch(SQL.owners_of_accounts, env, channel, list(accounts))
+    return {row["account"]: (row["organization_id"], row["sender_id"]) for row in rows}
 
 
 async def messages_of_provider_ids(
     executor: Executor, wanted: Sequence[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], str]:
-    """Message ids by (organization, number, provider message id)."""
+    """Message ids by (organization, sender, provider message id)."""
     rows = await executor.fetch(SQL.messages_of_provider_ids, *columns(list(wanted), 3))
-    return {(row["organization_id"], row["number_id"], row["provider_message_id"]): row["message_id"] for row in rows}
+    return {(row["organization_id"], row["sender_id"], row["provider_message_id"]): row["message_id"] for row in rows}
 
 
 async def organizations_of_messages(
     executor: Executor, env: str, channel: str, ids: Sequence[str]
 ) -> dict[str, tuple[tuple[str, str], bool]]:
-    """((organization, number), whether that number is deleted) by message id, for reports of no known account."""
+    """((organization, sender), whether that sender is deleted) by message id, for reports of no known account."""
     rows = await executor.fetch(SQL.organizations_of_messages, env, channel, list(ids))
-    return {row["id"]: ((row["organization_id"], row["number_id"]), row["gone"]) for row in rows}
+    return {row["id"]: ((row["organization_id"], row["sender_id"]), row["gone"]) for row in rows}
 
 
 async def claim_inbound(executor: Executor, rows: Sequence[InboundRow]) -> set[str]:
     """Take the provider ids of inbound messages; answers the ids of those that were new (C28.1)."""
-    given = [(row.organization_id, row.number_id, row.provider_message_id, row.id) for row in rows]
+    given = [(row.organization_id, row.sender_id, row.provider_message_id, row.id) for row in rows]
     return {row["id"] for row in await executor.fetch(SQL.claim_inbound, *columns(given, 4))}
 
 
@@ -186,7 +188,7 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
                 row.organization_id,
                 row.env,
                 row.id,
-                row.number_id,
+                row.sender_id,
                 row.sender,
                 row.sender_hash,
                 row.type,
@@ -205,23 +207,23 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
 async def messages_quoted(
     executor: Executor, wanted: Sequence[tuple[str, str, str]]
 ) -> dict[tuple[str, str, str], str]:
-    """Message ids, of both directions, by (organization, number, provider message id)."""
+    """Message ids, of both directions, by (organization, sender, provider message id)."""
     found = await messages_of_provider_ids(executor, wanted)
     for row in await executor.fetch(SQL.quoted_inbound, *columns(list(wanted), 3)):
-        found[row["organization_id"], row["number_id"], row["provider_message_id"]] = row["message_id"]
+        found[row["organization_id"], row["sender_id"], row["provider_message_id"]] = row["message_id"]
     return found
 
 
-async def inbound_of(executor: Executor, organization_id: str, number_id: str, provider_message_id: str) -> str | None:
+async def inbound_of(executor: Executor, organization_id: str, sender_id: str, provider_message_id: str) -> str | None:
     """The message that a provider's inbound id became."""
-    found: str | None = await executor.fetchval(SQL.inbound_of, organization_id, number_id, provider_message_id)
+    found: str | None = await executor.fetchval(SQL.inbound_of, organization_id, sender_id, provider_message_id)
     return found
 
 
 async def park(executor: Executor, rows: Sequence[ParkedRow]) -> None:
     """Keep reports for another try."""
     arguments = columns(
-        [(row.organization_id, row.number_id, row.event, row.retry_at, row.give_up_at) for row in rows], 5
+        [(row.organization_id, row.sender_id, row.event, row.retry_at, row.give_up_at) for row in rows], 5
     )
     await executor.execute(SQL.park, *arguments)
 

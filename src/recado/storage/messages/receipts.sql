@@ -83,32 +83,32 @@ moved as (
         and g.may_move and m.status = g.status
         and (g.status <> all($10::text[]) or g.claimed_at is not null)
     returning
-        m.organization_id, m.number_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
+        m.organization_id, m.sender_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
         g.unsent as left_now
 ),
 known as (
-    insert into provider_messages (organization_id, number_id, provider_message_id, message_id)
-    select organization_id, number_id, provider_message_id, id
+    insert into provider_messages (organization_id, sender_id, provider_message_id, message_id)
+    select organization_id, sender_id, provider_message_id, id
     from moved
     where left_now and provider_message_id is not null
     order by 1, 2, 3
     on conflict do nothing
 ),
 counted as (
-    insert into number_minutes (organization_id, number_id, minute, sent, marketing, uncategorized)
+    insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized)
     select
-        organization_id, number_id, date_trunc('minute', sent_at), count(*),
+        organization_id, sender_id, date_trunc('minute', sent_at), count(*),
         count(*) filter (where template_category = 'marketing'),
         count(*) filter (where type = 'template' and template_category is null)
     from moved
     where left_now
     group by 1, 2, 3
     order by 1, 2, 3
-    on conflict (organization_id, number_id, minute) do update
+    on conflict (organization_id, sender_id, minute) do update
     set
-        sent = number_minutes.sent + excluded.sent,
-        marketing = number_minutes.marketing + excluded.marketing,
-        uncategorized = number_minutes.uncategorized + excluded.uncategorized
+        sent = sender_minutes.sent + excluded.sent,
+        marketing = sender_minutes.marketing + excluded.marketing,
+        uncategorized = sender_minutes.uncategorized + excluded.uncategorized
 )
 select
     g.id,
@@ -118,28 +118,29 @@ select
 from seen g;
 
 -- name: owners_of_accounts
--- Whose numbers these provider ids are.
-select phone_number_id, organization_id, number_id
-from number_owners
-where env = $1 and phone_number_id = any($2::text[]);
+-- Whose these accounts at a provider are.
+select account, organization_id, sender_id
+from sender_owners
+where env = $1 and channel = $2 and account = any($3::text[]);
 
 -- name: messages_of_provider_ids
 -- Which messages these provider ids belong to.
-select p.organization_id, p.number_id, p.provider_message_id, p.message_id
-from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, number_id, provider_message_id)
+select p.organization_id, p.sender_id, p.provider_message_id, p.message_id
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, sender_id, provider_message_id)
 join provider_messages p
     on
-        p.organization_id = g.organization_id and p.number_id = g.number_id
+        p.organization_id = g.organization_id and p.sender_id = g.sender_id
         and p.provider_message_id = g.provider_message_id;
 
 -- name: organizations_of_messages
 -- For reports that name our message but no account that is known: every organization is asked, so this is the slow way.
--- `gone`: the number of the message is deleted.
+-- `gone`: the sender of the message is deleted.
 select
-    m.organization_id, m.id, m.number_id,
+    m.organization_id, m.id, m.sender_id,
     not exists (
-        select from number_owners n
-        where n.env = $1 and n.organization_id = m.organization_id and n.number_id = m.number_id
+        select from sender_owners s
+        where
+            s.env = $1 and s.channel = $2 and s.organization_id = m.organization_id and s.sender_id = m.sender_id
     ) as gone
 from unnest($3::text[]) as g (id)
 cross join organizations o
@@ -147,10 +148,10 @@ join messages m on m.organization_id = o.id and m.env = $1 and m.channel = $2 an
 
 -- name: claim_inbound
 -- Each inbound message once for its provider id. Answers the new ones.
-insert into inbound_ids (organization_id, number_id, provider_message_id, message_id)
+insert into inbound_ids (organization_id, sender_id, provider_message_id, message_id)
 select *
 from unnest($1::text[], $2::text[], $3::text[], $4::text[])
-    as g (organization_id, number_id, provider_message_id, message_id)
+    as g (organization_id, sender_id, provider_message_id, message_id)
 order by 1, 2, 3
 on conflict do nothing
 returning message_id as id;
@@ -163,45 +164,45 @@ with given as (
         $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
         $10::timestamptz[], $11::text[]
     ) as g (
-        organization_id, env, id, number_id, recipient, recipient_hash, type, payload, provider_message_id, at, contact_id
+        organization_id, env, id, sender_id, recipient, recipient_hash, type, payload, provider_message_id, at, contact_id
     )
 ),
 stored as (
     insert into messages (
-        organization_id, env, channel, id, direction, status, type, number_id, recipient, recipient_hash, class, force,
+        organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         payload, provider_message_id, delivered_at, updated_at, contact_id
     )
     select
-        organization_id, env, 'chatapp', id, 'inbound', 'delivered', type, number_id, recipient, recipient_hash, 1, false,
+        organization_id, env, 'chatapp', id, 'inbound', 'delivered', type, sender_id, recipient, recipient_hash, 1, false,
         payload::json, provider_message_id, at, $12, contact_id
     from given
 )
-insert into chat_windows (organization_id, number_id, recipient_hash, last_inbound_at)
-select organization_id, number_id, recipient_hash, max(at)
+insert into chat_windows (organization_id, sender_id, recipient_hash, last_inbound_at)
+select organization_id, sender_id, recipient_hash, max(at)
 from given
 group by 1, 2, 3
 order by 1, 2, 3
-on conflict (organization_id, number_id, recipient_hash) do update
+on conflict (organization_id, sender_id, recipient_hash) do update
 set last_inbound_at = greatest(chat_windows.last_inbound_at, excluded.last_inbound_at);
 
 -- name: quoted_inbound
 -- Which inbound messages these provider ids became.
-select i.organization_id, i.number_id, i.provider_message_id, i.message_id
-from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, number_id, provider_message_id)
+select i.organization_id, i.sender_id, i.provider_message_id, i.message_id
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, sender_id, provider_message_id)
 join inbound_ids i
     on
-        i.organization_id = g.organization_id and i.number_id = g.number_id
+        i.organization_id = g.organization_id and i.sender_id = g.sender_id
         and i.provider_message_id = g.provider_message_id;
 
 -- name: inbound_of
 -- The message that a provider's inbound id became.
-select message_id from inbound_ids where organization_id = $1 and number_id = $2 and provider_message_id = $3;
+select message_id from inbound_ids where organization_id = $1 and sender_id = $2 and provider_message_id = $3;
 
 -- name: park
-insert into parked_reports (organization_id, number_id, event, retry_at, give_up_at)
-select organization_id, number_id, event::jsonb, retry_at, give_up_at
+insert into parked_reports (organization_id, sender_id, event, retry_at, give_up_at)
+select organization_id, sender_id, event::jsonb, retry_at, give_up_at
 from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[])
-    as g (organization_id, number_id, event, retry_at, give_up_at);
+    as g (organization_id, sender_id, event, retry_at, give_up_at);
 
 -- name: take_parked
 -- Reports whose message may be known by now. They are gone when the transaction commits.
@@ -209,7 +210,7 @@ delete from parked_reports
 where id = any(array(
     select id from parked_reports where retry_at <= $1 order by retry_at, id limit $2 for update skip locked
 ))
-returning id, organization_id, number_id, event, give_up_at;
+returning id, organization_id, sender_id, event, give_up_at;
 
 -- name: put_off
 -- The first of those, which fails alone, waits until $2, or goes when its time is over: then the answer is true.
@@ -236,7 +237,7 @@ with due as materialized (
 delete from sandbox_reports s
 using due
 where s.ctid = due.place
-returning s.organization_id, s.message_id, s.step, s.due_at, s.number_id, s.event;
+returning s.organization_id, s.message_id, s.step, s.due_at, s.sender_id, s.event;
 
 -- name: next_sandbox
 select min(due_at) from sandbox_reports;

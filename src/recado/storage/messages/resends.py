@@ -26,7 +26,7 @@ class Old:
     direction: str
     status: str
     type: str
-    number_id: str | None
+    sender_id: str | None
     recipient: str
     recipient_hash: int
     template_id: str | None
@@ -51,7 +51,7 @@ class FailedFilter:
 
     batch_id: str | None = None
     campaign_id: str | None = None
-    number_id: str | None = None
+    sender_id: str | None = None
     start: datetime | None = None
     end: datetime | None = None
 
@@ -92,13 +92,13 @@ def _query(
         "before_id": AFTER_ALL_IDS if wanted.end is None else lowest_id(MESSAGE, wanted.end),
         "batch_id": wanted.batch_id,
         "campaign_id": wanted.campaign_id,
-        "number_id": wanted.number_id,
+        "sender_id": wanted.sender_id,
         "limit": limit,
     }
     given = [
         (wanted.batch_id, SQL.if_batch),
         (wanted.campaign_id, SQL.if_campaign),
-        (wanted.number_id, SQL.if_number),
+        (wanted.sender_id, SQL.if_number),
     ]
     conditions = "\n".join(condition for value, condition in given if value is not None)
     return compose(text.replace("{which}", SQL.which).replace("{conditions}", conditions), values)
@@ -114,8 +114,8 @@ async def _in_time() -> AsyncIterator[None]:
 
 
 async def counterparts(
-    executor: Executor, organization_id: str, env: str, template_ids: Collection[str], number_id: str
+    executor: Executor, organization_id: str, env: str, template_ids: Collection[str], sender_id: str
 ) -> Mapping[str, str]:
     """By template: the one of another number that has its name and language."""
-    rows = await executor.fetch(SQL.counterparts, organization_id, env, sorted(template_ids), number_id)
+    rows = await executor.fetch(SQL.counterparts, organization_id, env, sorted(template_ids), sender_id)
     return {row["id"]: row["counterpart"] for row in rows}

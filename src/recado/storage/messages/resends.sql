@@ -1,7 +1,7 @@
 -- name: by_ids
 -- The messages with these ids, in the order in which they were asked for.
 select
-    m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
+    m.id, m.direction, m.status, m.type, m.sender_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
     m.metadata, m.campaign_id, m.contact_id, m.last_error, m.original_error, m.replaced_by
 from unnest($3::text[]) with ordinality as g (id, place)
 cross join lateral (
@@ -14,7 +14,7 @@ order by g.place;
 -- name: failed
 -- Failed messages of a batch or a campaign that nothing replaced yet, the oldest first.
 select
-    m.id, m.direction, m.status, m.type, m.number_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
+    m.id, m.direction, m.status, m.type, m.sender_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
     m.metadata, m.campaign_id, m.contact_id, m.last_error, m.original_error, m.replaced_by
 from messages m
 where
@@ -39,7 +39,7 @@ and m.batch_id = :batch_id
 and m.campaign_id = :campaign_id
 
 -- name: if_number
-and m.number_id = :number_id
+and m.sender_id = :sender_id
 
 -- name: counterparts
 -- The templates of number $4 with the name and the language of these.

@@ -1,14 +1,15 @@
 -- name: take_ownership
-insert into number_owners (env, phone_number_id, organization_id, number_id) values ($1, $2, $3, $4)
-on conflict (env, phone_number_id) do nothing
-returning number_id
+insert into sender_owners (env, channel, account, organization_id, sender_id) values ($1, 'chatapp', $2, $3, $4)
+on conflict (env, channel, account) do nothing
+returning sender_id
 
 -- name: own_holder
 -- What is another organization's is not named.
-select number_id from number_owners where env = $1 and phone_number_id = $2 and organization_id = $3
+select sender_id from sender_owners where env = $1 and channel = 'chatapp' and account = $2 and organization_id = $3
 
 -- name: release_ownership
-delete from number_owners where env = $1 and phone_number_id = $2 and organization_id = $3 and number_id = $4
+delete from sender_owners
+where env = $1 and channel = 'chatapp' and account = $2 and organization_id = $3 and sender_id = $4
 
 -- name: join_business_account
 -- The first number of an account takes it for its organization; the row is the lock of those that come at once.
@@ -26,9 +27,9 @@ returning numbers
 delete from business_accounts where env = $1 and business_account_id = $2 and numbers = 0
 
 -- name: by_provider_id
-select n.* from number_owners o
-join numbers n on n.organization_id = o.organization_id and n.id = o.number_id
-where o.env = $1 and o.phone_number_id = $2 and n.deleted_at is null
+select n.* from sender_owners o
+join numbers n on n.organization_id = o.organization_id and n.id = o.sender_id
+where o.env = $1 and o.channel = 'chatapp' and o.account = $2 and n.deleted_at is null
 
 -- name: of_business_account
 -- Of the organization that the account belongs to, and of no other that names it.
@@ -83,20 +84,20 @@ returning *
 -- of several numbers names none: its blocks do, in the ninth of their columns (batch_rows.py).
 select
     exists (
-        select from dispatch where organization_id = $1 and env = $2 and number_id = $3 and not_before is null
+        select from dispatch where organization_id = $1 and env = $2 and sender_id = $3 and not_before is null
     )
     or exists (
-        select from dispatch where organization_id = $1 and env = $2 and number_id = $3 and not_before is not null
+        select from dispatch where organization_id = $1 and env = $2 and sender_id = $3 and not_before is not null
     )
     or exists (
         select from batches
-        where open and blocks_left > 0 and organization_id = $1 and env = $2 and number_id = $3
+        where open and blocks_left > 0 and organization_id = $1 and env = $2 and sender_id = $3
     )
     or exists (
         select from batches b
         join batch_blocks k on k.organization_id = b.organization_id and k.batch_id = b.id
         where
-            b.open and b.organization_id = $1 and b.env = $2 and b.number_id is null
+            b.open and b.organization_id = $1 and b.env = $2 and b.sender_id is null
             and case when json_typeof(k.recipients -> 8) = 'array' then (k.recipients -> 8)::jsonb ? $3 end
     )
 

@@ -19,35 +19,35 @@ class Usage:
     marketing: int | None
 
 
-async def totals(executor: Executor, organization_id: str, number_id: str, since: datetime, until: datetime) -> Usage:
+async def totals(executor: Executor, organization_id: str, sender_id: str, since: datetime, until: datetime) -> Usage:
     """Messages that left in [since, until); `since` is a whole minute."""
-    row = await executor.fetchrow(SQL.totals, organization_id, number_id, since, until)
+    row = await executor.fetchrow(SQL.totals, organization_id, sender_id, since, until)
     return Usage(row["sent"], None if row["uncategorized"] else row["marketing"])
 
 
 async def series(
     executor: Executor,
     organization_id: str,
-    number_id: str,
+    sender_id: str,
     since: datetime,
     until: datetime,
     starts: Sequence[datetime],
 ) -> list[int]:
     """Messages that left, per bucket of `starts` (ascending, the first not after `since`); empty ones are 0."""
     sent = [0] * len(starts)
-    for row in await executor.fetch(SQL.series, organization_id, number_id, since, until, list(starts)):
+    for row in await executor.fetch(SQL.series, organization_id, sender_id, since, until, list(starts)):
         sent[row["bucket"] - 1] = row["sent"]
     return sent
 
 
-async def waiting(executor: Executor, organization_id: str, number_id: str) -> dict[str, int]:
+async def waiting(executor: Executor, organization_id: str, sender_id: str) -> dict[str, int]:
     """Messages of the number that have not left, by class."""
-    rows = await executor.fetch(SQL.waiting, organization_id, number_id)
+    rows = await executor.fetch(SQL.waiting, organization_id, sender_id)
     counted = {row["class"]: row["waiting"] for row in rows}
     return {priority.value: counted.get(index, 0) for index, priority in enumerate(CLASSES)}
 
 
-async def unique_recipients(executor: Executor, organization_id: str, number_id: str, since: datetime) -> int:
+async def unique_recipients(executor: Executor, organization_id: str, sender_id: str, since: datetime) -> int:
     """Distinct recipients of business-initiated messages after `since` (C14.5, tier)."""
-    count: int = await executor.fetchval(SQL.recipients, organization_id, number_id, since)
+    count: int = await executor.fetchval(SQL.recipients, organization_id, sender_id, since)
     return count

@@ -36,7 +36,7 @@ class Told:
     direction: str | None
     message_type: str | None
     recipient: str | None
-    number_id: str | None
+    sender_id: str | None
     contact_id: str | None
     contact_external_id: str | None
     campaign_id: str | None

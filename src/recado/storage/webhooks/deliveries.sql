@@ -6,7 +6,7 @@
 -- since, `last_error` names the one in its place. Contacts have many indexes: only the key has the order (contacts.sql).
 select
     d.id, d.attempts, d.event_id, e.env, e.type, e.channel, e.message_id, e.data, e.test,
-    m.direction, m.type as message_type, m.recipient, m.number_id, m.contact_id, c.external_id as contact_external_id,
+    m.direction, m.type as message_type, m.recipient, m.sender_id, m.contact_id, c.external_id as contact_external_id,
     m.campaign_id, m.template_id, m.batch_id, m.metadata, m.provider_message_id, m.scheduled_at, m.sent_at, m.delivered_at,
     m.read_at, m.failed_at, m.attempts as message_attempts, coalesce(m.original_error, m.last_error) as message_error,
     case when e.type like '%.received' then m.payload end as payload

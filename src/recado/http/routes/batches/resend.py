@@ -94,7 +94,7 @@ def resend_of(call: Call) -> Resend:
         by=actor_of(call),
         message_ids=body.message_ids,
         wanted=wanted,
-        number_id=body.number_id,
+        sender_id=body.number_id,
         include_uncertain=body.include_uncertain,
         key_hash=None if key is None else key.key_hash,
         fingerprint=None if key is None else key.fingerprint,
@@ -111,7 +111,7 @@ def _filter(given: ResendFilter) -> FailedFilter:
     return FailedFilter(
         batch_id=given.batch_id,
         campaign_id=given.campaign_id,
-        number_id=given.number_id,
+        sender_id=given.number_id,
         start=given.from_,
         end=given.to,
     )

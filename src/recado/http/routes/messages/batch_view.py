@@ -5,6 +5,7 @@ from typing import Any
 import orjson
 
 from recado.domain.batches.batch import BatchStatus
+from recado.domain.channels.policies import sender_field
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
 from recado.storage.batches.batch_making import NewBatch
@@ -12,7 +13,6 @@ from recado.storage.batches.batches import Batch
 
 _OPTIONAL = (
     ("name", "name"),
-    ("number_id", "numberId"),
     ("template_id", "templateId"),
     ("campaign_id", "campaignId"),
     ("pause_reason", "pauseReason"),
@@ -46,6 +46,7 @@ def batch_view(batch: Batch) -> dict[str, Any]:
         "chargedCoins": batch.charged_coins,
         "createdAt": format_timestamp(batch.created_at),
     }
+    view |= _sender(batch)
     for attribute, name in _OPTIONAL:
         value = getattr(batch, attribute)
         if value is not None:
@@ -84,6 +85,7 @@ def new_batch_view(new: NewBatch) -> dict[str, Any]:
         "chargedCoins": 0,
         "createdAt": at,
     }
+    view |= _sender(new)
     for attribute, name in _OPTIONAL:
         value = getattr(new, attribute, None)
         if value is not None:
@@ -92,3 +94,9 @@ def new_batch_view(new: NewBatch) -> dict[str, Any]:
         view["scheduledAt"] = format_timestamp(new.scheduled_at)
     view["finishedAt" if new.status is BatchStatus.FAILED else "startedAt"] = at
     return view
+
+
+def _sender(batch: Batch | NewBatch) -> dict[str, str]:
+    """What its messages leave from, where one sender has all of them and callers name it."""
+    field = sender_field(batch.channel)
+    return {} if field is None or batch.sender_id is None else {field: batch.sender_id}

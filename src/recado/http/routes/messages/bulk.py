@@ -52,7 +52,7 @@ def draft_of(call: Call) -> BatchDraft:
         organization_id=principal.organization_id,
         env=principal.env,
         channel=body.channel,
-        number_id=body.number_id or "",
+        sender_id=body.number_id or "",
         type=body.type,
         priority=body.priority,
         recipients=body.recipients or (),

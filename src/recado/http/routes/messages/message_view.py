@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.channels.policies import masked_recipient
+from recado.domain.channels.policies import masked_recipient, sender_field
 from recado.domain.core.ids import created_at, time_in
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import CLASSES
@@ -18,7 +18,6 @@ from recado.storage.messages.messages import NewMessage
 _PRIORITIES = tuple(priority.value for priority in CLASSES)
 _TIMES = ("scheduled_at", "sent_at", "delivered_at", "read_at", "failed_at")
 _TEXTS = (
-    "number_id",
     "contact_id",
     "campaign_id",
     "template_id",
@@ -59,6 +58,8 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
         "createdAt": format_timestamp(message.created_at),
         "updatedAt": format_timestamp(message.updated_at),
     }
+    if message.sender_id is not None and (field := sender_field(message.channel)) is not None:
+        view[field] = message.sender_id
     for attribute, name in _TEXT_MEMBERS:
         value = getattr(message, attribute)
         if value is not None:
@@ -117,8 +118,9 @@ class AcceptedView:
             "attempts": 0,
             "createdAt": self._at_text,
             "updatedAt": self._at_text,
-            "numberId": new.number_id,
         }
+        if (field := sender_field(new.channel)) is not None:
+            view[field] = new.sender_id
         if new.contact_id is not None:
             view["contactId"] = new.contact_id
         if new.campaign_id is not None:

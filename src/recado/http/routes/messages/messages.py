@@ -10,6 +10,7 @@ from recado.domain.core.errors import Problem, conflict, not_found
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
 from recado.domain.messages.message import MessageStatus
+from recado.domain.senders.sender import SenderKey
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.page_items import PageItems, each
@@ -34,14 +35,13 @@ from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_moves, message_reads
 from recado.storage.messages.message_reads import GENERIC_CHANNELS, Message, MessageFilter, MessagePage
-from recado.storage.senders.numbers import NumberKey
 
 LIST: Final = "listMessages"
 
 _WAITING = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})
 
-Forced = Callable[[NumberKey], None]
-"""A queued message of this number was forced."""
+Forced = Callable[[SenderKey], None]
+"""A queued message of this sender was forced."""
 
 
 class Explainer(Protocol):
@@ -123,8 +123,8 @@ class MessageOperations:
         )
         if not moved:
             raise await self._refused(call, "Only a queued message can be forced.")
-        if message.number_id is not None:
-            self._forced((message.organization_id, message.env, message.number_id))
+        if message.sender_id is not None:
+            self._forced(SenderKey(message.organization_id, message.env, message.channel, message.sender_id))
         return await self._changed(call)
 
     async def archive(self, call: Call) -> Reply:
@@ -178,7 +178,7 @@ def _filter(call: Call, query: MessageQuery) -> MessageFilter:
         status=query.status,
         direction=query.direction,
         recipient=None if query.phone is None else searched_phone(query.phone),
-        number_id=query.number_id,
+        sender_id=query.number_id,
         contact_id=query.contact_id,
         campaign_id=query.campaign_id,
         batch_id=query.batch_id,
@@ -198,7 +198,7 @@ def message_routes(
     effects: Effects,
     cursors: Cursors,
 ) -> tuple[Route, ...]:
-    """The operations on messages. `forced` tells the number's dispatcher; `effects` follow what is archived."""
+    """The operations on messages. `forced` tells the lane of its sender; `effects` follow what is archived."""
     operations = MessageOperations(database, ids, acceptance, explainer, forced, effects, cursors)
     one = {"id": MESSAGE}
     return (
