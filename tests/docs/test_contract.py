@@ -20,8 +20,8 @@ from recado.config.limits import CLASSES_OF_CREDENTIALS, DEFAULT_LIMITS
 from recado.domain.access.scopes import ALL_SCOPES
 from recado.domain.audience.members import MAX_IDENTIFIERS, MAX_LISTS
 from recado.domain.audience.segment import MAX_SEGMENTS
+from recado.domain.channels.chatapp import GATES
 from recado.domain.core.errors import CODES
-from recado.domain.dispatch.gates import PLACE
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.webhooks.webhook import MAX_SUBSCRIPTIONS
 from recado.http.api.document_texts import GROUPS
@@ -261,7 +261,7 @@ def test_every_reason_and_failure_is_named() -> None:
 
 def test_the_reasons_of_waits_stand_in_the_order_of_the_gates() -> None:
     told = re.findall(r"^\| `(\w+)` \|", section("C14.6"), re.MULTILINE)
-    assert [reason for reason in told if reason in PLACE] == sorted(PLACE, key=PLACE.__getitem__)
+    assert [reason for reason in told if reason in GATES.place] == sorted(GATES.place, key=GATES.place.__getitem__)
 
 
 def test_every_command_is_named() -> None:

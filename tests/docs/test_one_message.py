@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 from recado.channels.core.provider import Outcome
-from recado.domain.dispatch.gates import PLACE
+from recado.domain.channels.chatapp import GATES
 from recado.domain.messages.message import WaitReason
 
 PAGE = (Path(__file__).parents[2] / "docs/one-message.md").read_text("utf-8")
@@ -20,7 +20,9 @@ def first_cells(heading: str) -> list[str]:
 def test_every_reason_of_a_wait_has_its_line() -> None:
     # What is uncertain has left: it stands with the settlement.
     assert sorted(first_cells("Its turn")) == sorted(reason.value for reason in WaitReason if reason != "uncertain")
-    assert [reason for reason in first_cells("Its turn") if reason in PLACE] == sorted(PLACE, key=PLACE.__getitem__)
+    assert [reason for reason in first_cells("Its turn") if reason in GATES.place] == sorted(
+        GATES.place, key=GATES.place.__getitem__
+    )
     assert "waiting.reason: uncertain" in PAGE
 
 

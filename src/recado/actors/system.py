@@ -8,10 +8,10 @@ from functools import partial
 import structlog
 
 from recado.actors.dispatch.calls import Calls
-from recado.actors.dispatch.desk import Desk
 from recado.actors.dispatch.due_poller import DuePoller
-from recado.actors.dispatch.number import NumberActor
-from recado.actors.dispatch.number_messages import AskSituation, Changed, NumberSituation, TemplateMoved
+from recado.actors.dispatch.lane import Lane
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.dispatch.lane_messages import AskSituation, Changed, LaneSituation, TemplateMoved
 from recado.actors.dispatch.rescuer import Rescuer
 from recado.actors.dispatch.waiting import WaitExplainer
 from recado.actors.jobs.ledger_check import LedgerCheck
@@ -147,8 +147,10 @@ class ActorSystem:
             begun=begun,
             connections=connections,
         )
-        self._desk = Desk(records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE)
-        self._new_number = partial(NumberActor, desk=self._desk)
+        self._lanes = LaneContext(
+            records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE
+        )
+        self._new_lane = partial(Lane, context=self._lanes)
         self.callbacks = Callbacks(
             db,
             clock=clock,
@@ -199,7 +201,9 @@ class ActorSystem:
         self.root.add_service("callbacks", self.callbacks)
         self.root.add_service(
             "due",
-            DuePoller(db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._desk.starting),
+            DuePoller(
+                db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._lanes.starting
+            ),
         )
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
@@ -219,7 +223,7 @@ class ActorSystem:
 
     async def start(self) -> None:
         """Called by the tree when the epoch is taken: from now on this process owns the numbers."""
-        self._desk.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
+        self._lanes.opens_at = self._records.clock.monotonic() + OWNERSHIP_PAUSE
 
     async def stop(self) -> None:
         """Ownership ends with the process."""
@@ -243,14 +247,14 @@ class ActorSystem:
     def tell(self, sender: SenderKey, message: object) -> None:
         """Tell a number's actor, which is started when need be. A hint that is lost is made up for by the poller."""
         try:
-            self._registry.get_or_spawn(sender, self._new_number).tell(message)
+            self._registry.get_or_spawn(sender, self._new_lane).tell(message)
         except (MailboxFull, ActorDeadError):
             log.debug("hint_lost", sender_id=sender.sender_id, told=type(message).__name__)
 
-    async def ask_situation(self, sender: SenderKey) -> NumberSituation | None:
+    async def ask_situation(self, sender: SenderKey) -> LaneSituation | None:
         """What holds the number now; None when its actor does not answer in time."""
         try:
-            situation: NumberSituation = await self._registry.get_or_spawn(sender, self._new_number).ask(
+            situation: LaneSituation = await self._registry.get_or_spawn(sender, self._new_lane).ask(
                 AskSituation(), timeout=ASK_LIMIT
             )
         except (MailboxFull, ActorDeadError, AskTimeout):
@@ -267,7 +271,7 @@ class ActorSystem:
             case SubscriptionChanged(organization_id, _, subscription_id):
                 self._webhooks.changed((organization_id, subscription_id))
             case ConsentRefused(recipients):
-                self._desk.consents.refused(recipients)
+                self._lanes.consents.refused(recipients)
             case WithdrawalsLeft(left):
                 self.withdrawals.left(left)
             case DeliveriesQueued(subscriptions):

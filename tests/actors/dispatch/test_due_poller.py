@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recado.actors.dispatch.due_poller import EVERY_NUMBER_EVERY, STARTING_AT_MOST, DuePoller
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.domain.core.ids import MESSAGE, NUMBER, IdSource
 from recado.domain.senders.sender import SenderKey
 from recado.engine.clock import SystemClock, VirtualClock

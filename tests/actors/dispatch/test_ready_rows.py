@@ -1,27 +1,28 @@
 """The window of ready messages: bounded, fair among owners and classes, and nothing is ever lost by forgetting."""
 
 from datetime import UTC, datetime, time, timedelta
+from types import SimpleNamespace
+from typing import Any
 from zoneinfo import ZoneInfo
 
 from recado.actors.dispatch.ready_rows import ReadyRows
-from recado.domain.dispatch.gates import Hold, Standing
+from recado.domain.channels.chatapp import GATES
+from recado.domain.dispatch.gates import Hold, SenderState
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.services.dispatch.row import WINDOW, Row
 
 NOW = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
-FREE = Standing(NumberStatus.CONNECTED, QualityRating.GREEN, None, False, None, 0, None, ZoneInfo("UTC"))
-QUIET = Standing(
-    NumberStatus.CONNECTED,
-    QualityRating.GREEN,
-    None,
-    False,
-    None,
-    0,
-    QuietHours(time(11), time(13)),
-    ZoneInfo("UTC"),
-)
+
+
+def view(quiet: QuietHours | None = None) -> Any:
+    """What the lane knows of a connected number, as far as its rows ask."""
+    state = SenderState(NumberStatus.CONNECTED, QualityRating.GREEN, None, False, None, 0, quiet, ZoneInfo("UTC"))
+    return SimpleNamespace(gates=GATES, state=state)
+
+
+FREE, QUIET = view(), view(QuietHours(time(11), time(13)))
 
 
 def row(number: int, klass: int = NORMAL, owner: str = "single", *, force: bool = False) -> Row:
@@ -72,10 +73,10 @@ def fresh() -> ReadyRows:
     return rows
 
 
-def taken(rows: ReadyRows, count: int, standing: Standing = FREE) -> list[str]:
+def taken(rows: ReadyRows, count: int, of: Any = FREE) -> list[str]:
     ids = []
     for _ in range(count):
-        found = rows.take(standing, NOW)
+        found = rows.take(of, NOW)
         assert isinstance(found, Row)
         ids.append(found.id)
     return ids

@@ -15,9 +15,9 @@ import pytest
 from tests.actors.acme import acme, add_template
 
 from recado.actors.dispatch.calls import Calls
-from recado.actors.dispatch.desk import Desk
-from recado.actors.dispatch.number import NumberActor
-from recado.actors.dispatch.number_messages import Changed, Look
+from recado.actors.dispatch.lane import Lane
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.dispatch.lane_messages import Changed, Look
 from recado.channels.core.provider import Accepted, Account, OutboundMessage, Outcome
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.moments import Moments
@@ -138,9 +138,9 @@ class Line:
     provider: Provider
     ids: IdSource
     directories: Directories
-    desk: Desk
+    context: LaneContext
     registry: Registry[SenderKey]
-    make: Callable[[SenderKey], NumberActor]
+    make: Callable[[SenderKey], Lane]
     organization: Organization
     number: Number
     template: Template
@@ -268,8 +268,8 @@ async def line(database: Database) -> AsyncIterator[Line]:
     )
     sending = Sending(db, clock=clock, tell=tell, admission=admission, consequences=consequences, recording=recording)
     calls = Calls(sending, clock=clock, expect=lambda at: None)
-    desk = Desk(records, sending, calls, Moments(clock), clock.monotonic() + 1.0)
-    make = partial(NumberActor, desk=desk)
+    context = LaneContext(records, sending, calls, Moments(clock), clock.monotonic() + 1.0)
+    make = partial(Lane, context=context)
     await sending.start()
     await supervisor.start()
     await registry.start()
@@ -280,7 +280,7 @@ async def line(database: Database) -> AsyncIterator[Line]:
         provider,
         ids,
         directories,
-        desk,
+        context,
         registry,
         make,
         made.organization,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.actors.dispatch.rescuer import LAST_CLAIMS, LOOK_EVERY, Rescuer
 from recado.services.dispatch import sending
 from recado.services.dispatch.row import row_from
@@ -31,7 +31,7 @@ async def test_of_two_claims_in_one_instant_of_the_clock_one_is_lost(line: "Line
     row = row_from(await line.db.fetchrow(_ROW, message_id))
     verdicts = []
     for _ in range(2):
-        verdicts.append(line.desk.sending.claim(row))
+        verdicts.append(line.context.sending.claim(row))
         await line.traffic.quiet(line.clock)
     await line.goes_on(0.1)  # what they linger
     assert [await each for each in verdicts] == [CLAIMED, LOST]
@@ -48,7 +48,7 @@ async def test_a_claim_that_shows_another_owner_is_not_repeated_and_ends_this_pr
         return await claim(*arguments)
 
     monkeypatch.setattr(dispatch, "claim", counted)
-    rescuer = Rescuer(line.desk.records, sending=line.desk.sending, begun=BegunCalls(None), lost=lost.append)
+    rescuer = Rescuer(line.context.records, sending=line.context.sending, begun=BegunCalls(None), lost=lost.append)
     await rescuer.start()
     await line.goes_on(LOOK_EVERY + 0.1)
     await dispatch.take_epoch(line.db, line.clock.now())
@@ -69,8 +69,8 @@ async def test_of_claims_without_an_answer_only_so_many_are_remembered(
     row = row_from(await line.db.fetchrow(_ROW, message_id))
     moments = [datetime(2026, 3, day, tzinfo=UTC) for day in (1, 2, 3)]
     for row.claimed_at in moments:
-        line.desk.sending.unclear(row)
-    assert [at for _, at in line.desk.sending.unanswered] == moments[1:]
+        line.context.sending.unclear(row)
+    assert [at for _, at in line.context.sending.unanswered] == moments[1:]
 
 
 class Outage:
@@ -96,7 +96,7 @@ def outage(monkeypatch: pytest.MonkeyPatch) -> Outage:
 
 
 def rescuer_of(line: "Line") -> Rescuer:
-    return Rescuer(line.desk.records, sending=line.desk.sending, begun=BegunCalls(None), lost=lambda error: None)
+    return Rescuer(line.context.records, sending=line.context.sending, begun=BegunCalls(None), lost=lambda error: None)
 
 
 GIVEN_UP_AFTER = 32.0  # seconds: the deadline of a batch, and what its last pause takes
@@ -155,7 +155,7 @@ async def test_of_a_message_that_was_claimed_again_only_the_claim_that_was_given
 async def test_a_claim_that_was_given_up_is_looked_for_as_long_as_a_statement_may_take(
     line: "Line", outage: Outage
 ) -> None:
-    rescuer, unanswered = rescuer_of(line), line.desk.sending.unanswered
+    rescuer, unanswered = rescuer_of(line), line.context.sending.unanswered
     await line.queue(1)
     await line.goes_on(GIVEN_UP_AFTER, step=0.5)
     outage.lasts = False

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.actors.acme import add_template
 
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.channels.core.provider import Accepted, OutboundMessage
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus
 from recado.domain.core.ids import CONTACT, MESSAGE, lowest_id
@@ -85,12 +85,12 @@ class Marketing:
 async def marketing(line: Any) -> Marketing:
     def changed(change: Any) -> None:
         if isinstance(change, ConsentRefused):
-            line.desk.consents.refused(change.recipients)
+            line.context.consents.refused(change.recipients)
         elif isinstance(change, WithdrawalsLeft):
-            line.desk.records.withdrawing.begin(change.withdrawals)
+            line.context.records.withdrawing.begin(change.withdrawals)
 
     people = ContactSystem(
-        line.db, ids=line.ids, documents=Documents(line.desk.records.keys, os.urandom(32)),
+        line.db, ids=line.ids, documents=Documents(line.context.records.keys, os.urandom(32)),
         subscriptions=line.directories.subscriptions, effects=Consequences(), changed=changed, clock=line.clock,
     )  # fmt: skip
     template = await add_template(
@@ -131,8 +131,8 @@ async def test_a_message_that_is_claimed_when_its_recipient_opts_out_does_not_le
     assert {await marketing.outcome(phone) for phone in caught} == {("failed", "opted_out: the contact opted out")}
     attempts = await line.db.fetch("select attempts from messages where recipient = any($1::text[])", caught)
     assert {row["attempts"] for row in attempts} == {0}
-    assert not line.desk.consents._going
-    assert not line.desk.consents._stopped
+    assert not line.context.consents._going
+    assert not line.context.consents._stopped
 
 
 async def test_no_call_begins_after_an_opt_out_was_answered_whenever_it_comes(line: Any, marketing: Any) -> None:
@@ -204,7 +204,7 @@ async def test_messages_of_a_deleted_contact_are_held_until_they_are_withdrawn(l
     await marketing.queue([ana, bia])
     await line.db.execute("update messages set contact_id = $1 where recipient = $2", deleted, ana)
     left = Withdrawal(line.organization.id, "test", WithdrawalKind.DELETED, deleted, later)
-    line.desk.records.withdrawing.begin([left])
+    line.context.records.withdrawing.begin([left])
     await line.goes_on(2.0)
     assert marketing.called == [bia]
     assert await line.reasons() == {"owner_paused"}

@@ -23,11 +23,11 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
         answers.append(asyncio.get_running_loop().create_future())
         return answers[-1]
 
-    desk: Any = SimpleNamespace(
+    context: Any = SimpleNamespace(
         records=SimpleNamespace(clock=VirtualClock(START)), sending=SimpleNamespace(claim=claim)
     )
-    errands: Any = None
-    departures = Departures(desk, pacer=Pacer(1.0), day=DayUsage(START), errands=errands, rows=ReadyRows())
+    tasks: Any = None
+    departures = Departures(context, pacer=Pacer(1.0), day=DayUsage(START), tasks=tasks, rows=ReadyRows())
     row: Any = SimpleNamespace(id="msg_1", force=False, needs_window=True, subject_to_consent=False, recipient_hash=7)
     taken_back: list[int] = []
     view: Any = SimpleNamespace(take_back=taken_back.append)

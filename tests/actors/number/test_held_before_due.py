@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.storage.access import organizations
 from recado.storage.core.audit import Actor
 from recado.storage.core.postgres import Database

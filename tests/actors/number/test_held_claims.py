@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors.dispatch.departures import LATE
-from recado.actors.dispatch.number import NumberActor
-from recado.actors.dispatch.number_messages import AskSituation, Changed, Look, TemplateMoved
+from recado.actors.dispatch.lane import Lane
+from recado.actors.dispatch.lane_messages import AskSituation, Changed, Look, TemplateMoved
 from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import BATCH
 from recado.domain.dispatch.pair_pacing import BURST
@@ -84,12 +84,12 @@ async def owner_of_all(line: "Line") -> str:
 
 
 async def pause_owner(line: "Line") -> None:
-    line.desk.records.owners.paused(await owner_of_all(line), line.clock.now())
+    line.context.records.owners.paused(await owner_of_all(line), line.clock.now())
 
 
 async def resume_owner(line: "Line") -> None:
     owner = await owner_of_all(line)
-    line.desk.records.owners.resumed(owner, held_ms=20_000)
+    line.context.records.owners.resumed(owner, held_ms=20_000)
     line.tell(OwnerMoved(owner))
 
 
@@ -204,11 +204,11 @@ async def test_a_row_whose_claim_is_answered_while_the_provider_is_not_to_be_cal
 async def fail(line: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
     """A fault in a turn of the number's actor: it is restarted."""
 
-    def faulty(_: NumberActor) -> None:
+    def faulty(_: Lane) -> None:
         raise RuntimeError("a fault of ours")
 
     with monkeypatch.context() as patch:
-        patch.setattr(NumberActor, "_situation", faulty)
+        patch.setattr(Lane, "_situation", faulty)
         line.tell(AskSituation())
         await line.goes_on(0.1)
 
@@ -284,7 +284,7 @@ async def test_a_claim_from_before_the_process_stood_still_is_made_once_more(lin
     [message] = await line.queue(1)
     await line.goes_on(2.0 + LATE)
     assert answers.held == 1
-    line.desk.sending.owned_at = line.clock.monotonic() - SURE_FOR - 0.1
+    line.context.sending.owned_at = line.clock.monotonic() - SURE_FOR - 0.1
     answers.come.set()
     answers.come.clear()
     await line.goes_on(0.5)

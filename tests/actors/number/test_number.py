@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from recado.actors.dispatch import departures
-from recado.actors.dispatch.desk import Desk
-from recado.actors.dispatch.number_messages import AskSituation, Changed, Look
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.dispatch.lane_messages import AskSituation, Changed, Look
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, SlowDown, Unknown
 from recado.domain.core.ids import MESSAGE
@@ -97,7 +97,7 @@ async def test_quiet_hours_hold_bulk_until_they_end_and_nothing_else(line: "Line
     assert line.provider.sent == [normal]
     await line.goes_on(60.0, step=1.0)
     assert line.provider.sent == [normal, bulk]
-    left_at = line.desk.moments.at(line.provider.moments[-1])
+    left_at = line.context.moments.at(line.provider.moments[-1])
     noon = datetime.combine(line.clock.now().date(), time(12), UTC)
     assert 0 <= (left_at - noon).total_seconds() <= 1.0
 
@@ -241,7 +241,7 @@ async def test_a_database_that_is_far_away_does_not_slow_a_number_down(
 
 
 async def test_numbers_of_one_account_share_its_calls_in_flight(line: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line.desk.calls.rooms["test"], "each", 3)
+    monkeypatch.setattr(line.context.calls.rooms["test"], "each", 3)
     answered, send, most = asyncio.Event(), line.provider.send, []
 
     async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
@@ -331,18 +331,18 @@ async def test_a_number_whose_forced_messages_find_no_room_rests_until_there_is_
     ids = await line.queue(2 * WINDOW, tell=False)
     await line.db.execute("update dispatch set force = true where sender_id = $1", line.number.id)
     reads, refills = [], []
-    read_forced, refill = Desk.forced, Desk.rows
+    read_forced, refill = LaneContext.forced, LaneContext.rows
 
-    async def forced(desk: Desk, key: NumberKey, limit: int) -> Any:
+    async def forced(context: LaneContext, key: NumberKey, limit: int) -> Any:
         reads.append(limit)
-        return await read_forced(desk, key, limit)
+        return await read_forced(context, key, limit)
 
-    async def rows(desk: Desk, key: NumberKey, wanted: Wanted) -> Any:
+    async def rows(context: LaneContext, key: NumberKey, wanted: Wanted) -> Any:
         refills.append(wanted.klass)
-        return await refill(desk, key, wanted)
+        return await refill(context, key, wanted)
 
-    monkeypatch.setattr(Desk, "forced", forced)
-    monkeypatch.setattr(Desk, "rows", rows)
+    monkeypatch.setattr(LaneContext, "forced", forced)
+    monkeypatch.setattr(LaneContext, "rows", rows)
     answers = asyncio.Event()
     send = line.provider.send
 

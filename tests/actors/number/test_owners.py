@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.domain.core.ids import BATCH
 from recado.services.dispatch.hints import Forced, OwnerMoved
 from recado.storage.dispatch import dispatch
@@ -24,7 +24,7 @@ async def own(line: "Line", message_ids: list[str]) -> str:
 
 async def test_what_a_paused_batch_has_ready_is_held_and_others_leave(line: "Line") -> None:
     batch, single = await line.queue(30), await line.queue(5)
-    line.desk.records.owners.paused(await own(line, batch), line.clock.now())
+    line.context.records.owners.paused(await own(line, batch), line.clock.now())
     await line.goes_on(2.0)
     assert sorted(line.provider.sent) == sorted(single)
     assert await line.reasons() == {"owner_paused"}
@@ -36,10 +36,10 @@ async def test_a_pause_holds_what_is_in_memory_already(line: "Line") -> None:
     owner = await own(line, messages)
     await line.goes_on(3.0)
     left = len(line.provider.sent)
-    line.desk.records.owners.paused(owner, line.clock.now())
+    line.context.records.owners.paused(owner, line.clock.now())
     await line.goes_on(3.0)
     assert 0 < left <= len(line.provider.sent) <= left + 2  # what was claimed 50 ms ahead still leaves
-    line.desk.records.owners.resumed(owner, held_ms=3_000)
+    line.context.records.owners.resumed(owner, held_ms=3_000)
     line.tell(OwnerMoved(owner))
     await line.goes_on(6.0)
     assert sorted(line.provider.sent) == sorted(messages)
@@ -50,10 +50,10 @@ async def test_only_the_batch_that_goes_on_is_let_go(line: "Line") -> None:
     first, second = await line.queue(3), await line.queue(3)
     owners = [await own(line, messages) for messages in (first, second)]
     for owner in owners:
-        line.desk.records.owners.paused(owner, line.clock.now())
+        line.context.records.owners.paused(owner, line.clock.now())
     await line.goes_on(2.0)
     assert line.provider.sent == []
-    line.desk.records.owners.resumed(owners[0], held_ms=2_000)
+    line.context.records.owners.resumed(owners[0], held_ms=2_000)
     line.tell(OwnerMoved(owners[0]))
     await line.goes_on(2.0)
     assert sorted(line.provider.sent) == sorted(first)
@@ -64,7 +64,7 @@ async def test_time_in_a_pause_does_not_count_towards_the_time_to_live(line: "Li
     mine, single = await line.queue(1, tell=False), await line.queue(1, tell=False)
     minute = timedelta(minutes=1)
     await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
-    line.desk.records.owners.resumed(await own(line, mine), held_ms=90_000)
+    line.context.records.owners.resumed(await own(line, mine), held_ms=90_000)
     await line.clock.advance(100)
     line.tell(Look())
     await line.goes_on(2.0)
@@ -78,11 +78,11 @@ async def test_a_pause_before_the_message_was_due_adds_nothing_to_its_time_to_li
     minute, scheduled_at = timedelta(minutes=1), line.clock.now() + timedelta(seconds=100)
     await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
     owner = await own(line, mine + forced)
-    line.desk.records.owners.resumed(owner, held_ms=120_000, early_ms=90_000, scheduled_at=scheduled_at)
+    line.context.records.owners.resumed(owner, held_ms=120_000, early_ms=90_000, scheduled_at=scheduled_at)
     await line.clock.advance(170)  # the one was due 70 s ago, of which 30 in a pause; the other 170 s ago, of which 120
-    line.desk.records.owners.paused(owner, line.clock.now())
+    line.context.records.owners.paused(owner, line.clock.now())
     await line.clock.advance(15)
-    line.desk.records.owners.resumed(owner, held_ms=135_000, early_ms=90_000, scheduled_at=scheduled_at)
+    line.context.records.owners.resumed(owner, held_ms=135_000, early_ms=90_000, scheduled_at=scheduled_at)
     await dispatch.release_due(line.db, line.clock.now())
     line.tell(OwnerMoved(owner))
     line.tell(Look())
@@ -95,7 +95,7 @@ async def test_a_message_that_only_a_pause_before_it_was_due_held_expires(line: 
     minute, scheduled_at = timedelta(minutes=1), line.clock.now() + timedelta(seconds=100)
     await line.db.execute("update dispatch set ttl_ms = 60000, expires_at = due_at + $1", minute)
     owner = await own(line, mine)
-    line.desk.records.owners.resumed(owner, held_ms=90_000, early_ms=90_000, scheduled_at=scheduled_at)
+    line.context.records.owners.resumed(owner, held_ms=90_000, early_ms=90_000, scheduled_at=scheduled_at)
     await line.clock.advance(165)  # due 65 s ago: with the pause it would live 150 s
     await dispatch.release_due(line.db, line.clock.now())
     line.tell(Look())

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from recado.actors.dispatch.number_messages import Changed, Look
+from recado.actors.dispatch.lane_messages import Changed, Look
 from recado.channels.core.provider import Accepted, Down, OutboundMessage, Outcome, SlowPair
 from recado.domain.dispatch.pair_pacing import BURST
 from recado.storage.dispatch import dispatch

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import BATCH
@@ -132,7 +132,7 @@ async def test_a_cancel_of_its_batch_ends_its_repeats_and_not_the_message(line: 
     await goes_on(line, 3)
     owner = line.ids.new(BATCH)
     await line.db.execute("update dispatch set owner = $2 where id = $1", message_id, owner)
-    line.desk.records.owners.canceled(owner, line.clock.now())
+    line.context.records.owners.canceled(owner, line.clock.now())
     await goes_on(line, 6)
     assert await facts(line.db, message_id) == ("sending", None, "owner_paused")
     assert len(line.provider.calls) == 1

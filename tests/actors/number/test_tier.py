@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.domain.senders import number as number_domain
 from recado.domain.senders.number import MessagingTier
 from recado.storage.dispatch import dispatch
@@ -115,12 +115,12 @@ async def test_who_waits_for_its_claims_takes_no_read_of_others(line: "Line", mo
         return await claim(db, rows, *rest)
 
     monkeypatch.setattr(dispatch, "claim", late)
-    line.desk.turn = asyncio.Semaphore(1)
+    line.context.turn = asyncio.Semaphore(1)
     ids = await line.queue(4)
     await line.goes_on(1.5)
     await line.set_number(messaging_tier=MessagingTier.TIER_250)
     await line.goes_on(0.1)
-    reading = asyncio.ensure_future(line.desk.number(line.key))
+    reading = asyncio.ensure_future(line.context.number(line.key))
     await line.goes_on(0.1)
     read_meanwhile = reading.done()
     commits.set()

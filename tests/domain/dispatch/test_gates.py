@@ -8,21 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recado.domain.channels.chatapp import GATES
 from recado.domain.dispatch.gates import (
     FOREVER,
-    GATES,
-    HELD_BY_SENDER,
-    HELD_WITHOUT_MOMENT,
-    PASSED_BY_FORCE,
     Asked,
     Fail,
     Hold,
-    Standing,
-    class_hold,
+    SenderState,
     expires_at,
-    first_hold,
-    message_gate,
-    number_hold,
 )
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL, FailureCode, WaitReason
@@ -49,12 +42,12 @@ def standing(
     suspended: datetime | None = None,
     held_ms: int = 0,
     quiet: QuietHours | None = None,
-) -> Standing:
-    return Standing(status, quality, paused, suspended is not None, suspended, held_ms, quiet, ZoneInfo("UTC"))
+) -> SenderState:
+    return SenderState(status, quality, paused, suspended is not None, suspended, held_ms, quiet, ZoneInfo("UTC"))
 
 
 def gate(
-    at: Standing,
+    at: SenderState,
     now: datetime = NOON,
     *,
     klass: int = NORMAL,
@@ -63,24 +56,24 @@ def gate(
     force: bool = False,
     template: Template | None = APPROVED,
 ) -> Hold | Fail | None:
-    return message_gate(at, now, Asked(klass, replies, quiet, template), force=force)
+    return GATES.message_gate(at, now, Asked(klass, replies, quiet, template), force=force)
 
 
 def test_a_connected_number_holds_nothing() -> None:
-    assert number_hold(standing()) is None
-    assert [class_hold(standing(), klass, NOON) for klass in (CRITICAL, NORMAL, BULK)] == [None, None, None]
+    assert GATES.sender_hold(standing()) is None
+    assert [GATES.class_hold(standing(), klass, NOON) for klass in (CRITICAL, NORMAL, BULK)] == [None, None, None]
     assert gate(standing()) is None
 
 
 @pytest.mark.parametrize("status", [NumberStatus.PENDING, NumberStatus.AVAILABLE, NumberStatus.DISCONNECTED])
 def test_a_number_out_of_service_holds_everything_until_it_changes(status: NumberStatus) -> None:
-    assert number_hold(standing(status)) == Hold(WaitReason.NUMBER_STATE, FOREVER)
+    assert GATES.sender_hold(standing(status)) == Hold(WaitReason.NUMBER_STATE, FOREVER)
 
 
 def test_the_operator_comes_before_the_suspension_and_both_before_the_state() -> None:
     out = NumberStatus.DISCONNECTED
-    both = number_hold(standing(out, paused=NOON, suspended=NOON))
-    suspended = number_hold(standing(out, suspended=NOON))
+    both = GATES.sender_hold(standing(out, paused=NOON, suspended=NOON))
+    suspended = GATES.sender_hold(standing(out, suspended=NOON))
     assert both is not None
     assert both.reason is WaitReason.OPERATOR_PAUSED
     assert suspended is not None
@@ -92,25 +85,25 @@ def test_a_flagged_number_sends_critical_messages_and_replies_only() -> None:
     assert gate(flagged, klass=CRITICAL) is None
     assert gate(flagged, replies=True, template=None) is None
     assert gate(flagged) == Hold(WaitReason.NUMBER_STATE)
-    assert class_hold(flagged, BULK, NOON) == Hold(WaitReason.NUMBER_STATE)
+    assert GATES.class_hold(flagged, BULK, NOON) == Hold(WaitReason.NUMBER_STATE)
 
 
 def test_low_quality_stops_bulk_and_nothing_else() -> None:
     red = standing(quality=QualityRating.RED)
-    assert class_hold(red, BULK, NOON) == Hold(WaitReason.QUALITY)
-    assert class_hold(red, NORMAL, NOON) is None
-    assert class_hold(standing(quality=QualityRating.YELLOW), BULK, NOON) is None
+    assert GATES.class_hold(red, BULK, NOON) == Hold(WaitReason.QUALITY)
+    assert GATES.class_hold(red, NORMAL, NOON) is None
+    assert GATES.class_hold(standing(quality=QualityRating.YELLOW), BULK, NOON) is None
 
 
 def test_quiet_hours_hold_bulk_and_what_obeys_them_until_they_end_but_no_forced_message() -> None:
     midnight = NOON.replace(hour=23)
     quiet = standing(quiet=NIGHT)
     morning = Hold(WaitReason.QUIET_HOURS, NOON.replace(day=11, hour=8))
-    assert class_hold(quiet, BULK, midnight) == morning
+    assert GATES.class_hold(quiet, BULK, midnight) == morning
     assert gate(quiet, midnight, quiet=True) == morning
     assert gate(quiet, midnight, quiet=True, force=True) is None
     assert gate(quiet, midnight) is None
-    assert class_hold(quiet, BULK, NOON) is None
+    assert GATES.class_hold(quiet, BULK, NOON) is None
 
 
 @pytest.mark.parametrize(
@@ -148,7 +141,7 @@ def test_of_several_gates_the_first_of_the_table_is_named() -> None:
     )
     named = []
     for closed in ("owner", "quiet", "template", "state", "quality"):
-        hold = first_hold(at, midnight, asked, force=closed != "quiet" and closed != "owner")
+        hold = GATES.first_hold(at, midnight, asked, force=closed != "quiet" and closed != "owner")
         assert hold is not None
         named.append(hold.reason)
         if closed == "owner":
@@ -162,19 +155,19 @@ def test_of_several_gates_the_first_of_the_table_is_named() -> None:
 
 def test_a_message_that_ends_is_held_by_no_other_gate_of_its_own() -> None:
     gone = Asked(NORMAL, needs_window=False, obeys_quiet_hours=False, template=None)
-    assert first_hold(standing(NumberStatus.FLAGGED), NOON, gone, force=False) is None
-    out = first_hold(standing(NumberStatus.DISCONNECTED), NOON, gone, force=False)
+    assert GATES.first_hold(standing(NumberStatus.FLAGGED), NOON, gone, force=False) is None
+    out = GATES.first_hold(standing(NumberStatus.DISCONNECTED), NOON, gone, force=False)
     assert out == Hold(WaitReason.NUMBER_STATE)
 
 
 def test_what_a_row_is_held_for_is_let_go_by_something() -> None:
-    assert set(HELD_BY_SENDER) == {"quiet_hours", "number_state", "quality", "tier_limit"}
-    assert set(HELD_WITHOUT_MOMENT) == {"owner_paused", "template_state", "number_state", "quality"}
-    assert set(PASSED_BY_FORCE) == {"scheduled", "quiet_hours", "rate"}
-    assert all(each.release for each in GATES)
+    assert set(GATES.held_by_sender) == {"quiet_hours", "number_state", "quality", "tier_limit"}
+    assert set(GATES.held_without_moment) == {"owner_paused", "template_state", "number_state", "quality"}
+    assert set(GATES.passed_by_force) == {"scheduled", "quiet_hours", "rate"}
+    assert all(each.release for each in GATES.gates)
 
 
-def expiry(at: Standing, now: datetime, *, held_base_ms: int = 0, quiet: bool = False) -> datetime:
+def expiry(at: SenderState, now: datetime, *, held_base_ms: int = 0, quiet: bool = False) -> datetime:
     return expires_at(at, now, due_at=NOON, ttl=timedelta(hours=1), held_base_ms=held_base_ms, obeys_quiet_hours=quiet)
 
 

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.dispatch.calls import Departure
-from recado.actors.dispatch.desk import Desk
-from recado.actors.dispatch.errands import Errands
-from recado.actors.dispatch.number_messages import CameBack, NotClaimed
-from recado.actors.dispatch.number_view import NumberView
+from recado.actors.dispatch.gate_check import may_still_leave
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.dispatch.lane_messages import CameBack, NotClaimed
 from recado.actors.dispatch.ready_rows import ReadyRows
-from recado.actors.dispatch.verdict import may_still_leave
+from recado.actors.dispatch.sender_view import SenderView
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable
@@ -45,7 +45,7 @@ class Claimed:
 
     row: Row
     template: Template | None
-    view: NumberView
+    view: SenderView
     begun: float
     tier: TierUsage | None  # in which its recipient's place is kept
 
@@ -64,24 +64,26 @@ class Departures:
         "_claiming",
         "_clock",
         "_closed",
+        "_context",
         "_day",
-        "_desk",
         "_doubted",
-        "_errands",
         "_pacer",
         "_rows",
+        "_tasks",
         "breaker",
         "in_flight",
         "view",
         "wanted",
     )
 
-    def __init__(self, desk: Desk, *, pacer: Pacer, day: DayUsage, errands: Errands, rows: ReadyRows) -> None:
-        self._desk = desk
-        self._clock = desk.records.clock
+    def __init__(
+        self, context: LaneContext, *, pacer: Pacer, day: DayUsage, tasks: ActorTasks, rows: ReadyRows
+    ) -> None:
+        self._context = context
+        self._clock = context.records.clock
         self._pacer = pacer
         self._day = day
-        self._errands = errands
+        self._tasks = tasks
         self._rows = rows
         self._claiming: dict[str, asyncio.Future[str]] = {}
         self._claimed: list[Claimed] = []  # at most 50 ms of rate; light when idle
@@ -91,7 +93,7 @@ class Departures:
         self._alarm_at = 0.0
         self._closed = False
         self.breaker = Breaker()
-        self.view: NumberView | None = None
+        self.view: SenderView | None = None
         self.wanted = False  # the actor has rows that it could not claim: it is woken when there is room
 
     @property
@@ -106,7 +108,7 @@ class Departures:
 
     def ready_at(self, now: float) -> float:
         """The moment of the next token."""
-        return max(self._pacer.ready_at(now), self._desk.opens_at)
+        return max(self._pacer.ready_at(now), self._context.opens_at)
 
     def holding(self, per_day: int) -> Hold | None:
         """What holds everything here: the provider asked for a pause, no connection, the day is used up."""
@@ -128,7 +130,7 @@ class Departures:
 
     # Claims ---------------------------------------------------------------------------------------------------------
 
-    def may_claim(self, view: NumberView, today: datetime, *, forced: bool) -> bool | float:
+    def may_claim(self, view: SenderView, today: datetime, *, forced: bool) -> bool | float:
         """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds."""
         waiting = len(self._claiming) + len(self._claimed)
         if waiting + self.in_flight >= CALLS_IN_FLIGHT:
@@ -141,14 +143,14 @@ class Departures:
             return False
         if forced:
             return True
-        ahead = max(CLAIM_AHEAD, CLAIM_TAKES * self._desk.sending.claim_takes + CLAIM_MARGIN)
+        ahead = max(CLAIM_AHEAD, CLAIM_TAKES * self._context.sending.claim_takes + CLAIM_MARGIN)
         if waiting >= max(1, int(view.per_second * ahead)):
             return False
         # As moments: so the difference is exact, and anyone who waits for it is not woken a rounding error too early.
         opens_at = self.ready_at(now) - ahead
         return True if opens_at <= now else opens_at - now
 
-    def claim(self, row: Row, template: Template | None, view: NumberView, *, in_window: bool = False) -> bool:
+    def claim(self, row: Row, template: Template | None, view: SenderView, *, in_window: bool = False) -> bool:
         """Begin to claim the row; False when the queue of claims is full. Until it departs, what its gates counted for
         its recipient is taken back when it does not.
 
@@ -161,14 +163,14 @@ class Departures:
                 tier.release(row.recipient_hash)
             return True
         try:
-            answer = self._desk.sending.claim(row, in_window=in_window)
+            answer = self._context.sending.claim(row, in_window=in_window)
         except Unavailable:
             view.take_back(row.recipient_hash)
             if tier is not None:
                 tier.release(row.recipient_hash)
             return False
         if row.subject_to_consent:
-            self._desk.consents.begin(row)
+            self._context.consents.begin(row)
         self._claiming[row.id] = answer
         claimed = Claimed(row, template, view, self._clock.monotonic(), tier)
         answer.add_done_callback(partial(self._answered, claimed))
@@ -195,17 +197,17 @@ class Departures:
         if verdict != CLAIMED and verdict != IN_WINDOW:
             claimed.view.take_back(row.recipient_hash)
             if row.subject_to_consent:
-                self._desk.consents.end(row)
+                self._context.consents.end(row)
             if verdict is None:
-                self._desk.sending.unclear(row)
-            self._errands.tell(NotClaimed(row, verdict, error))
+                self._context.sending.unclear(row)
+            self._tasks.tell(NotClaimed(row, verdict, error))
             return
         if row.force:
             self._claimed.insert(0, claimed)
         else:
             self._claimed.append(claimed)
         if self.view is None:  # the number was held meanwhile: its actor gives the row back
-            self._errands.wake()
+            self._tasks.wake()
         else:
             self.depart()
 
@@ -227,19 +229,19 @@ class Departures:
                 if ready_at > now:
                     self._come_back(ready_at)
                     break
-            if not self._desk.calls.has_room(view.account, self.depart):
+            if not self._context.calls.has_room(view.account, self.depart):
                 break
             del self._claimed[0]
-            refused = row.subject_to_consent and self._desk.consents.end(row)
+            refused = row.subject_to_consent and self._context.consents.end(row)
             if refused or not self._passes_still(claimed, view, now):
                 claimed.view.take_back(row.recipient_hash)
-                self._errands.begin(self._call_off(row))
+                self._tasks.begin(self._call_off(row))
                 continue
             self._pacer.take(now, forced=row.force)
-            sent_at = self._desk.moments.at(now)
+            sent_at = self._context.moments.at(now)
             self._rows.gone(row.id)
             departure = Departure(row, sent_at, view.provider, view.account, template, self.breaker.pauses, view.pairs)
-            if not self._desk.calls.begin(departure, self._ended):
+            if not self._context.calls.begin(departure, self._ended):
                 continue  # another process owns the numbers: it decides what becomes of the row
             self.in_flight += 1
             self.breaker.began()
@@ -248,15 +250,15 @@ class Departures:
             self._day.add(sent_at)
         self._room()
 
-    def _passes_still(self, claimed: Claimed, view: NumberView, now: float) -> bool:
+    def _passes_still(self, claimed: Claimed, view: SenderView, now: float) -> bool:
         """Whether the gates that it passed before its claim would let it pass: asked when something came between.
 
         A claim shows that the numbers were ours when it was made; an old one no longer does (C32).
         """
-        row, records = claimed.row, self._desk.records
+        row, records = claimed.row, self._context.records
         if claimed.view is view and claimed.begun > max(self._doubted, now - LATE):
             return True
-        if self._desk.sending.may_be_overtaken(now):
+        if self._context.sending.may_be_overtaken(now):
             return False
         template = None
         if row.template_id is not None:
@@ -301,9 +303,9 @@ class Departures:
         if self._closed:
             return
         if isinstance(outcome, SlowDown | Down):
-            self._errands.tell(CameBack(row))
+            self._tasks.tell(CameBack(row))
         elif self.breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN:
-            self._errands.wake()  # it gives back what is claimed
+            self._tasks.wake()  # it gives back what is claimed
         elif self._claimed:
             self.depart()
         else:
@@ -327,7 +329,7 @@ class Departures:
         """Wake the actor once when it waits for room."""
         if self.wanted:
             self.wanted = False
-            self._errands.wake()
+            self._tasks.wake()
 
     # The end --------------------------------------------------------------------------------------------------------
 
@@ -339,7 +341,7 @@ class Departures:
         for each in self._claimed:
             each.view.take_back(each.row.recipient_hash)
             if each.row.subject_to_consent:
-                self._desk.consents.end(each.row)
+                self._context.consents.end(each.row)
         self._claimed.clear()
         await asyncio.gather(*(self._put_back(row) for row in rows))
         return rows
@@ -356,11 +358,11 @@ class Departures:
     async def _call_off(self, row: Row) -> None:
         """Its recipient refused, or a gate closed, after it was claimed: back in the queue, where its gates hold it."""
         await self._put_back(row)
-        self._errands.tell(NotClaimed(row, LOST))
+        self._tasks.tell(NotClaimed(row, LOST))
 
     async def _put_back(self, row: Row) -> None:
         """sending → queued: the call never began."""
         now: datetime = self._clock.now()
-        await self._desk.sending.settle(
+        await self._context.sending.settle(
             Returned(row.organization_id, row.env, row.channel, row.id, row.claimed_at, None, None, None, True, now)
         )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from recado.actors.dispatch.number_messages import Look
+from recado.actors.dispatch.lane_messages import Look
 from recado.domain.core.clock import Clock
 from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import structlog
 
-from recado.actors.dispatch.desk import Desk
+from recado.actors.dispatch.lane_context import LaneContext
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.gates import Fail, Hold
 from recado.domain.messages.message import FailureCode, WaitReason, last_error
@@ -27,13 +27,22 @@ TRY_AGAIN_AFTER = 1.0  # seconds after the database was away
 class Holding:
     """The holds of one number. A write that fails loses nothing: the row stays ready and meets its gate again."""
 
-    __slots__ = ("_blocks", "_db", "_desk", "_organization_id", "_released", "_sender_id", "_templates", "_under_way")
+    __slots__ = (
+        "_blocks",
+        "_context",
+        "_db",
+        "_organization_id",
+        "_released",
+        "_sender_id",
+        "_templates",
+        "_under_way",
+    )
 
-    def __init__(self, key: SenderKey, desk: Desk, *, released: Callable[[], None]) -> None:
+    def __init__(self, key: SenderKey, context: LaneContext, *, released: Callable[[], None]) -> None:
         """`released` is told of each block that was let go."""
         self._organization_id, self._sender_id = key.organization_id, key.sender_id
-        self._desk = desk
-        self._db = desk.records.db
+        self._context = context
+        self._db = context.records.db
         self._released = released
         self._templates: set[str] = set()
         self._under_way: set[asyncio.Future[None]] = set()
@@ -42,7 +51,7 @@ class Holding:
     def hold(self, row: Row, hold: Hold) -> bool:
         """Take the row out of the ready index; False when the queue of holds is full."""
         try:
-            held = self._desk.sending.hold(row, hold.until, hold.reason)
+            held = self._context.sending.hold(row, hold.until, hold.reason)
         except Unavailable:
             return False
         self._begun(held)
@@ -65,7 +74,7 @@ class Holding:
     def fail(self, row: Row, verdict: Fail, at: datetime) -> bool:
         """queued → failed; False when the queue of failures is full."""
         try:
-            failed = self._desk.sending.fail(row, last_error(verdict.code, verdict.text), at)
+            failed = self._context.sending.fail(row, last_error(verdict.code, verdict.text), at)
         except Unavailable:
             return False
         self._begun(failed)
@@ -93,11 +102,11 @@ class Holding:
         for reason in reasons:
             while True:
                 try:
-                    async with self._desk.turn:
+                    async with self._context.turn:
                         if not await self._release(reason, template_id, owner):
                             break
                 except Unavailable:
-                    await self._desk.records.clock.sleep(TRY_AGAIN_AFTER)
+                    await self._context.records.clock.sleep(TRY_AGAIN_AFTER)
                 else:
                     self._released()
 

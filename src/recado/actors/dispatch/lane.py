@@ -1,95 +1,319 @@
-"""A lane: the ready messages of one class of one number that are held in memory, owner by owner (C14.5.2).
+"""The dispatcher of one number: whose turn it is, when, and what holds it (C14.5).
 
-The rows in the table are the queue; a lane is a bounded window on its head. `more` says that the table may hold ready
-rows that the window does not.
+Live in one process only. The rows are the truth and every message here is a hint: whatever it forgets, it reads again.
 """
 
-from collections import deque
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from functools import partial
 
-from recado.services.dispatch.row import OWNERS, ROWS_PER_OWNER, WINDOW, Row
+import structlog
+
+from recado.actors.dispatch.actor_tasks import ActorTasks
+from recado.actors.dispatch.departures import Departures
+from recado.actors.dispatch.gate_check import FAILED_BY_THE_CLAIM, check_gates
+from recado.actors.dispatch.holding import Holding
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.actors.dispatch.lane_messages import (
+    AskSituation,
+    CameBack,
+    Changed,
+    LaneSituation,
+    LetGo,
+    Look,
+    NotClaimed,
+    Refilled,
+    TemplateMoved,
+    Wake,
+)
+from recado.actors.dispatch.ready_rows import ReadyRows, Wanted
+from recado.actors.dispatch.sender_view import SenderView
+from recado.domain.channels.policies import POLICIES
+from recado.domain.core.errors import Unavailable
+from recado.domain.dispatch.day_usage import DayUsage
+from recado.domain.dispatch.gates import Fail, Hold
+from recado.domain.messages.message import WaitReason
+from recado.domain.senders.sender import SenderKey
+from recado.engine.actor import Actor
+from recado.services.dispatch.hints import Arrived, Forced, OwnerMoved
+from recado.services.dispatch.row import Row
+from recado.storage.dispatch.dispatch import OVERTAKEN, WINDOW_CLOSED
+
+log = structlog.get_logger()
+
+PUMP_AT_LEAST_EVERY = 64  # messages: a full mailbox is worked off first, but not for long
+READ_AGAIN_AFTER = 1.0  # seconds after the database was away
+WAKE = Wake()
 
 
-class Lane:
-    """Up to 16 owners in rotation, 320 rows in all; inside an owner, by due time and id."""
+class Lane(Actor):
+    """One sending number."""
 
-    __slots__ = ("_owners", "after_owner", "missed", "more", "refilling", "size")
+    _departures: Departures = None  # type: ignore[assignment]  # made in `started`, before the first message
 
-    def __init__(self) -> None:
-        self._owners: dict[str, deque[Row]] | None = None  # in rotation; none while the lane is empty, as most are
-        self.size = 0
-        self.more = True  # nobody has looked yet
-        self.refilling = False
-        self.missed = False  # a row was turned away while a refill was reading
-        self.after_owner = ""  # where the next refill goes on among many owners
+    def __init__(self, key: SenderKey, context: LaneContext) -> None:
+        super().__init__()
+        self._key = key
+        self._context = context
+        self._clock = context.records.clock
+        self._view: SenderView | None = None
+        self._rows = ReadyRows()
+        self._holds: Holding | None = None
+        self._tasks = ActorTasks(self.actor_ref, WAKE, clock=self._clock, name=key.sender_id)
+        self._in_hand: Row | None = None
+        self._since_pump = 0
+        self._stale = False
 
-    def arrive(self, row: Row) -> bool:
-        """Take a row that was just accepted; False when it must wait in the table."""
-        if self.more or self.size >= WINDOW:
-            self.more = True
-            self.missed = self.refilling
-            return False
-        self._append(row)
-        return True
+    # Its life ---------------------------------------------------------------------------------------------------------
 
-    def fill(self, rows: list[Row], limit: int, known: dict[str, None]) -> None:
-        """Take what a refill read with `limit` rows for each owner; not what is `known` (added to)."""
-        counts: dict[str, int] = {}
-        for row in rows:
-            counts[row.owner] = counts.get(row.owner, 0) + 1
-            if row.id in known:
-                continue
-            if self.size >= WINDOW:
-                self.missed = True
+    async def started(self) -> None:
+        self._context.starting += 1
+        try:
+            self._view, day = await self._read_number()
+        finally:
+            self._context.starting -= 1
+        pacer = self._context.pacer(self._key.sender_id, self._view.per_second if self._view else 1.0)
+        self._departures = Departures(self._context, pacer=pacer, day=day, tasks=self._tasks, rows=self._rows)
+        self._tasks.tell(Look())
+
+    async def _read_number(self) -> tuple[SenderView | None, DayUsage]:
+        while True:
+            try:
+                return await self._context.number(self._key)
+            except Unavailable:  # no failure of this actor: it waits for the database
+                await self._clock.sleep(READ_AGAIN_AFTER)
+
+    async def stopping(self) -> None:
+        self._tasks.quiet()
+        await self._departures.close()
+        if not self._departures.in_flight:  # else what is under way would be missing in the day
+            self._context.forget(self._key.sender_id)
+
+    async def failed(self, error: BaseException) -> None:
+        self._tasks.quiet()
+        try:
+            if self._in_hand is not None:
+                await self._holding.count_crash(self._in_hand, self._clock.now())
+        finally:  # also while the database is away: what was claimed must not stay so
+            if self._departures is not None:
+                await self._departures.close()
+
+    def may_passivate(self) -> bool:
+        """Nothing under way, and nothing to send: no rows, or a number out of service, which forgets nothing."""
+        out_of_service = self._view is None or self._view.sender_hold() is not None
+        return (self._rows.idle or out_of_service) and self._departures.idle and self._tasks.idle
+
+    async def handle(self, message: object) -> LaneSituation | None:
+        match message:
+            case Arrived():
+                self._rows.arrive(message.rows)
+            case Wake():
+                pass  # the time has come to look at everything again
+            case NotClaimed():
+                self._not_claimed(message)
+            case CameBack():
+                self._rows.forget(message.row)
+            case Refilled():
+                self._refilled(message)
+            case Look():
+                self._rows.look()
+            case LetGo():
+                self._rows.look()
+                self._rows.look_for_forced = True
+            case Forced():
+                self._rows.start_over(self._departures.under_way)  # it may lie in a lane as one that is not
+            case Changed():
+                self._stale = True
+            case TemplateMoved():
+                self._departures.doubt()
+                self._tasks.begin(self._holding.let_go(WaitReason.TEMPLATE_STATE, template_id=message.template_id))
+            case OwnerMoved():
+                self._tasks.begin(self._holding.let_go(WaitReason.OWNER_PAUSED, owner=message.owner))
+            case AskSituation():
+                if self._since_pump:  # a turn was left to the message after the one before: it is due still
+                    self._tasks.wake()
+                return self._situation()
+        self._since_pump += 1
+        if self.actor_inbox.empty() or self._since_pump >= PUMP_AT_LEAST_EVERY:
+            self._since_pump = 0
+            try:
+                await self._pump()
+            except Unavailable:
+                if self._in_hand is not None:
+                    self._rows.forget(self._in_hand)
+                    self._in_hand = None
+                self._tasks.wake_in(READ_AGAIN_AFTER)
+        return None
+
+    # Its turns --------------------------------------------------------------------------------------------------------
+
+    async def _pump(self) -> None:
+        """Let claimed messages depart, claim those whose moment is near, and read on when a lane runs low."""
+        if self._stale:
+            await self._read_again()
+        departures, holding = self._departures, self._held_by()
+        if holding is not None:
+            departures.view = None
+            for row in await departures.give_back():
+                self._rows.forget(row)
+            self._tasks.wake_at(holding.until)
+            return
+        view = departures.view = self._view
+        assert view is not None  # noqa: S101 - a number without one is held
+        departures.wanted = False  # room for more is looked for right here
+        departures.depart()
+        if self._rows.wants_forced:
+            await self._read_forced()
+        left = False
+        while len(self._rows):
+            now = self._clock.now()
+            if not self._may_claim(view, now):
                 break
-            known[row.id] = None
-            self._append(row)
-        started_over = self.after_owner == ""
-        several = len(counts) >= OWNERS
-        self.after_owner = max(counts) if several else ""
-        whole = started_over and not several and all(count < limit for count in counts.values())
-        self.more = self.missed or not whole
-        self.missed = False
-        self.refilling = False
+            taken = self._rows.take(view, now)
+            if not isinstance(taken, Row):
+                if taken is not None:
+                    self._tasks.wake_at(taken.until)
+                break
+            self._in_hand = taken
+            left |= await self._pass_gates(taken, view, now)
+            self._in_hand = None
+        if left and self._rows.wants_forced:  # read on where places became free, in a turn of its own
+            self._tasks.wake()
+        wanted, ask_at = self._rows.wanted(view, self._clock.now())
+        if wanted:
+            self._tasks.begin(self._refill(wanted))
+        self._tasks.wake_at(ask_at)
 
-    def take(self) -> Row | None:
-        """The next row; its owner goes to the end of the rotation."""
-        owners = self._owners
-        if owners is None:
-            return None
-        owner, rows = next(iter(owners.items()))
-        row = rows.popleft()
-        self.size -= 1
-        if not self.size:
-            self._owners = None
-        elif not rows:
-            del owners[owner]
-        elif len(owners) > 1:
-            del owners[owner]
-            owners[owner] = rows
-        return row
+    def _held_by(self) -> Hold | None:
+        """What holds everything of the number now."""
+        if self._view is None or self._view.provider is None:
+            return Hold(WaitReason.NUMBER_STATE)
+        return self._view.sender_hold() or self._departures.holding(self._view.per_day)
 
-    def limit_per_owner(self) -> int:
-        """How many rows of each owner a refill may bring: few owners have more each."""
-        return max(ROWS_PER_OWNER, WINDOW // (len(self._owners) if self._owners else 1))
+    def _may_claim(self, view: SenderView, now: datetime) -> bool:
+        answer = self._departures.may_claim(view, now, forced=self._rows.has_forced)
+        if answer is True:
+            return True
+        if answer is False:
+            self._departures.wanted = True
+        else:
+            self._tasks.wake_in(answer)
+        return False
+
+    async def _pass_gates(self, row: Row, view: SenderView, now: datetime) -> bool:
+        """Claim the row, or hold it back or end it as its own gates say; False when there was no room for that."""
+        template = None
+        if row.template_id is not None:
+            template_key = (self._key.organization_id, self._key.env, row.template_id)
+            templates = self._context.records.templates
+            template = templates.peek(template_key)
+            if template is None:
+                template = await templates.get(template_key)
+                now = self._clock.now()
+        verdict = check_gates(row, template, view, self._context.records, now)
+        match verdict:
+            case None:
+                left = self._departures.claim(row, template, view)
+            case Hold(WaitReason.TIER_LIMIT):
+                left = self._departures.claim(row, template, view, in_window=True)
+            case Hold():
+                left = self._hold(row, verdict)
+            case Fail():
+                left = self._fail(row, verdict)
+        if not left:
+            self._later(row)
+        return left
+
+    def _not_claimed(self, failed: NotClaimed) -> None:
+        row, error = failed.row, failed.error
+        if failed.verdict == WINDOW_CLOSED and not row.needs_window:
+            if not self._hold_for_the_tier(row):
+                self._later(row)
+        elif (fail := FAILED_BY_THE_CLAIM.get(failed.verdict)) is not None:
+            if not self._fail(row, fail):
+                self._later(row)
+        elif failed.verdict == OVERTAKEN:
+            pass  # this process ends (C32): a row that it read again would only be refused again
+        elif failed.verdict is not None:
+            self._rows.forget(row)  # withdrawn, held or changed meanwhile: the table knows which
+        else:
+            if error is not None and not isinstance(error, Unavailable):
+                log.error("claim_failed", message_id=row.id, error=type(error).__name__)
+                self._tasks.begin(self._holding.count_crash(row, self._clock.now()))
+            self._later(row)
+
+    # Holds ------------------------------------------------------------------------------------------------------------
 
     @property
-    def low(self) -> bool:
-        """Time to read on, before the window is empty."""
-        return self.more and not self.refilling and self.size < WINDOW // 4
+    def _holding(self) -> Holding:
+        """Made for the first hold: most numbers hold nothing."""
+        if self._holds is None:
+            self._holds = Holding(self._key, self._context, released=partial(self._tasks.tell, LetGo()))
+        return self._holds
 
-    def clear(self) -> None:
-        """Forget every row; the table still has them."""
-        self._owners = None
-        self.size = 0
-        self.more = True
-        self.after_owner = ""
+    def _hold(self, row: Row, hold: Hold) -> bool:
+        if not self._holding.hold(row, hold):
+            return False
+        self._rows.gone(row.id)
+        if hold.reason is WaitReason.TEMPLATE_STATE and row.template_id is not None:
+            self._tasks.begin(self._holding.hold_template(row.template_id))
+        return True
 
-    def _append(self, row: Row) -> None:
-        owners = self._owners
-        if owners is None:
-            owners = self._owners = {}
-        rows = owners.get(row.owner)
-        if rows is None:
-            rows = owners[row.owner] = deque()
-        rows.append(row)
-        self.size += 1
+    def _hold_for_the_tier(self, row: Row) -> bool:
+        """The tier was full and its recipient's window is not open."""
+        tier, now = None if self._view is None else self._view.tier, self._clock.now()
+        if tier is None or tier.admits(row.recipient_hash, now):
+            return False  # meanwhile it has room
+        return self._hold(row, Hold(WaitReason.TIER_LIMIT, tier.frees_at(now)))
+
+    def _fail(self, row: Row, verdict: Fail) -> bool:
+        left = self._holding.fail(row, verdict, self._clock.now())
+        if left:
+            self._rows.gone(row.id)
+        return left
+
+    def _later(self, row: Row) -> None:
+        """The database has no room or is away: read the row again in a moment."""
+        self._rows.forget(row)
+        self._tasks.wake_in(READ_AGAIN_AFTER)
+
+    async def _read_again(self) -> None:
+        """The number or its organization was changed: what waited for that may go on."""
+        self._view = await self._context.view(self._key, self._view, self._departures.claims_answered)
+        if self._view is not None:
+            self._context.pacer(self._key.sender_id, self._view.per_second)
+        self._stale = False
+        self._tasks.begin(self._holding.let_go(*POLICIES[self._key.channel].gates.held_by_sender))
+
+    # Reading ----------------------------------------------------------------------------------------------------------
+
+    async def _read_forced(self) -> None:
+        if self._holds is not None:
+            await self._holds.settled()  # what is being held or ended would be read once more
+        known, limit = self._rows.forced_to_read()
+        self._rows.fill_forced(await self._context.forced(self._key, limit), known, limit)
+
+    async def _refill(self, wanted: Sequence[Wanted]) -> None:
+        """Class by class in one task: of thousands of numbers that start, each would else have three that wait."""
+        read: dict[int, list[Row]] = {}
+        try:
+            for each in wanted:
+                read[each.klass] = await self._context.rows(self._key, each)
+        finally:
+            for each in wanted:
+                self._tasks.tell(Refilled(each.klass, each.limit, read.get(each.klass)))
+
+    def _refilled(self, message: Refilled) -> None:
+        if message.rows is None:
+            self._rows.refill_failed(message.klass)
+            self._tasks.wake_in(READ_AGAIN_AFTER)
+        else:
+            self._rows.fill(message.klass, list(message.rows), message.limit)
+
+    def _situation(self) -> LaneSituation:
+        monotonic = self._clock.monotonic()
+        ready_in = self._departures.ready_at(monotonic) - monotonic
+        ready_at = self._clock.now() + timedelta(seconds=max(0.0, ready_in))
+        per_second = self._view.per_second if self._view else 0.0
+        holding = self._held_by() or self._departures.probing()
+        return LaneSituation(self._view, holding, ready_at, per_second, self._departures.in_flight)

@@ -8,9 +8,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.actors.dispatch.lane import Lane
+from recado.actors.dispatch.class_window import ClassWindow
+from recado.actors.dispatch.sender_view import SenderView
 from recado.domain.core.fairness import SmoothRoundRobin
-from recado.domain.dispatch.gates import FOREVER, Hold, Standing, class_hold
+from recado.domain.dispatch.gates import FOREVER, Hold
 from recado.domain.messages.message import CLASSES
 from recado.services.dispatch.row import WINDOW, Row
 
@@ -32,7 +33,7 @@ class ReadyRows:
     __slots__ = ("_forced", "_known", "_lanes", "_turns", "look_for_forced")
 
     def __init__(self) -> None:
-        self._lanes = tuple(Lane() for _ in CLASSES)
+        self._lanes = tuple(ClassWindow() for _ in CLASSES)
         self._forced: deque[Row] | None = None  # by due time and id; none while there are no forced ones, as mostly
         self._turns: SmoothRoundRobin | None = None  # from the first time that two classes have something to send
         # In memory, or claimed and not yet gone: a refill may read their rows once more. Only the keys matter: empty,
@@ -105,14 +106,14 @@ class ReadyRows:
     def refill_failed(self, klass: int) -> None:
         self._lanes[klass].refilling = False
 
-    def wanted(self, standing: Standing, now: datetime) -> tuple[list[Wanted], datetime]:
+    def wanted(self, view: SenderView, now: datetime) -> tuple[list[Wanted], datetime]:
         """What to read of the lanes that run low and may send, each of which is then being read; and when to ask again
         because of those that may not."""
         wanted, ask_at = [], FOREVER
         for klass, lane in enumerate(self._lanes):
             if not lane.low:
                 continue
-            hold = class_hold(standing, klass, now)
+            hold = view.gates.class_hold(view.state, klass, now)
             if hold is not None:
                 ask_at = min(ask_at, hold.until)
                 continue
@@ -121,7 +122,7 @@ class ReadyRows:
             wanted.append(Wanted(klass, lane.after_owner, lane.limit_per_owner()))
         return wanted, ask_at
 
-    def take(self, standing: Standing, now: datetime) -> Row | Hold | None:
+    def take(self, view: SenderView, now: datetime) -> Row | Hold | None:
         """The next row: forced ones first, then 16:4:1 by class, in a class owner by owner.
 
         None: there is none in memory. A hold: there are some, but their class must wait.
@@ -135,7 +136,7 @@ class ReadyRows:
         for klass, lane in enumerate(self._lanes):
             if lane.size == 0:
                 continue
-            hold = class_hold(standing, klass, now)
+            hold = view.gates.class_hold(view.state, klass, now)
             if hold is None:
                 open_lanes.append(klass)
             else:

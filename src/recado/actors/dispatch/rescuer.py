@@ -13,10 +13,10 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from recado.actors.dispatch.number_view import standing_of
 from recado.actors.dispatch.overtaken import OvertakenHolds
+from recado.actors.dispatch.sender_view import state_of
 from recado.domain.channels.chatapp import CHATAPP
-from recado.domain.dispatch.gates import Standing, expires_at
+from recado.domain.dispatch.gates import SenderState, expires_at
 from recado.domain.messages.message import UNCERTAIN_AFTER, FailureCode, last_error
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.engine.periodic import Periodic
@@ -44,7 +44,7 @@ FENCED_AFTER = 0.05
 ABANDONED_AFTER = timedelta(seconds=120)
 """A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
 
-_NO_NUMBER = Standing(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
+_NO_NUMBER = SenderState(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
 
 
 class OwnershipLost(Exception):
@@ -202,7 +202,7 @@ class Rescuer:
             for row in rows:
                 organization_id, env = row["organization_id"], row["env"]
                 ends = expires_at(
-                    await self._standing(organization_id, env, row["sender_id"]),
+                    await self._state(organization_id, env, row["sender_id"]),
                     now,
                     due_at=row["due_at"],
                     ttl=timedelta(
@@ -222,12 +222,12 @@ class Rescuer:
             if len(rows) < BLOCK:
                 return
 
-    async def _standing(self, organization_id: str, env: str, sender_id: str) -> Standing:
+    async def _state(self, organization_id: str, env: str, sender_id: str) -> SenderState:
         number = await self._records.numbers.get((organization_id, env, sender_id))
         organization = await self._records.organizations.get(organization_id)
         if number is None or organization is None:
             return _NO_NUMBER
-        return standing_of(number, organization)
+        return state_of(number, organization)
 
 
 def _never_left(row: Mapping[str, Any], now: datetime) -> Returned:

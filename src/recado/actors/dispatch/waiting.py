@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.actors.dispatch.number_messages import NumberSituation
-from recado.actors.dispatch.number_view import standing_of
+from recado.actors.dispatch.lane_messages import LaneSituation
+from recado.actors.dispatch.sender_view import state_of
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.timestamps import format_timestamp
-from recado.domain.dispatch.gates import COUNTED_BY_THE_ACTOR, FOREVER, PLACE, Asked, Hold, first_hold
+from recado.domain.dispatch.gates import FOREVER, Asked, Hold
 from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.domain.senders.sender import SenderKey
@@ -19,7 +20,7 @@ from recado.storage.messages.message_reads import Message
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
 
-Ask = Callable[[SenderKey], Awaitable[NumberSituation | None]]
+Ask = Callable[[SenderKey], Awaitable[LaneSituation | None]]
 """What holds the number now, from its actor; None when it does not answer in time."""
 
 
@@ -57,10 +58,11 @@ class WaitExplainer:
         facts = await self._facts(sender, message)
         if own is not None and own.reason in _NOT_DUE:
             return _waiting(own, facts, message)
+        gates = POLICIES[message.channel].gates
         hold = self._gate(row, message, facts)
-        if own is not None and (hold is None or PLACE[own.reason] <= PLACE[hold.reason]):
+        if own is not None and (hold is None or gates.place[own.reason] <= gates.place[hold.reason]):
             hold = own
-        if hold is not None and PLACE[hold.reason] < COUNTED_BY_THE_ACTOR:
+        if hold is not None and gates.place[hold.reason] < gates.counted_by_the_lane:
             return _waiting(hold, facts, message)
         situation = await self._ask(sender)
         if situation is not None and situation.holding is not None:  # the whole number, before one pair of it
@@ -93,10 +95,10 @@ class WaitExplainer:
         """The first gate that holds it by what is stored, in the order of C14.5."""
         if facts.number is None or facts.organization is None:
             return Hold(WaitReason.NUMBER_STATE)
-        standing, now = standing_of(facts.number, facts.organization), self._records.clock.now()
+        state, now = state_of(facts.number, facts.organization), self._records.clock.now()
         owner_holds = self._records.owners.holds(row["owner"])
         asked = Asked(row["class"], row["needs_window"], row["obeys_quiet_hours"], facts.template, owner_holds)
-        return first_hold(standing, now, asked, force=row["force"])
+        return POLICIES[message.channel].gates.first_hold(state, now, asked, force=row["force"])
 
 
 def _in_doubt(own: Hold | None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from recado.actors.dispatch.errands import Errands
+from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.webhooks.webhook_desk import Channel, WebhookDesk, open_channel, result_of
 from recado.actors.webhooks.webhook_health import HealthBook
 from recado.actors.webhooks.webhook_messages import (
@@ -54,7 +54,7 @@ class WebhookSubscriptionActor(Actor):
         self._key = key
         self._desk = desk
         self._clock = desk.clock
-        self._errands = Errands(self.actor_ref, Wake(), clock=desk.clock, name=key[1])
+        self._errands = ActorTasks(self.actor_ref, Wake(), clock=desk.clock, name=key[1])
         self._subscription: Subscription | None = None
         self._channel: Channel | None = None
         self._read_at = float("-inf")

@@ -1,6 +1,6 @@
 """Chat-app, whose messages are templates, or free-form in the 24 hours after the person wrote (C14.5, C15.2, C15.4)."""
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from recado.domain.billing.prices import (
@@ -12,8 +12,29 @@ from recado.domain.billing.prices import (
 )
 from recado.domain.channels.policy import AddressKind, Policy, SenderKind
 from recado.domain.core.machine import Machine
-from recado.domain.messages.message import MessageEvent, MessageStatus, Priority
-from recado.domain.templates.template import TemplateCategory
+from recado.domain.dispatch import gates
+from recado.domain.dispatch.gates import (
+    Asked,
+    ClassGate,
+    Fail,
+    GateTable,
+    Hold,
+    MessageGate,
+    Release,
+    SenderGate,
+    SenderState,
+)
+from recado.domain.messages.message import (
+    BULK,
+    CRITICAL,
+    FailureCode,
+    MessageEvent,
+    MessageStatus,
+    Priority,
+    WaitReason,
+)
+from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.templates.template import TemplateCategory, TemplateStatus
 
 CHATAPP: Final = "chatapp"
 TEMPLATE: Final = "template"
@@ -66,6 +87,62 @@ _PRICE_KIND: Final = {
 }
 
 
+_NOT_SENDING = frozenset({NumberStatus.PENDING, NumberStatus.AVAILABLE, NumberStatus.DISCONNECTED})
+_TEMPLATE_GONE = frozenset({TemplateStatus.REJECTED, TemplateStatus.DISABLED})
+TEMPLATE_WAITS: Final = frozenset(TemplateStatus) - _TEMPLATE_GONE - {TemplateStatus.APPROVED}
+"""States of a template in which its messages wait."""
+
+
+def _template_state(state: SenderState, now: datetime, asked: Asked) -> Hold | Fail | None:
+    template = asked.template
+    status = None if template is None else template.status
+    if status is TemplateStatus.APPROVED:
+        return None
+    if status is None or status in _TEMPLATE_GONE:
+        return Fail(FailureCode.TEMPLATE_UNAVAILABLE, "the template was rejected, disabled or deleted")
+    return Hold(WaitReason.TEMPLATE_STATE)
+
+
+def _out_of_service(state: SenderState) -> Hold | None:
+    return Hold(WaitReason.NUMBER_STATE) if state.status in _NOT_SENDING else None
+
+
+def _flagged(state: SenderState, now: datetime) -> Hold | None:
+    return Hold(WaitReason.NUMBER_STATE) if state.status is NumberStatus.FLAGGED else None
+
+
+def _flagged_for_others(state: SenderState, now: datetime, asked: Asked) -> Hold | None:
+    if state.status is NumberStatus.FLAGGED and asked.klass != CRITICAL:
+        return Hold(WaitReason.NUMBER_STATE)
+    return None
+
+
+def _red(state: SenderState, now: datetime) -> Hold | None:
+    return Hold(WaitReason.QUALITY) if state.quality is QualityRating.RED else None
+
+
+_R, _BY = WaitReason, Release
+GATES: Final = GateTable(
+    gates.OPERATOR_PAUSED,
+    gates.ORGANIZATION_SUSPENDED,
+    gates.OWNER_PAUSED,
+    gates.QUIET_BULK,
+    gates.QUIET_HOURS,
+    MessageGate(_R.TEMPLATE_STATE, _BY.TEMPLATE, _template_state, replies_pass=True),
+    SenderGate(_R.NUMBER_STATE, _BY.SENDER, _out_of_service),
+    ClassGate(_R.NUMBER_STATE, _BY.SENDER, BULK, _flagged),
+    MessageGate(_R.NUMBER_STATE, _BY.SENDER, _flagged_for_others, replies_pass=True),
+    ClassGate(_R.QUALITY, _BY.SENDER, BULK, _red),
+    MessageGate(_R.TIER_LIMIT, _BY.MOMENT | _BY.SENDER, None),
+    gates.SLOWED_DOWN,
+    gates.NO_CONNECTION,
+    SenderGate(_R.DAILY_LIMIT, _BY.MOMENT | _BY.SENDER, None),
+    MessageGate(_R.PAIR_LIMIT, _BY.MOMENT, None),
+    gates.RATE,
+)
+"""In the order of C14.5."""
+
+
 def _needs_window(kind: str) -> bool:
     return kind != TEMPLATE
 
@@ -93,6 +170,7 @@ POLICY: Final = Policy(
     address=AddressKind.PHONE,
     scope="messages:send",
     machine=MACHINE,
+    gates=GATES,
     needs_window=_needs_window,
     subject_to_consent=_subject_to_consent,
     obeys_quiet_hours=_obeys_quiet_hours,

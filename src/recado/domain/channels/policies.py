@@ -1,12 +1,13 @@
 """The policies in force, by channel: the one list that a new channel is entered in."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
 from recado.domain.channels import chatapp
 from recado.domain.channels.policy import MASK, SENDER_FIELD, AddressKind, Policy
 from recado.domain.core.masking import mask_phone
-from recado.domain.messages.message import MessageEvent
+from recado.domain.dispatch.gates import GateTable
+from recado.domain.messages.message import MessageEvent, WaitReason
 
 POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in (chatapp.POLICY,)}
 
@@ -34,3 +35,13 @@ def sender_field(channel: str) -> str | None:
 def states_before(event: MessageEvent) -> list[str]:
     """The states that know this event: the guard of a statement that records it for messages of any channel."""
     return sorted({state.value for each in POLICIES.values() for state in each.machine.sources(event)})
+
+
+def _in_any_channel(reasons: Callable[[GateTable], Collection[WaitReason]]) -> tuple[WaitReason, ...]:
+    return tuple(dict.fromkeys(reason for each in POLICIES.values() for reason in reasons(each.gates)))
+
+
+PASSED_BY_FORCE: Final = _in_any_channel(lambda table: table.passed_by_force)
+"""Of any channel: of what is waited for, what forcing a message puts aside."""
+HELD_WITHOUT_MOMENT: Final = _in_any_channel(lambda table: table.held_without_moment)
+"""Of any channel: what holds a message, and nothing but a change lets go."""

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from recado.domain.core.machine import Machine
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.dispatch.gates import GateTable
 from recado.domain.messages.message import MessageEvent, MessageStatus, Priority
 from recado.domain.templates.template import TemplateCategory
 
@@ -51,6 +52,8 @@ class Obeys(NamedTuple):
 class Policy:
     """The policy of `channel`. `scope`: what a key needs to send in batches.
 
+    `machine`: its states. `gates`: what holds its messages, in order.
+
     What is asked of a draft gets its type, the category of its template (None: it has none) and its priority.
 
     `needs_window`: it leaves only while the recipient's window is open (C15.2.2). `subject_to_consent`: a refusal keeps
@@ -65,6 +68,7 @@ class Policy:
     address: AddressKind
     scope: str
     machine: Machine[MessageStatus, MessageEvent]
+    gates: GateTable
     needs_window: Callable[[str], bool]
     subject_to_consent: Callable[[TemplateCategory | None], bool]
     obeys_quiet_hours: Callable[[str, TemplateCategory | None, Priority], bool]

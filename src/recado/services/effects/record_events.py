@@ -69,8 +69,8 @@ async def number_moved(connection: Executor, ids: IdSource, before: Number, afte
     data = {
         "numberId": after.id,
         "displayPhone": after.display_phone,
-        "previous": _standing(before),
-        "current": _standing(after),
+        "previous": _state(before),
+        "current": _state(after),
     }
     return await _emit(connection, ids, after, "number.quality_changed", data)
 
@@ -82,7 +82,7 @@ def quality_changed(before: Number, after: Number) -> bool:
     return before.quality_rating is not after.quality_rating or before.messaging_tier is not after.messaging_tier
 
 
-def _standing(number: Number) -> dict[str, str]:
+def _state(number: Number) -> dict[str, str]:
     return {
         "qualityRating": number.quality_rating.value,
         "messagingTier": number.messaging_tier.value,

@@ -7,7 +7,8 @@ page by page: a look has an end however much of it there is.
 from dataclasses import dataclass
 from typing import Final
 
-from recado.domain.dispatch.gates import HELD_WITHOUT_MOMENT, TEMPLATE_WAITS
+from recado.domain.channels.chatapp import TEMPLATE_WAITS
+from recado.domain.channels.policies import HELD_WITHOUT_MOMENT
 from recado.domain.senders.number import NumberStatus
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load

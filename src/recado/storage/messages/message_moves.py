@@ -5,9 +5,8 @@ Guards stand in the statements: a message that moved on meanwhile is left alone,
 
 from datetime import datetime
 
-from recado.domain.channels.policies import states_before
+from recado.domain.channels.policies import PASSED_BY_FORCE, states_before
 from recado.domain.core.ids import IdSource
-from recado.domain.dispatch.gates import PASSED_BY_FORCE
 from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, last_error
 from recado.storage.core import audit
 from recado.storage.core.moves import Effects, Moved, left

@@ -8,7 +8,8 @@ from zoneinfo import ZoneInfo
 from recado.channels.core.adapters import MessageSender
 from recado.channels.core.provider import Account
 from recado.domain.channels.chatapp import CHATAPP
-from recado.domain.dispatch.gates import Standing
+from recado.domain.channels.policies import POLICIES
+from recado.domain.dispatch.gates import GateTable, Hold, SenderState
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.dispatch.tier_usage import TierUsage
@@ -22,13 +23,14 @@ from recado.storage.senders.numbers import Number
 
 
 @dataclass(frozen=True, slots=True)
-class NumberView:
-    """A number ready to send: its standing at the gates, its pace, its provider.
+class SenderView:
+    """A number ready to send: its state at the gates, its pace, its provider.
 
     `tier`: None without a limit; `pairs`: None where the provider does not bound them.
     """
 
-    standing: Standing
+    gates: GateTable
+    state: SenderState
     per_second: float
     per_day: int
     messaging_tier: MessagingTier
@@ -37,6 +39,10 @@ class NumberView:
     provider: MessageSender | None
     account: Account
 
+    def sender_hold(self) -> Hold | None:
+        """What holds all of its messages, as far as is known without counting."""
+        return self.gates.sender_hold(self.state)
+
     def take_back(self, recipient: int) -> None:
         """A message that had passed the gates did not leave: its recipient has not been written to."""
         if self.pairs is not None:
@@ -44,28 +50,28 @@ class NumberView:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberRows:
+class SenderRecords:
     """A number and its organization, as the directories have them."""
 
     number: Number
     organization: Organization
 
 
-async def read_rows(records: Records, key: SenderKey) -> NumberRows | None:
+async def read_rows(records: Records, key: SenderKey) -> SenderRecords | None:
     """None when the number does not exist (any more)."""
     number = await records.numbers.get((key.organization_id, key.env, key.sender_id))
     organization = await records.organizations.get(key.organization_id)
-    return None if number is None or organization is None else NumberRows(number, organization)
+    return None if number is None or organization is None else SenderRecords(number, organization)
 
 
-def limit_comes(rows: NumberRows, before: NumberView | None) -> bool:
+def limit_comes(rows: SenderRecords, before: SenderView | None) -> bool:
     """Whether the number has a limit of recipients, and `before` had none (C14.5.5)."""
     return TIER_LIMITS[rows.number.messaging_tier] is not None and (before is None or before.tier is None)
 
 
 async def view_of(
-    records: Records, rows: NumberRows, before: NumberView | None, pairs_of: Callable[[str], PairPacing]
-) -> NumberView:
+    records: Records, rows: SenderRecords, before: SenderView | None, pairs_of: Callable[[str], PairPacing]
+) -> SenderView:
     """The number ready to send. `before` keeps what was counted so far; for a limit that comes the table is read.
 
     `pairs_of`: the pace towards its recipients, by the number's id.
@@ -80,8 +86,9 @@ async def view_of(
         tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization.id, number.id, now))
     provider = records.sender_for(CHATAPP, number.env)
     pairs = pairs_of(number.id) if provider is not None and provider.paces_pairs else None
-    return NumberView(
-        _shared(standing_of(number, organization)),
+    return SenderView(
+        POLICIES[CHATAPP].gates,
+        _shared(state_of(number, organization)),
         effective_per_second(number.per_second, number.quality_rating),
         number.per_day,
         number.messaging_tier,
@@ -93,17 +100,17 @@ async def view_of(
 
 
 @lru_cache(maxsize=1_024)
-def _shared(standing: Standing) -> Standing:
-    """The same value for all numbers that stand alike, as thousands of one organization do."""
-    return standing
+def _shared(state: SenderState) -> SenderState:
+    """The same value for all senders in the same state, as thousands of one organization do."""
+    return state
 
 
-def standing_of(number: Number, organization: Organization) -> Standing:
+def state_of(number: Number, organization: Organization) -> SenderState:
     """What the gates ask of the two records."""
     quiet = None
     if organization.quiet_start is not None and organization.quiet_end is not None:
         quiet = QuietHours(organization.quiet_start, organization.quiet_end)
-    return Standing(
+    return SenderState(
         number.status,
         number.quality_rating,
         number.operator_paused_at,

@@ -20,7 +20,7 @@ LONGEST_NAP = 60.0  # seconds
 FULL_MAILBOX_PAUSE = 0.05  # seconds
 
 
-class Errands:
+class ActorTasks:
     """The alarm and the tasks of one incarnation of an actor. `wake`: the message that the alarm tells it."""
 
     __slots__ = ("_alarm", "_alarm_at", "_clock", "_name", "_ref", "_tasks", "_wake")

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from recado.actors.dispatch.calls import Calls
-from recado.actors.dispatch.number_view import NumberView, limit_comes, read_rows, view_of
 from recado.actors.dispatch.ready_rows import Wanted
+from recado.actors.dispatch.sender_view import SenderView, limit_comes, read_rows, view_of
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.pacing import Pacer
@@ -24,7 +24,7 @@ DAY = timedelta(days=1)
 
 
 @dataclass(slots=True, eq=False)
-class Desk:
+class LaneContext:
     """What all number actors share: one for the process.
 
     `turn`: few actors at a time have the database. Thousands may wake at once (a change of their organization, a
@@ -51,7 +51,7 @@ class Desk:
     _pairs: dict[str, PairPacing] = field(default_factory=dict)
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
-    async def number(self, key: SenderKey) -> tuple[NumberView | None, DayUsage]:
+    async def number(self, key: SenderKey) -> tuple[SenderView | None, DayUsage]:
         """What an actor has to know before its first turn: its number, and what has left in the last 24 hours."""
         async with self.turn:
             rows = await read_rows(self.records, key)
@@ -59,8 +59,8 @@ class Desk:
             return view, await self._day(key)
 
     async def view(
-        self, key: SenderKey, before: NumberView | None, claims_answered: Callable[[], Awaitable[None]]
-    ) -> NumberView | None:
+        self, key: SenderKey, before: SenderView | None, claims_answered: Callable[[], Awaitable[None]]
+    ) -> SenderView | None:
         """The number as it is now; None when it does not exist any more. `before` keeps what was counted so far.
 
         `claims_answered` comes back when no claim of it is under way. It begins none meanwhile.

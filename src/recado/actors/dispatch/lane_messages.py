@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.actors.dispatch.number_view import NumberView
+from recado.actors.dispatch.sender_view import SenderView
 from recado.domain.dispatch.gates import Hold
 from recado.services.dispatch.row import Row
 
@@ -37,10 +37,10 @@ class AskSituation:
 
 
 @dataclass(frozen=True, slots=True)
-class NumberSituation:
+class LaneSituation:
     """`holding`: what holds all of its messages. `ready_at`: the next token. `per_second`: the rate in force."""
 
-    view: NumberView | None
+    view: SenderView | None
     holding: Hold | None
     ready_at: datetime
     per_second: float

@@ -2,8 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from recado.actors.dispatch.number_view import NumberView
-from recado.domain.dispatch.gates import Asked, Fail, Hold, class_hold, expires_at, message_gate
+from recado.actors.dispatch.sender_view import SenderView
+from recado.domain.dispatch.gates import Asked, Fail, Hold, expires_at
 from recado.domain.dispatch.retry import REPEAT_WITHIN
 from recado.domain.messages.message import FailureCode, WaitReason
 from recado.services.dispatch.records import Records
@@ -20,8 +20,8 @@ FAILED_BY_THE_CLAIM: dict[str | None, Fail] = {
 }
 
 
-def verdict_of(
-    row: Row, template: Template | None, view: NumberView, records: Records, now: datetime
+def check_gates(
+    row: Row, template: Template | None, view: SenderView, records: Records, now: datetime
 ) -> Hold | Fail | None:
     """None: it may be claimed, and its recipient's place in the tier is kept for it.
 
@@ -43,15 +43,15 @@ def verdict_of(
     return None
 
 
-def may_still_leave(row: Row, template: Template | None, view: NumberView, records: Records, now: datetime) -> bool:
+def may_still_leave(row: Row, template: Template | None, view: SenderView, records: Records, now: datetime) -> bool:
     """Whether a row that passed its gates before its claim would pass them now. Counts nothing."""
-    if not row.force and class_hold(view.standing, row.klass, now) is not None:
+    if not row.force and view.gates.class_hold(view.state, row.klass, now) is not None:
         return False
     return _own_gates(row, template, view, records, now) is None
 
 
 def _own_gates(
-    row: Row, template: Template | None, view: NumberView, records: Records, now: datetime
+    row: Row, template: Template | None, view: SenderView, records: Records, now: datetime
 ) -> Hold | Fail | None:
     if _expired(row, view, records, now):
         return EXPIRED
@@ -60,21 +60,21 @@ def _own_gates(
     if (withdrawn := records.withdrawing.gate(row)) is not None:
         return withdrawn
     asked = Asked(row.klass, row.needs_window, row.obeys_quiet_hours, template, records.owners.holds(row.owner))
-    return message_gate(view.standing, now, asked, force=row.force)
+    return view.gates.message_gate(view.state, now, asked, force=row.force)
 
 
-def _may_repeat(repeat_of: datetime, view: NumberView, now: datetime) -> bool:
+def _may_repeat(repeat_of: datetime, view: SenderView, now: datetime) -> bool:
     """Whether the provider still knows what it was given then; the adapter may be another one by now (C29.2)."""
     bears = view.provider is not None and view.provider.idempotent
     return bears and now - repeat_of < timedelta(seconds=REPEAT_WITHIN)
 
 
-def _expired(row: Row, view: NumberView, records: Records, now: datetime) -> bool:
+def _expired(row: Row, view: SenderView, records: Records, now: datetime) -> bool:
     """Counted exactly only when the time to live may have run out."""
     if now < row.expires_at:
         return False
     return now >= expires_at(
-        view.standing,
+        view.state,
         now,
         due_at=row.due_at,
         ttl=timedelta(milliseconds=row.ttl_ms + records.owners.held_ms(row.owner, row.due_at, now)),

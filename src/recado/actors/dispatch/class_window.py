@@ -1,0 +1,95 @@
+"""A lane: the ready messages of one class of one number that are held in memory, owner by owner (C14.5.2).
+
+The rows in the table are the queue; a lane is a bounded window on its head. `more` says that the table may hold ready
+rows that the window does not.
+"""
+
+from collections import deque
+
+from recado.services.dispatch.row import OWNERS, ROWS_PER_OWNER, WINDOW, Row
+
+
+class ClassWindow:
+    """Up to 16 owners in rotation, 320 rows in all; inside an owner, by due time and id."""
+
+    __slots__ = ("_owners", "after_owner", "missed", "more", "refilling", "size")
+
+    def __init__(self) -> None:
+        self._owners: dict[str, deque[Row]] | None = None  # in rotation; none while the lane is empty, as most are
+        self.size = 0
+        self.more = True  # nobody has looked yet
+        self.refilling = False
+        self.missed = False  # a row was turned away while a refill was reading
+        self.after_owner = ""  # where the next refill goes on among many owners
+
+    def arrive(self, row: Row) -> bool:
+        """Take a row that was just accepted; False when it must wait in the table."""
+        if self.more or self.size >= WINDOW:
+            self.more = True
+            self.missed = self.refilling
+            return False
+        self._append(row)
+        return True
+
+    def fill(self, rows: list[Row], limit: int, known: dict[str, None]) -> None:
+        """Take what a refill read with `limit` rows for each owner; not what is `known` (added to)."""
+        counts: dict[str, int] = {}
+        for row in rows:
+            counts[row.owner] = counts.get(row.owner, 0) + 1
+            if row.id in known:
+                continue
+            if self.size >= WINDOW:
+                self.missed = True
+                break
+            known[row.id] = None
+            self._append(row)
+        started_over = self.after_owner == ""
+        several = len(counts) >= OWNERS
+        self.after_owner = max(counts) if several else ""
+        whole = started_over and not several and all(count < limit for count in counts.values())
+        self.more = self.missed or not whole
+        self.missed = False
+        self.refilling = False
+
+    def take(self) -> Row | None:
+        """The next row; its owner goes to the end of the rotation."""
+        owners = self._owners
+        if owners is None:
+            return None
+        owner, rows = next(iter(owners.items()))
+        row = rows.popleft()
+        self.size -= 1
+        if not self.size:
+            self._owners = None
+        elif not rows:
+            del owners[owner]
+        elif len(owners) > 1:
+            del owners[owner]
+            owners[owner] = rows
+        return row
+
+    def limit_per_owner(self) -> int:
+        """How many rows of each owner a refill may bring: few owners have more each."""
+        return max(ROWS_PER_OWNER, WINDOW // (len(self._owners) if self._owners else 1))
+
+    @property
+    def low(self) -> bool:
+        """Time to read on, before the window is empty."""
+        return self.more and not self.refilling and self.size < WINDOW // 4
+
+    def clear(self) -> None:
+        """Forget every row; the table still has them."""
+        self._owners = None
+        self.size = 0
+        self.more = True
+        self.after_owner = ""
+
+    def _append(self, row: Row) -> None:
+        owners = self._owners
+        if owners is None:
+            owners = self._owners = {}
+        rows = owners.get(row.owner)
+        if rows is None:
+            rows = owners[row.owner] = deque()
+        rows.append(row)
+        self.size += 1
