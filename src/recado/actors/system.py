@@ -7,6 +7,7 @@ from functools import partial
 
 import structlog
 
+from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
 from recado.actors.dispatch.due_poller import DuePoller
 from recado.actors.dispatch.lane import Lane
@@ -20,6 +21,7 @@ from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.jobs.witness import Witness
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource
+from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
@@ -112,7 +114,8 @@ class ActorSystem:
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
 
-        `prices` None: nothing is billed (C25.2.4). `connections`: as `Calls` has them.
+        `prices` None: nothing is billed (C25.2.4). `connections`: by environment, how many calls chat-app's adapter
+        bears at once, where those are fewer than usual (C31).
         """
         self._records = records
         self._webhooks = webhooks
@@ -145,10 +148,14 @@ class ActorSystem:
             expect=self.sandbox_reports.expect,
             stopped=self.receipts.stopped,
             begun=begun,
-            connections=connections,
         )
         self._lanes = LaneContext(
-            records, self.sending, self.calls, Moments(clock), clock.monotonic() + OWNERSHIP_PAUSE
+            records,
+            self.sending,
+            self.calls,
+            Moments(clock),
+            clock.monotonic() + OWNERSHIP_PAUSE,
+            rooms={env: CallRoom((connections or {}).get(env, CONNECTIONS)) for env in ENVIRONMENTS},
         )
         self._new_lane = partial(Lane, context=self._lanes)
         self.callbacks = Callbacks(

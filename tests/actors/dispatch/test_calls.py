@@ -8,7 +8,10 @@ from unittest.mock import AsyncMock
 
 from structlog.testing import capture_logs
 
+from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls, Departure
+from recado.actors.dispatch.gateway import Gateway
+from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.provider import Accepted, Account, Outcome, Preference, Refused, Retry
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
@@ -32,18 +35,12 @@ class Provider:
         return self.outcome
 
 
-def calls_with(stopped: Any, connections: int = 8_000) -> Calls:
+def calls_with(stopped: Any) -> Calls:
     settled = SimpleNamespace(settle=AsyncMock())
-    return Calls(
-        cast("Any", settled),
-        clock=VirtualClock(NOW),
-        expect=lambda at: None,
-        stopped=stopped,
-        connections={"live": connections},
-    )
+    return Calls(cast("Any", settled), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped)
 
 
-def departure(outcome: Outcome) -> Departure:
+def departure(outcome: Outcome, room: CallRoom | None = None) -> Departure:
     row = SimpleNamespace(
         id="msg_1",
         organization_id="org_1",
@@ -57,7 +54,8 @@ def departure(outcome: Outcome) -> Departure:
         attempts=0,
         claimed_at=NOW,
     )
-    return Departure(cast("Row", row), NOW, cast("Any", Provider(outcome)), ACCOUNT, None, 0)
+    gateway = Gateway(VirtualClock(NOW), room or CallRoom())
+    return Departure(cast("Row", row), NOW, gateway, cast("Any", Provider(outcome)), ACCOUNT, None, 0)
 
 
 async def call(outcome: Outcome, stopped: Any) -> Outcome | None:
@@ -100,15 +98,15 @@ async def test_a_number_that_fails_when_it_is_given_room_harms_neither_the_call_
 ):
     ended: list[Outcome | None] = []
     resumed: list[str] = []
-    calls = calls_with(stopped=None, connections=2)
-    calls.begin(departure(Accepted("wamid-1")), lambda _, outcome: ended.append(outcome))
+    calls, room = calls_with(stopped=None), CallRoom(2)
+    calls.begin(departure(Accepted("wamid-1"), room), lambda _, outcome: ended.append(outcome))
 
     def fails() -> None:
         resumed.append("first")
         raise LookupError
 
-    assert not calls.has_room(ACCOUNT, fails)
-    assert not calls.has_room(ACCOUNT, lambda: resumed.append("second"))
+    assert not room.has_place(ACCOUNT, fails)
+    assert not room.has_place(ACCOUNT, lambda: resumed.append("second"))
     with capture_logs() as logs:
         await calls.stop()
     assert ended == [Accepted("wamid-1")]
@@ -118,9 +116,14 @@ async def test_a_number_that_fails_when_it_is_given_room_harms_neither_the_call_
 
 async def test_calls_of_one_environment_take_no_room_of_the_same_account_in_the_other() -> None:
     """A business account belongs to one organization in each environment, and not to the same one."""
-    calls = calls_with(stopped=None, connections=2)
-    calls.begin(departure(Accepted("wamid-1")), lambda _, __: None)
-    assert not calls.has_room(ACCOUNT, lambda: None)
-    assert calls.has_room(replace(ACCOUNT, env="test", organization_id="org_2"), lambda: None)
+    shared: Any = SimpleNamespace()
+    rooms = LaneContext(shared, shared, shared, shared, 0.0).rooms
+    live, test = rooms["live"], rooms["test"]
+    calls, most = calls_with(stopped=None), live.each
+    calls.begin(departure(Accepted("wamid-1"), live), lambda _, __: None)
+    for _ in range(most - 1):
+        live.take(ACCOUNT)
+    assert not live.has_place(ACCOUNT, lambda: None)
+    assert test.has_place(replace(ACCOUNT, env="test", organization_id="org_2"), lambda: None)
     await calls.stop()
-    assert calls.has_room(ACCOUNT, lambda: None)
+    assert live.has_place(ACCOUNT, lambda: None)

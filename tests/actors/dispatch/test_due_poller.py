@@ -156,5 +156,5 @@ async def test_each_number_gets_some_of_its_rows_and_what_is_not_due_stays(datab
 
 async def copied(db: Database, number: SenderKey, count: int, *, before: timedelta = timedelta()) -> None:
     """More rows of a number, due a while before its first one."""
-    await db.execute(COPY, number[2], before, count)
+    await db.execute(COPY, number.sender_id, before, count)
     await db.execute("update dispatch set reason = 'scheduled' where not_before is not null")

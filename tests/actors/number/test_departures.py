@@ -5,10 +5,11 @@ from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
+from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.departures import Departures
+from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.ready_rows import ReadyRows
 from recado.domain.dispatch.day_usage import DayUsage
-from recado.domain.dispatch.pacing import Pacer
 from recado.engine.clock import VirtualClock
 from recado.storage.dispatch.dispatch import CLAIMED
 
@@ -27,14 +28,15 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
         records=SimpleNamespace(clock=VirtualClock(START)), sending=SimpleNamespace(claim=claim)
     )
     tasks: Any = None
-    departures = Departures(context, pacer=Pacer(1.0), day=DayUsage(START), tasks=tasks, rows=ReadyRows())
+    departures = Departures(context, organization_id="org_1", day=DayUsage(START), tasks=tasks, rows=ReadyRows())
+    gateway = Gateway(context.records.clock, CallRoom())
     row: Any = SimpleNamespace(id="msg_1", force=False, needs_window=True, subject_to_consent=False, recipient_hash=7)
     taken_back: list[int] = []
     view: Any = SimpleNamespace(take_back=taken_back.append)
 
-    assert departures.claim(row, None, view)
+    assert departures.claim(row, None, view, gateway)
     assert not taken_back
-    assert departures.claim(row, None, view)
+    assert departures.claim(row, None, view, gateway)
     answers[0].set_result(CLAIMED)
     await answers[0]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from recado.actors.dispatch import number
+from recado.actors.dispatch import lane
 from recado.actors.dispatch.lane_messages import AskSituation
 from recado.channels.core.provider import Accepted, Outcome, SlowPair
 from recado.domain.core.errors import Unavailable
@@ -20,7 +20,7 @@ async def test_what_was_claimed_goes_back_though_the_failure_cannot_be_counted(
 ) -> None:
     await line.set_number(per_second=200)
     ids = await line.queue(5)
-    judge, judged = number.check_gates, []
+    judge, judged = lane.check_gates, []
 
     def fail_at_the_third(row: Any, *rest: Any) -> Any:
         judged.append(row.id)
@@ -31,7 +31,7 @@ async def test_what_was_claimed_goes_back_though_the_failure_cannot_be_counted(
     async def away(*_: Any) -> None:
         raise Unavailable
 
-    monkeypatch.setattr(number, "check_gates", fail_at_the_third)
+    monkeypatch.setattr(lane, "check_gates", fail_at_the_third)
     monkeypatch.setattr(dispatch, "crashed", away)
     await line.goes_on(0.98)  # they are claimed 50 ms before their first token, which comes after a second
     assert judged == ids[:3]

@@ -120,7 +120,7 @@ async def test_who_waits_for_its_claims_takes_no_read_of_others(line: "Line", mo
     await line.goes_on(1.5)
     await line.set_number(messaging_tier=MessagingTier.TIER_250)
     await line.goes_on(0.1)
-    reading = asyncio.ensure_future(line.context.number(line.key))
+    reading = asyncio.ensure_future(line.context.sender(line.key))
     await line.goes_on(0.1)
     read_meanwhile = reading.done()
     commits.set()

@@ -12,7 +12,7 @@ from typing import Any
 import orjson
 import structlog
 
-from recado.actors.dispatch.call_room import CallRoom
+from recado.actors.dispatch.gateway import Gateway
 from recado.channels.core.adapters import MessageSender
 from recado.channels.core.provider import (
     ACCOUNT_BLOCKED,
@@ -30,14 +30,12 @@ from recado.channels.core.provider import (
     Unknown,
     event_to_json,
 )
-from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
 from recado.domain.messages.message import FailureCode, WaitReason, last_error
 from recado.services.dispatch.row import Row
 from recado.services.dispatch.sending import Sending
-from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
 from recado.storage.templates.templates import Template
@@ -49,11 +47,12 @@ log = structlog.get_logger()
 class Departure:
     """One claimed message on its way: to whom it is given, and the moment its token was taken.
 
-    `pauses`: how many its number had made by then; `pairs`: where it counts towards its recipient, if anywhere.
+    `pauses`: how many its gateway had made by then; `pairs`: where it counts towards its recipient, if anywhere.
     """
 
     row: Row
     sent_at: datetime
+    gateway: Gateway
     provider: MessageSender
     account: Account
     template: Template | None
@@ -62,7 +61,7 @@ class Departure:
 
 
 class Calls:
-    """The provider calls in flight of all numbers."""
+    """The provider calls in flight of all lanes."""
 
     def __init__(
         self,
@@ -72,12 +71,9 @@ class Calls:
         expect: Callable[[datetime], None],
         stopped: Callable[[str, Preference], Awaitable[None]] | None = None,
         begun: BegunCalls | None = None,
-        connections: Mapping[str, int] | None = None,
     ) -> None:
         """`expect` is told when a report of the sandbox will be due; `stopped`, by environment, who stopped marketing
         at the provider and was therefore refused (C28.4); `begun` notes the calls, for anyone who comes after us.
-
-        `connections`: of the adapter of an environment, where it has fewer than usual (C31).
         """
         self._begun = begun or BegunCalls(None)
         self._sending = sending
@@ -85,7 +81,6 @@ class Calls:
         self._expect = expect
         self._stopped = stopped
         self._running: dict[str, asyncio.Task[None]] = {}  # by message
-        self.rooms = {env: CallRoom((connections or {}).get(env, CONNECTIONS)) for env in ENVIRONMENTS}
 
     def __len__(self) -> int:
         """Calls whose outcomes are not recorded yet."""
@@ -100,10 +95,6 @@ class Calls:
             await asyncio.wait(self._running.values())
         self._begun.close()
 
-    def has_room(self, account: Account, resume: Callable[[], None]) -> bool:
-        """Whether account and adapter bear one more call; if not, `resume` is called when it does."""
-        return self.rooms[account.env].has_place(account, resume)
-
     def begin(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> bool:
         """Make the call; `done` is told when its outcome is committed, None when it could not be recorded.
 
@@ -114,7 +105,7 @@ class Calls:
         if not self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at):
             return False
         task = asyncio.get_running_loop().create_task(self._run(departure, done))
-        self.rooms[departure.account.env].take(departure.account)
+        departure.gateway.room.take(departure.account)
         self._running[row.id] = task
         return True
 
@@ -130,7 +121,7 @@ class Calls:
                 return
             finally:
                 self._begun.ended(departure.row.id)
-                self.rooms[departure.account.env].leave(departure.account)
+                departure.gateway.room.leave(departure.account)
             if isinstance(settlement, Departed | Uncertain) and settlement.planned:
                 self._expect(settlement.planned[0].due_at)
             done(departure, outcome)

@@ -1,6 +1,6 @@
-"""A lane: the ready messages of one class of one number that are held in memory, owner by owner (C14.5.2).
+"""The ready messages of one class of one sender that are held in memory, owner by owner (C14.5.2).
 
-The rows in the table are the queue; a lane is a bounded window on its head. `more` says that the table may hold ready
+The rows in the table are the queue; this is a bounded window on its head. `more` says that the table may hold ready
 rows that the window does not.
 """
 
@@ -15,7 +15,7 @@ class ClassWindow:
     __slots__ = ("_owners", "after_owner", "missed", "more", "refilling", "size")
 
     def __init__(self) -> None:
-        self._owners: dict[str, deque[Row]] | None = None  # in rotation; none while the lane is empty, as most are
+        self._owners: dict[str, deque[Row]] | None = None  # in rotation; none while the window is empty, as most are
         self.size = 0
         self.more = True  # nobody has looked yet
         self.refilling = False

@@ -1,4 +1,4 @@
-"""What is under way of one number: claims, claimed messages that wait for their token, calls, and the bounds on them.
+"""What is under way of one sender: claims, claimed messages that wait for their token, calls, and the bounds on them.
 
 A row is claimed at most 50 ms before its departure, earlier only by as much as the answer takes. Its token is taken at
 the call: a token taken before the claim commits would let a late commit push two seconds' sends into one. What was
@@ -6,6 +6,7 @@ claimed and may not leave any more goes back.
 """
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,6 +14,7 @@ from functools import partial
 from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.dispatch.calls import Departure
 from recado.actors.dispatch.gate_check import may_still_leave
+from recado.actors.dispatch.gateway import Borrower, Gateway, SharedGateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import CameBack, NotClaimed
 from recado.actors.dispatch.ready_rows import ReadyRows
@@ -20,10 +22,8 @@ from recado.actors.dispatch.sender_view import SenderView
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, SlowDown, SlowPair, Unknown
 from recado.domain.core.clock import TimerHandle
 from recado.domain.core.errors import Unavailable
-from recado.domain.dispatch.breaker import Breaker, BreakerState
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.gates import Hold
-from recado.domain.dispatch.pacing import Pacer
 from recado.domain.dispatch.tier_usage import TierUsage
 from recado.domain.messages.message import WaitReason
 from recado.services.dispatch.row import Row
@@ -31,10 +31,6 @@ from recado.storage.dispatch.dispatch import CLAIMED, IN_WINDOW, LOST
 from recado.storage.dispatch.settlements import Returned
 from recado.storage.templates.templates import Template
 
-CLAIM_AHEAD = 0.05  # seconds
-# Before a database that is far away a claim begins so much earlier that its answer is there for the departure. It waits
-# for one of the two batches that are under way, half of their time at most.
-CLAIM_TAKES, CLAIM_MARGIN = 1.5, 0.02
 CALLS_IN_FLIGHT = 2_000  # C31
 LATE = 1.0  # seconds after which a claimed row meets its gates again: its claim was held up
 
@@ -46,12 +42,14 @@ class Claimed:
     row: Row
     template: Template | None
     view: SenderView
+    gateway: Gateway
+    permit: bool  # of a shared gateway: handed back when it does not depart
     begun: float
     tier: TierUsage | None  # in which its recipient's place is kept
 
 
 class Departures:
-    """The pace of one number. `rows` is told of each message that departs.
+    """The departures of one sender. `rows` is told of each message that departs.
 
     Answers of claims and calls are taken in as they come, without a turn of the actor: it decides what is claimed, and
     is woken only for that. It opens and closes the gate: while `view` is None nothing departs.
@@ -60,6 +58,7 @@ class Departures:
     __slots__ = (
         "_alarm",
         "_alarm_at",
+        "_borrower",
         "_claimed",
         "_claiming",
         "_clock",
@@ -67,21 +66,19 @@ class Departures:
         "_context",
         "_day",
         "_doubted",
-        "_pacer",
+        "_organization_id",
         "_rows",
         "_tasks",
-        "breaker",
         "in_flight",
         "view",
         "wanted",
     )
 
     def __init__(
-        self, context: LaneContext, *, pacer: Pacer, day: DayUsage, tasks: ActorTasks, rows: ReadyRows
+        self, context: LaneContext, *, organization_id: str, day: DayUsage, tasks: ActorTasks, rows: ReadyRows
     ) -> None:
         self._context = context
         self._clock = context.records.clock
-        self._pacer = pacer
         self._day = day
         self._tasks = tasks
         self._rows = rows
@@ -92,7 +89,8 @@ class Departures:
         self._alarm: TimerHandle | None = None
         self._alarm_at = 0.0
         self._closed = False
-        self.breaker = Breaker()
+        self._organization_id = organization_id
+        self._borrower: Borrower | None = None  # at the shared gateway in force, if there is one
         self.view: SenderView | None = None
         self.wanted = False  # the actor has rows that it could not claim: it is woken when there is room
 
@@ -103,56 +101,98 @@ class Departures:
 
     @property
     def idle(self) -> bool:
-        """Nothing under way, and no trouble with the provider to remember."""
-        return not (self._claiming or self._claimed or self.in_flight) and self.breaker.untroubled
+        """Nothing under way."""
+        return not (self._claiming or self._claimed or self.in_flight)
 
-    def ready_at(self, now: float) -> float:
+    def ready_at(self, gateway: Gateway, now: float) -> float:
         """The moment of the next token."""
-        return max(self._pacer.ready_at(now), self._context.opens_at)
+        return max(gateway.pacer.ready_at(now), self._context.opens_at)
 
-    def holding(self, per_day: int) -> Hold | None:
-        """What holds everything here: the provider asked for a pause, no connection, the day is used up."""
-        now = self._clock.monotonic()
-        wait = self.breaker.ready_at() - now
-        if wait > 0:
-            paused = self.breaker.paused_until > now
-            reason = WaitReason.NUMBER_PAUSED if paused else WaitReason.NO_CONNECTION
-            return Hold(reason, self._clock.now() + timedelta(seconds=wait))
+    def day_hold(self, per_day: int | None) -> Hold | None:
+        """What holds everything of the sender when its day is used up."""
+        if per_day is None:
+            return None
         today = self._clock.now()
         used = self._day.used(today)
-        if used >= per_day:
-            return Hold(WaitReason.DAILY_LIMIT, self._day.frees_at(today, used - per_day + 1))
-        return None
-
-    def probing(self) -> Hold | None:
-        """While the circuit's probe is under way everything else waits for its outcome."""
-        return Hold(WaitReason.NO_CONNECTION) if self.breaker.state is BreakerState.HALF_OPEN else None
+        if used < per_day:
+            return None
+        return Hold(WaitReason.DAILY_LIMIT, self._day.frees_at(today, used - per_day + 1))
 
     # Claims ---------------------------------------------------------------------------------------------------------
 
-    def may_claim(self, view: SenderView, today: datetime, *, forced: bool) -> bool | float:
-        """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds."""
-        waiting = len(self._claiming) + len(self._claimed)
-        if waiting + self.in_flight >= CALLS_IN_FLIGHT:
+    def may_claim(self, view: SenderView, gateway: Gateway, today: datetime, *, forced: bool) -> bool | float:
+        """Whether one more row would leave within 50 ms and every bound; where only time is missing, the seconds.
+
+        Where the gateway is shared, a permit of it is all that is asked for: it keeps the pace, and has the lane woken.
+        """
+        if not self.has_room(view, today):
             return False
         now = self._clock.monotonic()
-        allowed = self.breaker.calls_allowed(now, waiting + self.in_flight)
+        if isinstance(gateway, SharedGateway):
+            if forced:
+                return gateway.breaker.calls_allowed(now, 0) is None
+            return bool(self._borrower_at(gateway).permits)
+        waiting = len(self._claiming) + len(self._claimed)
+        allowed = gateway.breaker.calls_allowed(now, waiting + gateway.in_flight)
         if allowed is not None and allowed == 0:
-            return False
-        if self._day.used(today) + waiting >= view.per_day:
             return False
         if forced:
             return True
-        ahead = max(CLAIM_AHEAD, CLAIM_TAKES * self._context.sending.claim_takes + CLAIM_MARGIN)
-        if waiting >= max(1, int(view.per_second * ahead)):
+        ahead = self._context.claims_ahead()
+        if waiting >= max(1, int(gateway.per_second * ahead)):
             return False
         # As moments: so the difference is exact, and anyone who waits for it is not woken a rounding error too early.
-        opens_at = self.ready_at(now) - ahead
+        opens_at = self.ready_at(gateway, now) - ahead
         return True if opens_at <= now else opens_at - now
 
-    def claim(self, row: Row, template: Template | None, view: SenderView, *, in_window: bool = False) -> bool:
+    def has_room(self, view: SenderView, today: datetime) -> bool:
+        """Whether the bounds of the sender itself leave room for one more row: its calls in flight, its day."""
+        waiting = len(self._claiming) + len(self._claimed)
+        if waiting + self.in_flight >= CALLS_IN_FLIGHT:
+            return False
+        return view.per_day is None or self._day.used(today) + waiting < view.per_day
+
+    def borrow(self, gateway: SharedGateway, rows: Mapping[int, int]) -> None:
+        """Ask for permits for as many rows of each class as are ready; what is beyond them goes back."""
+        borrower = self._borrower_at(gateway)
+        permits = borrower.permits
+        held: dict[int, int] = {}
+        for klass in permits:
+            held[klass] = held.get(klass, 0) + 1
+        unused = 0
+        for klass, count in held.items():
+            for _ in range(max(0, count - rows.get(klass, 0))):
+                permits.remove(klass)
+                unused += 1
+        if unused:
+            gateway.hand_back(unused)
+        gateway.want(borrower, {klass: count - held.get(klass, 0) for klass, count in rows.items()})
+
+    def next_permit(self, gateway: SharedGateway) -> int:
+        """The class of the next permit, which is used now. Without one there is an IndexError."""
+        return self._borrower_at(gateway).permits.popleft()
+
+    def _borrower_at(self, gateway: SharedGateway) -> Borrower:
+        """The lane at this gateway: what it had at another, which this one took over from, goes back there."""
+        borrower = self._borrower
+        if borrower is None or borrower.gateway is not gateway:
+            if borrower is not None:
+                borrower.gateway.forget(borrower)
+            borrower = self._borrower = Borrower(gateway, self._organization_id, self._tasks.wake)
+        return borrower
+
+    def claim(
+        self,
+        row: Row,
+        template: Template | None,
+        view: SenderView,
+        gateway: Gateway,
+        *,
+        in_window: bool = False,
+        permit: bool = False,
+    ) -> bool:
         """Begin to claim the row; False when the queue of claims is full. Until it departs, what its gates counted for
-        its recipient is taken back when it does not.
+        its recipient, and its `permit`, are taken back when it does not.
 
         `in_window`: the tier is full, and it may leave only into an open window; else a place in the tier is kept.
         """
@@ -161,6 +201,8 @@ class Departures:
             view.take_back(row.recipient_hash)
             if tier is not None:
                 tier.release(row.recipient_hash)
+            if permit:
+                gateway.hand_back()
             return True
         try:
             answer = self._context.sending.claim(row, in_window=in_window)
@@ -172,7 +214,7 @@ class Departures:
         if row.subject_to_consent:
             self._context.consents.begin(row)
         self._claiming[row.id] = answer
-        claimed = Claimed(row, template, view, self._clock.monotonic(), tier)
+        claimed = Claimed(row, template, view, gateway, permit, self._clock.monotonic(), tier)
         answer.add_done_callback(partial(self._answered, claimed))
         return True
 
@@ -195,7 +237,7 @@ class Departures:
             if verdict == CLAIMED:
                 claimed.tier.count(row.recipient_hash, self._clock.now())
         if verdict != CLAIMED and verdict != IN_WINDOW:
-            claimed.view.take_back(row.recipient_hash)
+            self._take_back(claimed)
             if row.subject_to_consent:
                 self._context.consents.end(row)
             if verdict is None:
@@ -216,35 +258,45 @@ class Departures:
     def depart(self) -> None:
         """Call the provider for every claimed message whose token is there, and come back when the next one is."""
         view = self.view
-        if view is None or view.provider is None:
+        if view is None:
             return
         while self._claimed and self.in_flight < CALLS_IN_FLIGHT:
             claimed = self._claimed[0]
-            row, template = claimed.row, claimed.template
+            row, template, gateway = claimed.row, claimed.template, claimed.gateway
+            provider, account = gateway.provider, gateway.account
+            if provider is None or account is None:
+                break
             now = self._clock.monotonic()
-            if self.breaker.calls_allowed(now, self.in_flight) == 0:
-                break  # the actor was told, and gives back what is claimed; or a probe's outcome comes first
+            if gateway.breaker.calls_allowed(now, gateway.in_flight) == 0:
+                if gateway is view.gateway.current:
+                    break  # the lane was told, and gives back what is claimed; or a probe's outcome comes first
+                del self._claimed[0]  # it goes through the one that took over
+                self._call_off(claimed)
+                continue
             if not row.force:
-                ready_at = self.ready_at(now)
+                ready_at = self.ready_at(gateway, now)
                 if ready_at > now:
-                    self._come_back(ready_at)
+                    self._come_back(gateway, ready_at)
                     break
-            if not self._context.calls.has_room(view.account, self.depart):
+            if not gateway.room.has_place(account, self.depart):
                 break
             del self._claimed[0]
             refused = row.subject_to_consent and self._context.consents.end(row)
             if refused or not self._passes_still(claimed, view, now):
-                claimed.view.take_back(row.recipient_hash)
-                self._tasks.begin(self._call_off(row))
+                self._call_off(claimed)
                 continue
-            self._pacer.take(now, forced=row.force)
             sent_at = self._context.moments.at(now)
             self._rows.gone(row.id)
-            departure = Departure(row, sent_at, view.provider, view.account, template, self.breaker.pauses, view.pairs)
+            departure = Departure(
+                row, sent_at, gateway, provider, account, template, gateway.breaker.pauses, view.pairs
+            )
+            gateway.take(now, forced=row.force)
             if not self._context.calls.begin(departure, self._ended):
-                continue  # another process owns the numbers: it decides what becomes of the row
+                gateway.ended(None, 0)  # another process owns the numbers: it decides what becomes of the row
+                continue
+            if claimed.permit:
+                gateway.used()
             self.in_flight += 1
-            self.breaker.began()
             if row.repeat_of is not None:
                 self._day.take_back(row.repeat_of)  # one message counts once, however often it is called for
             self._day.add(sent_at)
@@ -267,7 +319,10 @@ class Departures:
                 return False  # it was changed: read again before the next claim
         return may_still_leave(row, template, view, records, self._clock.now())
 
-    def _come_back(self, at: float) -> None:
+    def _come_back(self, gateway: Gateway, at: float) -> None:
+        if isinstance(gateway, SharedGateway):
+            gateway.come_back(self.depart, at)
+            return
         if self._alarm is not None:
             if self._alarm_at <= at:
                 return
@@ -280,31 +335,19 @@ class Departures:
 
     def _ended(self, departure: Departure, outcome: Outcome | None) -> None:
         """Learn from an outcome that is committed now; None: it could not be recorded."""
-        row, now = departure.row, self._clock.monotonic()
+        row = departure.row
         self.in_flight -= 1
         if outcome is not None and not isinstance(outcome, Accepted | Unknown):
             self._day.take_back(departure.sent_at)
             if row.repeat_of is not None and not isinstance(outcome, Refused):
                 self._day.add(row.repeat_of)  # it may have left then
             self._tell_pair(departure, outcome)
-        before = self.breaker.state
-        match outcome:
-            case SlowDown():
-                self.breaker.slow_down(now, outcome.after, departure.pauses)
-            case Down():
-                self.breaker.down(now)
-            case Unknown():
-                self.breaker.unknown(now)
-            case None:  # says nothing of the provider; but a probe has to end
-                if before is BreakerState.HALF_OPEN:
-                    self.breaker.unknown(now)
-            case _:
-                self.breaker.answered(departure.pauses)
+        opened = departure.gateway.ended(outcome, departure.pauses)
         if self._closed:
             return
         if isinstance(outcome, SlowDown | Down):
             self._tasks.tell(CameBack(row))
-        elif self.breaker.state is BreakerState.OPEN and before is not BreakerState.OPEN:
+        elif opened:
             self._tasks.wake()  # it gives back what is claimed
         elif self._claimed:
             self.depart()
@@ -339,7 +382,7 @@ class Departures:
             return []
         rows = [each.row for each in self._claimed]
         for each in self._claimed:
-            each.view.take_back(each.row.recipient_hash)
+            self._take_back(each)
             if each.row.subject_to_consent:
                 self._context.consents.end(each.row)
         self._claimed.clear()
@@ -353,10 +396,22 @@ class Departures:
             self._alarm.cancel()
         await self.claims_answered()
         await self.give_back()
+        if self._borrower is not None:
+            self._borrower.gateway.forget(self._borrower)
         self._closed = True
 
-    async def _call_off(self, row: Row) -> None:
+    def _take_back(self, claimed: Claimed) -> None:
+        """It does not depart: its recipient has not been written to, and its permit is another's."""
+        claimed.view.take_back(claimed.row.recipient_hash)
+        if claimed.permit:
+            claimed.gateway.hand_back()
+
+    def _call_off(self, claimed: Claimed) -> None:
         """Its recipient refused, or a gate closed, after it was claimed: back in the queue, where its gates hold it."""
+        self._take_back(claimed)
+        self._tasks.begin(self._put_off(claimed.row))
+
+    async def _put_off(self, row: Row) -> None:
         await self._put_back(row)
         self._tasks.tell(NotClaimed(row, LOST))
 

@@ -65,7 +65,8 @@ def _own_gates(
 
 def _may_repeat(repeat_of: datetime, view: SenderView, now: datetime) -> bool:
     """Whether the provider still knows what it was given then; the adapter may be another one by now (C29.2)."""
-    bears = view.provider is not None and view.provider.idempotent
+    provider = view.gateway.current.provider
+    bears = provider is not None and provider.idempotent
     return bears and now - repeat_of < timedelta(seconds=REPEAT_WITHIN)
 
 

@@ -1,4 +1,4 @@
-"""The dispatcher of one number: whose turn it is, when, and what holds it (C14.5).
+"""The lane of one sender: whose turn it is, when, and what holds it (C14.5).
 
 Live in one process only. The rows are the truth and every message here is a hint: whatever it forgets, it reads again.
 """
@@ -12,6 +12,7 @@ import structlog
 from recado.actors.dispatch.actor_tasks import ActorTasks
 from recado.actors.dispatch.departures import Departures
 from recado.actors.dispatch.gate_check import FAILED_BY_THE_CLAIM, check_gates
+from recado.actors.dispatch.gateway import Gateway, SharedGateway
 from recado.actors.dispatch.holding import Holding
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import (
@@ -47,7 +48,7 @@ WAKE = Wake()
 
 
 class Lane(Actor):
-    """One sending number."""
+    """The actor that lets the messages of one sender leave."""
 
     _departures: Departures = None  # type: ignore[assignment]  # made in `started`, before the first message
 
@@ -69,17 +70,22 @@ class Lane(Actor):
     async def started(self) -> None:
         self._context.starting += 1
         try:
-            self._view, day = await self._read_number()
+            self._view, day = await self._read_sender()
         finally:
             self._context.starting -= 1
-        pacer = self._context.pacer(self._key.sender_id, self._view.per_second if self._view else 1.0)
-        self._departures = Departures(self._context, pacer=pacer, day=day, tasks=self._tasks, rows=self._rows)
+        self._departures = Departures(
+            self._context,
+            organization_id=self._key.organization_id,
+            day=day,
+            tasks=self._tasks,
+            rows=self._rows,
+        )
         self._tasks.tell(Look())
 
-    async def _read_number(self) -> tuple[SenderView | None, DayUsage]:
+    async def _read_sender(self) -> tuple[SenderView | None, DayUsage]:
         while True:
             try:
-                return await self._context.number(self._key)
+                return await self._context.sender(self._key)
             except Unavailable:  # no failure of this actor: it waits for the database
                 await self._clock.sleep(READ_AGAIN_AFTER)
 
@@ -99,9 +105,11 @@ class Lane(Actor):
                 await self._departures.close()
 
     def may_passivate(self) -> bool:
-        """Nothing under way, and nothing to send: no rows, or a number out of service, which forgets nothing."""
-        out_of_service = self._view is None or self._view.sender_hold() is not None
-        return (self._rows.idle or out_of_service) and self._departures.idle and self._tasks.idle
+        """Nothing under way, and nothing to send: no rows, or a sender out of service, which forgets nothing."""
+        view = self._view
+        out_of_service = view is None or view.sender_hold() is not None
+        untroubled = view is None or view.gateway.current.shared or view.gateway.current.untroubled
+        return (self._rows.idle or out_of_service) and untroubled and self._departures.idle and self._tasks.idle
 
     async def handle(self, message: object) -> LaneSituation | None:
         match message:
@@ -160,23 +168,15 @@ class Lane(Actor):
             return
         view = departures.view = self._view
         assert view is not None  # noqa: S101 - a number without one is held
+        gateway = view.gateway.current
         departures.wanted = False  # room for more is looked for right here
         departures.depart()
         if self._rows.wants_forced:
             await self._read_forced()
-        left = False
-        while len(self._rows):
-            now = self._clock.now()
-            if not self._may_claim(view, now):
-                break
-            taken = self._rows.take(view, now)
-            if not isinstance(taken, Row):
-                if taken is not None:
-                    self._tasks.wake_at(taken.until)
-                break
-            self._in_hand = taken
-            left |= await self._pass_gates(taken, view, now)
-            self._in_hand = None
+        if isinstance(gateway, SharedGateway):
+            left = await self._claim_by_permits(view, gateway)
+        else:
+            left = await self._claim_in_turns(view, gateway)
         if left and self._rows.wants_forced:  # read on where places became free, in a turn of its own
             self._tasks.wake()
         wanted, ask_at = self._rows.wanted(view, self._clock.now())
@@ -184,14 +184,55 @@ class Lane(Actor):
             self._tasks.begin(self._refill(wanted))
         self._tasks.wake_at(ask_at)
 
-    def _held_by(self) -> Hold | None:
-        """What holds everything of the number now."""
-        if self._view is None or self._view.provider is None:
-            return Hold(WaitReason.NUMBER_STATE)
-        return self._view.sender_hold() or self._departures.holding(self._view.per_day)
+    async def _claim_in_turns(self, view: SenderView, gateway: Gateway) -> bool:
+        """Claim the rows whose moment is near; True when some left memory."""
+        left = False
+        while len(self._rows):
+            now = self._clock.now()
+            if not self._may_claim(view, gateway, now):
+                break
+            taken = self._rows.take(view, now)
+            if not isinstance(taken, Row):
+                if taken is not None:
+                    self._tasks.wake_at(taken.until)
+                break
+            self._in_hand = taken
+            left |= await self._pass_gates(taken, view, gateway, now)
+            self._in_hand = None
+        return left
 
-    def _may_claim(self, view: SenderView, now: datetime) -> bool:
-        answer = self._departures.may_claim(view, now, forced=self._rows.has_forced)
+    async def _claim_by_permits(self, view: SenderView, gateway: SharedGateway) -> bool:
+        """Claim a row for each permit of the gateway, and forced ones without; True when some left memory.
+
+        What is claimed leaves room for more, so permits are asked for until there are none.
+        """
+        departures, rows = self._departures, self._rows
+        left = False
+        while True:
+            now = self._clock.now()
+            room = departures.has_room(view, now)
+            departures.borrow(gateway, rows.open_classes(view, now) if room else {})
+            if not room or not self._may_claim(view, gateway, now):
+                departures.wanted = not room
+                return left
+            forced = rows.has_forced
+            taken = rows.take(view, now) if forced else rows.take_of(departures.next_permit(gateway))
+            if not isinstance(taken, Row):
+                gateway.hand_back()
+                continue
+            self._in_hand = taken
+            left |= await self._pass_gates(taken, view, gateway, now, permit=not forced)
+            self._in_hand = None
+
+    def _held_by(self) -> Hold | None:
+        """What holds everything of the sender now."""
+        view = self._view
+        if view is None or (gateway := view.gateway.current).provider is None:
+            return Hold(WaitReason.NUMBER_STATE)
+        return view.sender_hold() or gateway.holding() or self._departures.day_hold(view.per_day)
+
+    def _may_claim(self, view: SenderView, gateway: Gateway, now: datetime) -> bool:
+        answer = self._departures.may_claim(view, gateway, now, forced=self._rows.has_forced)
         if answer is True:
             return True
         if answer is False:
@@ -200,8 +241,13 @@ class Lane(Actor):
             self._tasks.wake_in(answer)
         return False
 
-    async def _pass_gates(self, row: Row, view: SenderView, now: datetime) -> bool:
-        """Claim the row, or hold it back or end it as its own gates say; False when there was no room for that."""
+    async def _pass_gates(
+        self, row: Row, view: SenderView, gateway: Gateway, now: datetime, *, permit: bool = False
+    ) -> bool:
+        """Claim the row, or hold it back or end it as its own gates say; False when there was no room for that.
+
+        `permit`: it has one of its gateway, which is handed back when it is not claimed.
+        """
         template = None
         if row.template_id is not None:
             template_key = (self._key.organization_id, self._key.env, row.template_id)
@@ -213,13 +259,15 @@ class Lane(Actor):
         verdict = check_gates(row, template, view, self._context.records, now)
         match verdict:
             case None:
-                left = self._departures.claim(row, template, view)
+                left = claimed = self._departures.claim(row, template, view, gateway, permit=permit)
             case Hold(WaitReason.TIER_LIMIT):
-                left = self._departures.claim(row, template, view, in_window=True)
+                left = claimed = self._departures.claim(row, template, view, gateway, in_window=True, permit=permit)
             case Hold():
-                left = self._hold(row, verdict)
+                left, claimed = self._hold(row, verdict), False
             case Fail():
-                left = self._fail(row, verdict)
+                left, claimed = self._fail(row, verdict), False
+        if permit and not claimed:
+            gateway.hand_back()
         if not left:
             self._later(row)
         return left
@@ -280,8 +328,6 @@ class Lane(Actor):
     async def _read_again(self) -> None:
         """The number or its organization was changed: what waited for that may go on."""
         self._view = await self._context.view(self._key, self._view, self._departures.claims_answered)
-        if self._view is not None:
-            self._context.pacer(self._key.sender_id, self._view.per_second)
         self._stale = False
         self._tasks.begin(self._holding.let_go(*POLICIES[self._key.channel].gates.held_by_sender))
 
@@ -311,9 +357,11 @@ class Lane(Actor):
             self._rows.fill(message.klass, list(message.rows), message.limit)
 
     def _situation(self) -> LaneSituation:
+        gateway = None if self._view is None else self._view.gateway.current
+        if gateway is None:
+            return LaneSituation(self._view, self._held_by(), self._clock.now(), 0.0, self._departures.in_flight)
         monotonic = self._clock.monotonic()
-        ready_in = self._departures.ready_at(monotonic) - monotonic
+        ready_in = self._departures.ready_at(gateway, monotonic) - monotonic
         ready_at = self._clock.now() + timedelta(seconds=max(0.0, ready_in))
-        per_second = self._view.per_second if self._view else 0.0
-        holding = self._held_by() or self._departures.probing()
-        return LaneSituation(self._view, holding, ready_at, per_second, self._departures.in_flight)
+        holding = self._held_by() or gateway.probing()
+        return LaneSituation(self._view, holding, ready_at, gateway.per_second, self._departures.in_flight)

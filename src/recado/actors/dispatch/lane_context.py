@@ -1,31 +1,37 @@
-"""The desk at which all number actors of a process work: what they share, and what outlives each of them."""
+"""The context of all lanes of a process: what they share, and what outlives each of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
+from recado.actors.dispatch.gateway import Failover, Gateway
 from recado.actors.dispatch.ready_rows import Wanted
-from recado.actors.dispatch.sender_view import SenderView, limit_comes, read_rows, view_of
+from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
-from recado.domain.dispatch.pacing import Pacer
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.consent_watch import ConsentWatch
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.row import Row, row_from
 from recado.services.dispatch.sending import Sending
+from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.dispatch import dispatch
 
+CLAIM_AHEAD = 0.05  # seconds
+# Before a database that is far away a claim begins so much earlier that its answer is there for the departure. It waits
+# for one of the two batches that are under way, half of their time at most.
+CLAIM_TAKES, CLAIM_MARGIN = 1.5, 0.02
 AT_ONCE = 6  # of the sixteen connections that answer requests
 DAY = timedelta(days=1)
 
 
 @dataclass(slots=True, eq=False)
 class LaneContext:
-    """What all number actors share: one for the process.
+    """What all lanes share: one for the process.
 
     `turn`: few actors at a time have the database. Thousands may wake at once (a change of their organization, a
     restart), and callers use it too.
@@ -36,7 +42,10 @@ class LaneContext:
 
     `consents`: what a refusal stops before its call.
 
-    `starting`: actors that have not read their number yet.
+    `starting`: lanes that have not read their sender yet.
+
+    `rooms`: by environment, the calls that the adapter of those bears who have a gateway of their own. `shared`: the
+    gateways of the others, by channel and environment.
     """
 
     records: Records
@@ -44,36 +53,46 @@ class LaneContext:
     calls: Calls
     moments: Moments
     opens_at: float
+    rooms: Mapping[str, CallRoom] = field(default_factory=lambda: {env: CallRoom() for env in ENVIRONMENTS})
+    shared: dict[tuple[str, str], Failover] = field(default_factory=dict)
     starting: int = 0
     consents: ConsentWatch = field(default_factory=ConsentWatch)
-    _pacers: dict[str, Pacer] = field(default_factory=dict)
+    _own: dict[str, Gateway] = field(default_factory=dict)
     _days: dict[str, DayUsage] = field(default_factory=dict)
     _pairs: dict[str, PairPacing] = field(default_factory=dict)
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
 
-    async def number(self, key: SenderKey) -> tuple[SenderView | None, DayUsage]:
-        """What an actor has to know before its first turn: its number, and what has left in the last 24 hours."""
+    def claims_ahead(self) -> float:
+        """How many seconds before its departure a message is claimed."""
+        return max(CLAIM_AHEAD, CLAIM_TAKES * self.sending.claim_takes + CLAIM_MARGIN)
+
+    async def sender(self, key: SenderKey) -> tuple[SenderView | None, DayUsage]:
+        """What a lane has to know before its first turn: its sender, and what has left in the last 24 hours."""
         async with self.turn:
-            rows = await read_rows(self.records, key)
-            view = None if rows is None else await view_of(self.records, rows, None, self._pairs_of)
+            found = await read_sender(self.records, key)
+            view = None if found is None else await self._view(key, found, None)
             return view, await self._day(key)
 
     async def view(
         self, key: SenderKey, before: SenderView | None, claims_answered: Callable[[], Awaitable[None]]
     ) -> SenderView | None:
-        """The number as it is now; None when it does not exist any more. `before` keeps what was counted so far.
+        """The sender as it is now; None when it does not exist any more. `before` keeps what was counted so far.
 
         `claims_answered` comes back when no claim of it is under way. It begins none meanwhile.
         """
         async with self.turn:
-            rows = await read_rows(self.records, key)
-            if rows is None or not limit_comes(rows, before):
-                return None if rows is None else await view_of(self.records, rows, before, self._pairs_of)
+            found = await read_sender(self.records, key)
+            if found is None or not limit_comes(found, before):
+                return None if found is None else await self._view(key, found, before)
         # They were begun without a limit, and the table has them once they commit. Who waits for that has no turn:
         # claims that stall would else keep the numbers that read waiting.
         await claims_answered()
         async with self.turn:
-            return await view_of(self.records, rows, before, self._pairs_of)
+            return await self._view(key, found, before)
+
+    async def _view(self, key: SenderKey, found: SenderRecords, before: SenderView | None) -> SenderView:
+        gateway = self._gateway(key, found)
+        return await view_of(self.records, key, found, before, gateway=gateway, pairs_of=self._pairs_of)
 
     async def rows(self, key: SenderKey, wanted: Wanted) -> list[Row]:
         """Ready rows of one class."""
@@ -91,25 +110,29 @@ class LaneContext:
 
     # What outlives an actor: one that was restarted remembers what has left -------------------------------------------
 
-    def pacer(self, sender_id: str, per_second: float) -> Pacer:
-        """The number's pacer, at this rate from now on."""
-        pacer = self._pacers.get(sender_id)
-        if pacer is None:
-            pacer = self._pacers[sender_id] = Pacer(per_second)
-        else:
-            pacer.set_rate(per_second)
-        return pacer
+    def _gateway(self, key: SenderKey, found: SenderRecords) -> Gateway | Failover:
+        """The gateway through which the sender's messages go: its own, as it is connected now, or its channel's."""
+        shared = self.shared.get((key.channel, key.env))
+        if shared is not None:
+            return shared
+        own = self._own.get(key.sender_id)
+        if own is None:
+            own = self._own[key.sender_id] = Gateway(self.records.clock, self.rooms[key.env])
+        if found.number is not None:
+            connect(own, self.records, found.number, key.channel)
+        return own
 
     def forget(self, sender_id: str) -> None:
-        """The number leaves memory, unless its last second still counts; its day is in the database."""
+        """The sender leaves memory, unless its last second still counts; its day is in the database."""
         if (pairs := self._pairs.get(sender_id)) is not None:
             pairs.forget(self.records.clock.now())
             if not len(pairs):
                 del self._pairs[sender_id]
         now = self.records.clock.monotonic()
-        pacer = self._pacers[sender_id]
-        if pacer.sent_within(now, 1.0) == 0 and pacer.tokens(now) >= 0:
-            del self._pacers[sender_id], self._days[sender_id]
+        own = self._own.get(sender_id)
+        if own is None or (own.untroubled and own.pacer.sent_within(now, 1.0) == 0 and own.pacer.tokens(now) >= 0):
+            self._own.pop(sender_id, None)
+            self._days.pop(sender_id, None)
 
     def _pairs_of(self, sender_id: str) -> PairPacing:
         return self._pairs.setdefault(sender_id, PairPacing())

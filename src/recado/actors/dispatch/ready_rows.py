@@ -1,4 +1,4 @@
-"""The ready messages of one number that are held in memory: a lane for each class, and the forced ones ahead of them.
+"""The ready messages of one sender that are held in memory: a window for each class, and the forced ones ahead of them.
 
 A bounded window on the table. Whatever is forgotten here is read again, so forgetting is always safe.
 """
@@ -30,10 +30,10 @@ class Wanted:
 class ReadyRows:
     """Whose turn it is among what has arrived or was read."""
 
-    __slots__ = ("_forced", "_known", "_lanes", "_turns", "look_for_forced")
+    __slots__ = ("_classes", "_forced", "_known", "_turns", "look_for_forced")
 
     def __init__(self) -> None:
-        self._lanes = tuple(ClassWindow() for _ in CLASSES)
+        self._classes = tuple(ClassWindow() for _ in CLASSES)
         self._forced: deque[Row] | None = None  # by due time and id; none while there are no forced ones, as mostly
         self._turns: SmoothRoundRobin | None = None  # from the first time that two classes have something to send
         # In memory, or claimed and not yet gone: a refill may read their rows once more. Only the keys matter: empty,
@@ -42,7 +42,7 @@ class ReadyRows:
         self.look_for_forced = True  # the table may hold forced rows that memory does not
 
     def __len__(self) -> int:
-        critical, normal, bulk = self._lanes  # asked before each turn
+        critical, normal, bulk = self._classes  # asked before each turn
         forced = self._forced
         return (len(forced) if forced else 0) + critical.size + normal.size + bulk.size
 
@@ -51,7 +51,7 @@ class ReadyRows:
         """Nothing in memory, and nothing more in the table as far as is known."""
         if self._known or self.look_for_forced:
             return False
-        return not any(lane.more or lane.refilling for lane in self._lanes)
+        return not any(window.more or window.refilling for window in self._classes)
 
     @property
     def has_forced(self) -> bool:
@@ -70,7 +70,7 @@ class ReadyRows:
                 continue
             if row.force:
                 self._arrive_forced(row)
-            elif self._lanes[row.klass].arrive(row):
+            elif self._classes[row.klass].arrive(row):
                 known[row.id] = None
 
     def _arrive_forced(self, row: Row) -> None:
@@ -101,26 +101,40 @@ class ReadyRows:
 
     def fill(self, klass: int, rows: list[Row], limit: int) -> None:
         """Take what a refill read; forced rows are read by themselves."""
-        self._lanes[klass].fill(rows, limit, self._known)
+        self._classes[klass].fill(rows, limit, self._known)
 
     def refill_failed(self, klass: int) -> None:
-        self._lanes[klass].refilling = False
+        self._classes[klass].refilling = False
 
     def wanted(self, view: SenderView, now: datetime) -> tuple[list[Wanted], datetime]:
-        """What to read of the lanes that run low and may send, each of which is then being read; and when to ask again
-        because of those that may not."""
+        """What to read of the classes that run low and may send, each of which is then being read.
+
+        And when to ask again because of those that may not.
+        """
         wanted, ask_at = [], FOREVER
-        for klass, lane in enumerate(self._lanes):
-            if not lane.low:
+        for klass, window in enumerate(self._classes):
+            if not window.low:
                 continue
             hold = view.gates.class_hold(view.state, klass, now)
             if hold is not None:
                 ask_at = min(ask_at, hold.until)
                 continue
-            lane.refilling = True
-            lane.missed = False
-            wanted.append(Wanted(klass, lane.after_owner, lane.limit_per_owner()))
+            window.refilling = True
+            window.missed = False
+            wanted.append(Wanted(klass, window.after_owner, window.limit_per_owner()))
         return wanted, ask_at
+
+    def open_classes(self, view: SenderView, now: datetime) -> dict[int, int]:
+        """How many rows that are not forced are in memory, by class, of the classes that nothing holds."""
+        return {
+            klass: window.size
+            for klass, window in enumerate(self._classes)
+            if window.size and view.gates.class_hold(view.state, klass, now) is None
+        }
+
+    def take_of(self, klass: int) -> Row | None:
+        """The next row of a class whose turn was decided elsewhere."""
+        return self._classes[klass].take()
 
     def take(self, view: SenderView, now: datetime) -> Row | Hold | None:
         """The next row: forced ones first, then 16:4:1 by class, in a class owner by owner.
@@ -132,22 +146,22 @@ class ReadyRows:
             self._forced = self._forced or None
             return first
         held: Hold | None = None
-        open_lanes = []
-        for klass, lane in enumerate(self._lanes):
-            if lane.size == 0:
+        open_classes = []
+        for klass, window in enumerate(self._classes):
+            if window.size == 0:
                 continue
             hold = view.gates.class_hold(view.state, klass, now)
             if hold is None:
-                open_lanes.append(klass)
+                open_classes.append(klass)
             else:
                 held = hold
-        if not open_lanes:
+        if not open_classes:
             return held
         if self._turns is None:
-            if len(open_lanes) == 1:
-                return self._lanes[open_lanes[0]].take()
+            if len(open_classes) == 1:
+                return self._classes[open_classes[0]].take()
             self._turns = SmoothRoundRobin(WEIGHTS)
-        return self._lanes[self._turns.pick(open_lanes)].take()
+        return self._classes[self._turns.pick(open_classes)].take()
 
     def gone(self, message_id: str) -> None:
         """The row left the queue: claimed and on its way, held, or ended."""
@@ -169,15 +183,15 @@ class ReadyRows:
 
     def look(self, klass: int | None = None) -> None:
         """There may be more in the table than is known here."""
-        for lane in self._lanes if klass is None else (self._lanes[klass],):
-            lane.more = True
-            lane.missed = lane.refilling
+        for window in self._classes if klass is None else (self._classes[klass],):
+            window.more = True
+            window.missed = window.refilling
 
     def start_over(self, under_way: set[str]) -> None:
         """Forget everything that is not under way, and read it again: rows may have become forced ones."""
         self._forced = None
-        for lane in self._lanes:
-            lane.clear()
-            lane.missed = lane.refilling
+        for window in self._classes:
+            window.clear()
+            window.missed = window.refilling
         self._known = dict.fromkeys(under_way)
         self.look_for_forced = True

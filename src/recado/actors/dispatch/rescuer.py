@@ -8,17 +8,19 @@ the numbers: a process that lost it can claim nothing and must end (C14.5).
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from itertools import product
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import structlog
 
 from recado.actors.dispatch.overtaken import OvertakenHolds
-from recado.actors.dispatch.sender_view import state_of
-from recado.domain.channels.chatapp import CHATAPP
+from recado.actors.dispatch.sender_view import read_sender, state_of
+from recado.domain.channels.policies import POLICIES
 from recado.domain.dispatch.gates import SenderState, expires_at
 from recado.domain.messages.message import UNCERTAIN_AFTER, FailureCode, last_error
 from recado.domain.senders.number import NumberStatus, QualityRating
+from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.sending import Sending
@@ -44,7 +46,7 @@ FENCED_AFTER = 0.05
 ABANDONED_AFTER = timedelta(seconds=120)
 """A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
 
-_NO_NUMBER = SenderState(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
+_NO_SENDER = SenderState(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
 
 
 class OwnershipLost(Exception):
@@ -128,10 +130,10 @@ class Rescuer:
         if self._former is not None:
             await self._sort_out(self._former, now)
         await self._put_back_unanswered()
-        for env in ENVIRONMENTS:
-            provider = self._records.sender_for(CHATAPP, env)
+        for channel, env in product(POLICIES, ENVIRONMENTS):
+            provider = self._records.sender_for(channel, env)
             if provider is not None and provider.idempotent:
-                repeated = await rescue.send_again(db, env, epoch, now - ABANDONED_AFTER, now)
+                repeated = await rescue.send_again(db, channel, env, epoch, now - ABANDONED_AFTER, now)
                 if repeated:
                     log.warning("sends_repeated", provider=provider.name, count=repeated)
         count = await rescue.rescue(db, epoch, now - ABANDONED_AFTER)
@@ -200,9 +202,9 @@ class Rescuer:
         while rows := await dispatch.expiring(db, now):
             failed, prolonged = [], []
             for row in rows:
-                organization_id, env = row["organization_id"], row["env"]
+                sender = SenderKey(row["organization_id"], row["env"], row["channel"], row["sender_id"])
                 ends = expires_at(
-                    await self._state(organization_id, env, row["sender_id"]),
+                    await self._state(sender),
                     now,
                     due_at=row["due_at"],
                     ttl=timedelta(
@@ -212,9 +214,9 @@ class Rescuer:
                     obeys_quiet_hours=row["obeys_quiet_hours"],
                 )
                 if ends <= now:
-                    failed.append(Failed(organization_id, env, row["channel"], row["id"], error, now, True))
+                    failed.append(Failed(*sender[:3], row["id"], error, now, True))
                 else:
-                    prolonged.append((organization_id, row["id"], ends))
+                    prolonged.append((sender.organization_id, row["id"], ends))
             if failed:
                 await asyncio.gather(*(self._sending.settle(each) for each in failed))
             if prolonged:
@@ -222,12 +224,9 @@ class Rescuer:
             if len(rows) < BLOCK:
                 return
 
-    async def _state(self, organization_id: str, env: str, sender_id: str) -> SenderState:
-        number = await self._records.numbers.get((organization_id, env, sender_id))
-        organization = await self._records.organizations.get(organization_id)
-        if number is None or organization is None:
-            return _NO_NUMBER
-        return state_of(number, organization)
+    async def _state(self, sender: SenderKey) -> SenderState:
+        found = await read_sender(self._records, sender)
+        return _NO_SENDER if found is None else state_of(found)
 
 
 def _never_left(row: Mapping[str, Any], now: datetime) -> Returned:

@@ -1,19 +1,18 @@
-"""What a number's actor knows of its number, read from the rows at its start and whenever they change."""
+"""What a lane knows of its sender, read from the rows at its start and whenever they change."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from recado.channels.core.adapters import MessageSender
-from recado.channels.core.provider import Account
-from recado.domain.channels.chatapp import CHATAPP
+from recado.actors.dispatch.gateway import Failover, Gateway
 from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import SenderKind
 from recado.domain.dispatch.gates import GateTable, Hold, SenderState
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.quiet_hours import QuietHours
 from recado.domain.dispatch.tier_usage import TierUsage
-from recado.domain.senders.number import TIER_LIMITS, MessagingTier, effective_per_second
+from recado.domain.senders.number import TIER_LIMITS, NumberStatus, QualityRating, effective_per_second
 from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.records import Records
 from recado.services.senders.accounts import account_of
@@ -24,20 +23,17 @@ from recado.storage.senders.numbers import Number
 
 @dataclass(frozen=True, slots=True)
 class SenderView:
-    """A number ready to send: its state at the gates, its pace, its provider.
+    """A sender as its lane works with it: its state at its channel's gates, its limits, and where its messages go.
 
-    `tier`: None without a limit; `pairs`: None where the provider does not bound them.
+    `per_day`: None without a limit, as `tier`; `pairs`: None where the provider does not bound them.
     """
 
     gates: GateTable
     state: SenderState
-    per_second: float
-    per_day: int
-    messaging_tier: MessagingTier
+    gateway: Gateway | Failover
+    per_day: int | None
     tier: TierUsage | None
     pairs: PairPacing | None
-    provider: MessageSender | None
-    account: Account
 
     def sender_hold(self) -> Hold | None:
         """What holds all of its messages, as far as is known without counting."""
@@ -51,72 +47,88 @@ class SenderView:
 
 @dataclass(frozen=True, slots=True)
 class SenderRecords:
-    """A number and its organization, as the directories have them."""
+    """What is stored of a sender, as the directories have it. `number`: None where it is none, as a route."""
 
-    number: Number
     organization: Organization
+    number: Number | None
 
 
-async def read_rows(records: Records, key: SenderKey) -> SenderRecords | None:
-    """None when the number does not exist (any more)."""
-    number = await records.numbers.get((key.organization_id, key.env, key.sender_id))
+async def read_sender(records: Records, key: SenderKey) -> SenderRecords | None:
+    """None when it does not exist (any more)."""
+    number = None
+    if POLICIES[key.channel].sender is SenderKind.NUMBER:
+        number = await records.numbers.get((key.organization_id, key.env, key.sender_id))
+        if number is None:
+            return None
     organization = await records.organizations.get(key.organization_id)
-    return None if number is None or organization is None else SenderRecords(number, organization)
+    return None if organization is None else SenderRecords(organization, number)
 
 
-def limit_comes(rows: SenderRecords, before: SenderView | None) -> bool:
+def limit_comes(found: SenderRecords, before: SenderView | None) -> bool:
     """Whether the number has a limit of recipients, and `before` had none (C14.5.5)."""
-    return TIER_LIMITS[rows.number.messaging_tier] is not None and (before is None or before.tier is None)
+    return _tier_limit(found.number) is not None and (before is None or before.tier is None)
+
+
+def _tier_limit(number: Number | None) -> int | None:
+    return None if number is None else TIER_LIMITS[number.messaging_tier]
 
 
 async def view_of(
-    records: Records, rows: SenderRecords, before: SenderView | None, pairs_of: Callable[[str], PairPacing]
+    records: Records,
+    key: SenderKey,
+    found: SenderRecords,
+    before: SenderView | None,
+    *,
+    gateway: Gateway | Failover,
+    pairs_of: Callable[[str], PairPacing],
 ) -> SenderView:
-    """The number ready to send. `before` keeps what was counted so far; for a limit that comes the table is read.
+    """The sender ready to send. `before` keeps what was counted so far; for a limit that comes the table is read.
 
-    `pairs_of`: the pace towards its recipients, by the number's id.
+    `pairs_of`: the pace towards its recipients, by the sender's id.
     """
-    number, organization = rows.number, rows.organization
-    limit = TIER_LIMITS[number.messaging_tier]
+    number, policy = found.number, POLICIES[key.channel]
+    if number is None:
+        return SenderView(policy.gates, _shared(state_of(found)), gateway, None, None, None)
+    limit = _tier_limit(number)
     tier = before.tier if before is not None and limit is not None else None
     if tier is not None and limit is not None:
         tier.limit = limit  # whom it has counted, and whose claim is under way, counts in every tier
     elif limit is not None:
         now = records.clock.now()
-        tier = TierUsage(limit, await dispatch.tier_recipients(records.db, organization.id, number.id, now))
-    provider = records.sender_for(CHATAPP, number.env)
+        tier = TierUsage(limit, await dispatch.tier_recipients(records.db, key.organization_id, number.id, now))
+    provider = records.sender_for(key.channel, key.env)
     pairs = pairs_of(number.id) if provider is not None and provider.paces_pairs else None
-    return SenderView(
-        POLICIES[CHATAPP].gates,
-        _shared(state_of(number, organization)),
-        effective_per_second(number.per_second, number.quality_rating),
-        number.per_day,
-        number.messaging_tier,
-        tier,
-        pairs,
-        provider,
+    return SenderView(policy.gates, _shared(state_of(found)), gateway, number.per_day, tier, pairs)
+
+
+def connect(gateway: Gateway, records: Records, number: Number, channel: str) -> None:
+    """Let the calls of a number go to its account at the provider in force, at its pace."""
+    gateway.connect(
+        records.sender_for(channel, number.env),
         account_of(number, records.keys),
+        effective_per_second(number.per_second, number.quality_rating),
     )
 
 
 @lru_cache(maxsize=1_024)
 def _shared(state: SenderState) -> SenderState:
-    """The same value for all senders in the same state, as thousands of one organization do."""
+    """The same value for all senders in the same state, as thousands of one organization are."""
     return state
 
 
-def state_of(number: Number, organization: Organization) -> SenderState:
-    """What the gates ask of the two records."""
+def state_of(found: SenderRecords) -> SenderState:
+    """What the gates ask of the records."""
+    number, organization = found.number, found.organization
     quiet = None
     if organization.quiet_start is not None and organization.quiet_end is not None:
         quiet = QuietHours(organization.quiet_start, organization.quiet_end)
     return SenderState(
-        number.status,
-        number.quality_rating,
-        number.operator_paused_at,
+        NumberStatus.CONNECTED if number is None else number.status,
+        QualityRating.UNKNOWN if number is None else number.quality_rating,
+        None if number is None else number.operator_paused_at,
         organization.suspended,
         organization.held_since,
-        number.held_ms + organization.held_ms,
+        organization.held_ms + (0 if number is None else number.held_ms),
         quiet,
         ZoneInfo(organization.time_zone),
     )

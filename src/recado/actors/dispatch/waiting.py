@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recado.actors.dispatch.lane_messages import LaneSituation
-from recado.actors.dispatch.sender_view import state_of
+from recado.actors.dispatch.sender_view import SenderRecords, read_sender, state_of
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.dispatch.gates import FOREVER, Asked, Hold
@@ -14,14 +14,13 @@ from recado.domain.messages.message import WaitReason
 from recado.domain.senders.number import NumberStatus, what_to_do
 from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.records import Records
-from recado.storage.access.organizations import Organization
 from recado.storage.dispatch import dispatch
 from recado.storage.messages.message_reads import Message
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template
 
 Ask = Callable[[SenderKey], Awaitable[LaneSituation | None]]
-"""What holds the number now, from its actor; None when it does not answer in time."""
+"""What holds the sender now, from its lane; None when it does not answer in time."""
 
 
 _NOT_DUE = frozenset({WaitReason.SCHEDULED, WaitReason.RETRY})
@@ -30,11 +29,14 @@ _NOT_DUE = frozenset({WaitReason.SCHEDULED, WaitReason.RETRY})
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What is stored about the message's number, the number's organization, and its template."""
+    """What is stored about the message's sender, with its organization, and about its template."""
 
-    number: Number | None
-    organization: Organization | None
+    sender: SenderRecords | None
     template: Template | None
+
+    @property
+    def number(self) -> Number | None:
+        return None if self.sender is None else self.sender.number
 
 
 class WaitExplainer:
@@ -81,21 +83,16 @@ class WaitExplainer:
         return {**waiting, "ahead": ahead} if ahead else waiting
 
     async def _facts(self, sender: SenderKey, message: Message) -> _Facts:
-        organization_id, env = sender.organization_id, sender.env
         template = None
         if message.template_id is not None:
-            template = await self._records.templates.get((organization_id, env, message.template_id))
-        return _Facts(
-            await self._records.numbers.get((organization_id, env, sender.sender_id)),
-            await self._records.organizations.get(organization_id),
-            template,
-        )
+            template = await self._records.templates.get((sender.organization_id, sender.env, message.template_id))
+        return _Facts(await read_sender(self._records, sender), template)
 
     def _gate(self, row: Mapping[str, Any], message: Message, facts: _Facts) -> Hold | None:
         """The first gate that holds it by what is stored, in the order of C14.5."""
-        if facts.number is None or facts.organization is None:
+        if facts.sender is None:
             return Hold(WaitReason.NUMBER_STATE)
-        state, now = state_of(facts.number, facts.organization), self._records.clock.now()
+        state, now = state_of(facts.sender), self._records.clock.now()
         owner_holds = self._records.owners.holds(row["owner"])
         asked = Asked(row["class"], row["needs_window"], row["obeys_quiet_hours"], facts.template, owner_holds)
         return POLICIES[message.channel].gates.first_hold(state, now, asked, force=row["force"])

@@ -11,12 +11,14 @@ from recado.storage.core.sql import load
 SQL = load("rescue")
 
 
-async def send_again(executor: Executor, env: str, epoch: int, claimed_before: datetime, now: datetime) -> int:
+async def send_again(
+    executor: Executor, channel: str, env: str, epoch: int, claimed_before: datetime, now: datetime
+) -> int:
     """Queue for its repeat what an older epoch, or a call that never came back, left `sending`; answers how many.
 
-    Only for an environment whose chat-app adapter declares itself idempotent. The attempt counts.
+    Only for a channel and environment whose adapter declares itself idempotent. The attempt counts.
     """
-    return len(await executor.fetch(SQL.send_again, env, epoch, claimed_before, now, list(RETRY_DELAYS)))
+    return len(await executor.fetch(SQL.send_again, env, epoch, claimed_before, now, list(RETRY_DELAYS), channel))
 
 
 async def in_hand(executor: Executor, epoch: int) -> list[Mapping[str, Any]]:

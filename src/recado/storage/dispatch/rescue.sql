@@ -16,7 +16,7 @@ cross join lateral (
     from dispatch
     where
         organization_id = g.organization_id and id = g.id
-        and env = $1 and channel = 'chatapp' and claimed_epoch is not null and reason is distinct from 'uncertain'
+        and env = $1 and channel = $6 and claimed_epoch is not null and reason is distinct from 'uncertain'
         and (claimed_epoch < $2 or claimed_at < $3)
         and attempts between 1 and cardinality($5::double precision[])
     offset 0

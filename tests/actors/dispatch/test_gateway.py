@@ -1,0 +1,227 @@
+"""Gateways that lanes share: their pace, whose turn it is, their circuit, and who takes over (C14.5.1, C16.3)."""
+
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from recado.actors.dispatch.call_room import CallRoom
+from recado.actors.dispatch.gateway import FAIL_OVER_FOR, Borrower, Failover, SharedGateway
+from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.domain.dispatch.gates import Hold
+from recado.domain.messages.message import BULK, CRITICAL, NORMAL, WaitReason
+from recado.engine.clock import VirtualClock
+
+START = datetime(2026, 3, 10, 12, 0, tzinfo=UTC)
+AHEAD = 0.05
+NO_PROVIDER: Any = None
+SENT, REFUSED = Accepted("p-1"), Refused("invalid_number", "no such number")
+
+
+def gateway(clock: VirtualClock, *, per_second: float = 100.0, name: str = "gateway_a") -> SharedGateway:
+    return SharedGateway(
+        name,
+        clock,
+        per_second=per_second,
+        provider=NO_PROVIDER,
+        account=NO_PROVIDER,
+        room=CallRoom(),
+        ahead=lambda: AHEAD,
+        opens_at=lambda: 0.0,
+    )
+
+
+class LaneOfAnOrganization:
+    """Sends whatever it has a permit for, when its token is there. `left`: what left of each class."""
+
+    def __init__(self, clock: VirtualClock, at: SharedGateway, organization_id: str, **waiting: int) -> None:
+        self.clock, self.gateway = clock, at
+        self.borrower = Borrower(at, organization_id, self.woken)
+        self.waiting = {{"critical": CRITICAL, "normal": NORMAL, "bulk": BULK}[name]: n for name, n in waiting.items()}
+        self.left: Counter[int] = Counter()
+        self.claimed: list[int] = []
+        self.moments: list[float] = []
+        self.wakes = 0
+        self.ask()
+
+    def ask(self) -> None:
+        held = Counter(self.borrower.permits)
+        self.gateway.want(self.borrower, {klass: n - held[klass] for klass, n in self.waiting.items()})
+        self.claim()
+
+    def woken(self) -> None:
+        self.wakes += 1
+        self.claim()
+
+    def claim(self) -> None:
+        while self.borrower.permits:
+            klass = self.borrower.permits.popleft()
+            self.waiting[klass] -= 1
+            self.claimed.append(klass)
+        self.depart()
+
+    def depart(self) -> None:
+        while self.claimed:
+            now = self.clock.monotonic()
+            at = self.gateway.pacer.ready_at(now)
+            if at > now:
+                self.gateway.come_back(self.depart, at)
+                return
+            klass = self.claimed.pop(0)
+            self.gateway.take(now, forced=False)
+            self.moments.append(now)
+            self.left[klass] += 1
+            self.gateway.used()
+            self.gateway.ended(SENT, self.gateway.breaker.pauses)
+
+
+async def test_lanes_together_leave_at_the_pace_of_their_gateway_and_each_of_them_gets_its_part() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=100)
+    lanes = [LaneOfAnOrganization(clock, at, f"org_{place % 2}", bulk=1_000) for place in range(4)]
+    await clock.advance(10.0)
+    moments = sorted(moment for lane in lanes for moment in lane.moments)
+    assert 980 <= len(moments) <= 1_001
+    for first, later in zip(moments, moments[100:], strict=False):
+        assert later - first >= 1.0  # no sliding second has more than 100
+    assert max(lane.left[BULK] for lane in lanes) - min(lane.left[BULK] for lane in lanes) <= 5
+
+
+async def test_classes_share_sixteen_to_four_to_one_whoever_has_them() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=210)
+    urgent = LaneOfAnOrganization(clock, at, "org_1", critical=10_000)
+    usual = LaneOfAnOrganization(clock, at, "org_2", normal=10_000)
+    many = LaneOfAnOrganization(clock, at, "org_3", bulk=10_000)
+    await clock.advance(10.0)
+    assert abs(urgent.left[CRITICAL] - 1_600) < 40
+    assert abs(usual.left[NORMAL] - 400) < 20
+    assert abs(many.left[BULK] - 100) < 10
+
+
+async def test_an_organization_of_many_lanes_gets_no_more_than_one_of_one() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=100)
+    crowd = [LaneOfAnOrganization(clock, at, "org_crowd", bulk=1_000) for _ in range(9)]
+    alone = LaneOfAnOrganization(clock, at, "org_alone", bulk=1_000)
+    await clock.advance(10.0)
+    of_the_crowd = sum(lane.left[BULK] for lane in crowd)
+    assert abs(of_the_crowd - alone.left[BULK]) <= 10
+
+
+async def test_a_permit_that_is_not_used_goes_to_whoever_waits() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=20)  # one permit at a time
+    first = Borrower(at, "org_1", lambda: None)
+    woken: list[str] = []
+    second = Borrower(at, "org_2", lambda: woken.append("second"))
+    at.want(first, {BULK: 1})
+    at.want(second, {BULK: 1})
+    assert (list(first.permits), list(second.permits)) == ([BULK], [])
+    first.permits.clear()
+    at.hand_back()
+    assert list(second.permits) == [BULK]
+    assert woken == ["second"]
+
+
+async def test_a_lane_that_ends_leaves_its_permits_and_its_place_to_others() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=20)
+    ends, stays = Borrower(at, "org_1", lambda: None), Borrower(at, "org_1", lambda: None)
+    at.want(ends, {BULK: 5, NORMAL: 5})
+    at.want(stays, {BULK: 1})
+    assert len(ends.permits) == 1
+    at.forget(ends)
+    assert (list(ends.permits), list(stays.permits)) == ([], [BULK])
+    stays.permits.clear()
+    at.hand_back()
+    assert not ends.permits  # nothing is given to who is gone
+
+
+async def test_what_a_lane_no_longer_wants_is_given_to_nobody_in_its_name() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock, per_second=20)
+    first, second = Borrower(at, "org_1", lambda: None), Borrower(at, "org_2", lambda: None)
+    at.want(first, {BULK: 1})
+    at.want(second, {BULK: 3, NORMAL: 2})
+    at.want(second, {BULK: 1})
+    first.permits.clear()
+    at.hand_back()
+    assert list(second.permits) == [BULK]
+    assert second.wanted == {}
+
+
+async def outcomes(clock: VirtualClock, at: SharedGateway, *those: Outcome) -> None:
+    at.pacer.ready_at(clock.monotonic())  # its bucket fills from the first time that it is asked
+    for each in those:
+        await clock.advance(0.5)
+        at.take(clock.monotonic(), forced=False)
+        at.ended(each, at.breaker.pauses)
+
+
+async def test_five_calls_that_do_not_get_through_stop_all_lanes_and_one_probe_goes_first() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    woken: list[str] = []
+    one = Borrower(at, "org_1", lambda: woken.append("one"))
+    other = Borrower(at, "org_2", lambda: woken.append("other"))
+    await clock.advance(1.0)
+    at.want(one, {BULK: 1})
+    at.want(other, {BULK: 1})
+    for each in (one, other):
+        each.permits.clear()
+        at.used()
+    woken.clear()
+    await outcomes(clock, at, *[Down("connect_failed")] * 5)
+    assert at.holding() == Hold(WaitReason.NO_CONNECTION, clock.now() + timedelta(seconds=5))
+    assert sorted(woken) == ["one", "other"]
+    at.want(one, {BULK: 3})
+    assert not one.permits
+    await clock.advance(5.0)
+    assert at.holding() is None
+    at.want(one, {BULK: 3})
+    assert len(one.permits) == 1  # the probe
+    at.want(other, {BULK: 3})
+    assert not other.permits
+    at.take(clock.monotonic(), forced=False)
+    one.permits.clear()
+    at.used()
+    assert at.probing() == Hold(WaitReason.NO_CONNECTION)
+    at.ended(SENT, at.breaker.pauses)
+    assert at.probing() is None
+    assert other.permits
+
+
+async def test_a_provider_that_asks_to_slow_down_holds_everybody_s_messages() -> None:
+    clock = VirtualClock(START)
+    at = gateway(clock)
+    await outcomes(clock, at, SlowDown(2.0))
+    assert at.holding() == Hold(WaitReason.NUMBER_PAUSED, clock.now() + timedelta(seconds=2))
+    lane = Borrower(at, "org_1", lambda: None)
+    at.want(lane, {CRITICAL: 1})
+    assert not lane.permits
+
+
+async def test_after_three_failures_in_a_row_the_other_gateway_takes_over_for_five_minutes() -> None:
+    clock = VirtualClock(START)
+    first, second = gateway(clock), gateway(clock, name="gateway_b")
+    both = Failover(clock, (first, second))
+    woken: list[str] = []
+    lane = Borrower(first, "org_1", lambda: woken.append("lane"))
+    first.want(lane, {BULK: 100})
+    await outcomes(clock, first, Retry(), Unknown(), SENT, Retry(), REFUSED, Down("connect_failed"), Retry())
+    assert both.current is first  # what is refused for good, or taken, is no failure of the gateway
+    await outcomes(clock, first, Retry())
+    woken.clear()
+    assert both.current is second
+    assert woken == ["lane"]  # it borrows from the other one now
+    await clock.advance(FAIL_OVER_FOR - 1)
+    assert both.current is second
+    await clock.advance(2.0)
+    assert both.current is first
+
+
+async def test_a_gateway_alone_stays_whatever_it_answers() -> None:
+    clock = VirtualClock(START)
+    only = gateway(clock)
+    await outcomes(clock, only, *[Retry()] * 9)
+    assert Failover(clock, (only,)).current is only
