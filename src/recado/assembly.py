@@ -26,6 +26,7 @@ from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.messages.acceptance import Acceptance
+from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
@@ -104,18 +105,24 @@ class Assembly:
         )
         windows = ChatWindows(db, clock=clock)
         recipients = Recipients(db, clock=clock)
-        self.acceptance = Acceptance(
-            db,
+        chatapp = ChatAppRules(
             numbers=directories.numbers,
             organizations=directories.organizations,
             templates=directories.templates,
             windows=windows,
-            recipients=recipients,
-            sending=system.sending,
             ids=ids,
             clock=clock,
             sends_in=adapters.sends_in(CHATAPP),
             prices=prices,
+        )
+        self.acceptance = Acceptance(
+            db,
+            rules=[chatapp],
+            organizations=directories.organizations,
+            recipients=recipients,
+            sending=system.sending,
+            ids=ids,
+            clock=clock,
         )
         replies = OptOutReplies(db, self.acceptance, organizations=directories.organizations, clock=clock)
         self.batch_acceptance = BatchAcceptance(

@@ -22,8 +22,9 @@ from recado.services.effects.recording import Recording
 from recado.services.effects.totals import Totals
 from recado.services.effects.wallet import Wallet
 from recado.services.messages.acceptance import Acceptance, Accepted
-from recado.services.messages.acceptance_rules import MessageDraft
 from recado.services.messages.admission import Admission
+from recado.services.messages.chatapp_rules import ChatAppRules
+from recado.services.messages.draft import MessageDraft
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
 from recado.storage.core.postgres import Database
@@ -160,18 +161,24 @@ async def house(database: Database) -> AsyncIterator[House]:
     await windows.start()
     await recipients.start()
     made = await acme(database, clock, ids)
-    acceptance = Acceptance(
-        database,
+    rules = ChatAppRules(
         numbers=directories.numbers,
         organizations=directories.organizations,
         templates=directories.templates,
         windows=windows,
-        recipients=recipients,
-        sending=sending,
         ids=ids,
         clock=clock,
         sends_in={"test"},
         prices=directories.prices,
+    )
+    acceptance = Acceptance(
+        database,
+        rules=[rules],
+        organizations=directories.organizations,
+        recipients=recipients,
+        sending=sending,
+        ids=ids,
+        clock=clock,
     )
     house = House(database, clock, ids, directories, acceptance, told, made.organization, made.number, None)  # type: ignore[arg-type]
     house.template = await house.add_template()

@@ -8,8 +8,8 @@ from recado.services.dispatch.hints import Arrived
 from recado.services.effects.campaigns import Campaigns
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.totals import Totals
-from recado.services.messages.acceptance_rules import Again
 from recado.services.messages.admission import Admission
+from recado.services.messages.draft import Again
 from recado.services.messages.replacing import draft_again
 from recado.storage.batches import campaigns
 from recado.storage.core.audit import Actor

@@ -11,7 +11,7 @@ from recado.domain.core.ids import CONTACT
 from recado.domain.core.phones import phone_hash
 from recado.domain.templates.template import TemplateCategory
 from recado.services.messages.acceptance import Accepted, Replayed
-from recado.services.messages.acceptance_rules import Again, MessageDraft
+from recado.services.messages.draft import Again, MessageDraft
 from recado.services.messages.replacing import draft_again
 from recado.storage.core.audit import Actor
 
@@ -122,7 +122,7 @@ async def test_those_who_are_asked_before_the_commit_get_none_either(marketing: 
 
 
 async def test_an_environment_without_a_provider_is_told_after_a_refusal(marketing: Any) -> None:
-    marketing.acceptance._sends_in = frozenset()
+    marketing.acceptance._rules["chatapp"].sends_in = frozenset()
     assert (await refused(marketing, marketing.draft()))[0] == "DEPENDENCY_FAILED"
     await register(marketing, PHONE)
     assert await refused(marketing, marketing.draft()) == OPTED_OUT

@@ -6,10 +6,9 @@ import pytest
 from tests.actors.acceptance.conftest import PHONE
 
 from recado.domain.templates.template import TemplateCategory
-from recado.services.messages.acceptance import Acceptance, Replayed
+from recado.services.messages.acceptance import Replayed
+from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.storage.core.audit import Actor
-from recado.storage.messages.chat_windows import ChatWindows
-from recado.storage.messages.recipients import Recipients
 
 ABROAD = "+14155552671"
 
@@ -78,27 +77,21 @@ async def test_a_repeat_gets_its_message_when_the_wallet_is_empty_by_then(house:
     assert (await house.refusal(house.draft(**other))).code == "PAYMENT_REQUIRED"
 
 
+def rules_of(house: Any) -> ChatAppRules:
+    rules: ChatAppRules = house.acceptance._rules["chatapp"]
+    return rules
+
+
 async def test_where_nothing_is_billed_no_wallet_is_asked(house: Any) -> None:
     await empty(house)
-    directories = house.directories
-    free = Acceptance(
-        house.db,
-        numbers=directories.numbers,
-        organizations=directories.organizations,
-        templates=directories.templates,
-        recipients=Recipients(house.db, clock=house.clock),
-        windows=ChatWindows(house.db, clock=house.clock),
-        sending=house.acceptance._sending,
-        ids=house.ids,
-        clock=house.clock,
-        sends_in={"test"},
-    )
+    rules_of(house)._prices = None
+    free = house.acceptance
     message = (await free.accept(house.draft())).message
     assert (message.coins, (await house.row(message.id)).price_coins) == (None, None)
 
 
 async def test_what_is_not_covered_is_said_before_that_nothing_can_be_sent_here(house: Any) -> None:
-    house.acceptance._sends_in = frozenset()
+    rules_of(house).sends_in = frozenset()
     assert (await house.refusal(house.draft())).code == "DEPENDENCY_FAILED"
     await empty(house)
     assert (await house.refusal(house.draft())).code == "PAYMENT_REQUIRED"

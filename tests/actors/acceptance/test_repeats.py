@@ -8,7 +8,7 @@ import pytest
 
 from recado.domain.senders.number import NumberStatus
 from recado.services.messages.acceptance import Accepted, Replayed
-from recado.services.messages.acceptance_rules import MessageDraft
+from recado.services.messages.draft import MessageDraft
 from recado.storage.core.audit import Actor
 from recado.storage.messages.message_reads import Message
 

@@ -155,6 +155,6 @@ async def test_what_this_release_does_not_hold_yet_is_refused_plainly(
 
 async def test_an_environment_without_a_provider_answers_502(house: Any) -> None:
     acceptance = house.acceptance
-    acceptance._sends_in = frozenset()
+    acceptance._rules["chatapp"].sends_in = frozenset()
     refusal = await house.refusal(house.draft())
     assert (refusal.status, refusal.code) == (502, "DEPENDENCY_FAILED")

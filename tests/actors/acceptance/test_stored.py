@@ -10,7 +10,8 @@ import pytest
 from recado.domain.messages.message import Priority
 from recado.domain.templates.template import TemplateCategory
 from recado.services.dispatch.hints import Arrived
-from recado.services.messages.acceptance_rules import LONGEST_SCHEDULE, held_ms
+from recado.services.messages.acceptance_rules import LONGEST_SCHEDULE
+from recado.services.messages.chatapp_rules import held_ms
 from recado.storage.core import audit
 from recado.storage.core.audit import Actor
 

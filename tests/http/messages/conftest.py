@@ -43,6 +43,7 @@ from recado.services.inbound.inbound import InboundMessages
 from recado.services.inbound.receipts import Receipts
 from recado.services.messages.acceptance import Acceptance
 from recado.services.messages.admission import Admission
+from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.storage.audience.segment_evaluation import Evaluation
 from recado.storage.billing import ledger
@@ -165,18 +166,24 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
     )
     windows = ChatWindows(database, clock=clock)
     recipients = Recipients(database, clock=clock)
-    acceptance = Acceptance(
-        database,
+    rules = ChatAppRules(
         numbers=directories.numbers,
         organizations=directories.organizations,
         templates=directories.templates,
         windows=windows,
-        recipients=recipients,
-        sending=sending,
         ids=ids,
         clock=clock,
         sends_in={"test", "live"},
         prices=directories.prices,
+    )
+    acceptance = Acceptance(
+        database,
+        rules=[rules],
+        organizations=directories.organizations,
+        recipients=recipients,
+        sending=sending,
+        ids=ids,
+        clock=clock,
     )
     async with database.transaction() as connection:
         for made in api.organizations:

@@ -58,10 +58,10 @@ async def many_failed(mail: Any, count: int) -> list[str]:
     """So many failed messages of the campaign `spring`, beside one that is queued."""
     await mail.send(campaignId="spring")
     rows = await mail.api.database.fetch(
-        "insert into messages (organization_id, env, channel, id, direction, status, type, number_id, recipient,"
+        "insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient,"
         " recipient_hash, class, force, template_id, template_vars, campaign_id, last_error, failed_at, updated_at)"
         " select organization_id, env, channel, left(id, 12) || lpad(n::text, 13, '0'), direction, 'failed', type,"
-        " number_id, recipient, recipient_hash, class, force, template_id, template_vars, campaign_id, 'expired: late',"
+        " sender_id, recipient, recipient_hash, class, force, template_id, template_vars, campaign_id, 'expired: late',"
         " now(), now() from messages, generate_series(1, $1) as s (n) returning id",
         count,
     )

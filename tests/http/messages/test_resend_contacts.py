@@ -62,7 +62,7 @@ async def test_of_a_mixed_resend_each_is_asked_for_what_it_needs_when_its_block_
     await database.execute("delete from contacts where id = $1", people[5])
     assert await mail.maker.make_next((mail.organization_id, "test", batch_id)) == 0
     made = await database.fetch(
-        "select contact_id, number_id from messages where batch_id = $1 and contact_id is not null order by id",
+        "select contact_id, sender_id from messages where batch_id = $1 and contact_id is not null order by id",
         batch_id,
     )
     assert [tuple(row) for row in made] == [

@@ -11,6 +11,7 @@ from typing import Protocol
 
 import orjson
 
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
@@ -22,18 +23,17 @@ from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_people import ask_for_consent, phones_by_contact
 from recado.services.batches.batch_rules import Accepted, BatchDraft, accept_recipients, only_in_window
 from recado.services.batches.tariff import NotCovered
-from recado.services.messages.acceptance_rules import (
-    MessageDraft,
+from recado.services.messages.acceptance_rules import due_time, no_channel, no_provider
+from recado.services.messages.chatapp_rules import (
     TemplateShapes,
     check_existing,
     check_header,
     check_priority,
     check_references,
     check_state,
-    due_time,
     held_ms,
-    no_provider,
 )
+from recado.services.messages.draft import MessageDraft
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.batches import batches
 from recado.storage.batches.batch_making import NewBatch
@@ -171,6 +171,8 @@ class BatchAcceptance:
 
     async def _checked(self, draft: BatchDraft) -> NewBatch:
         key, message = (draft.organization_id, draft.env), draft.message()
+        if draft.channel != CHATAPP:
+            raise no_channel(draft.channel, [CHATAPP])
         check_existing(message)
         number_key = (*key, draft.sender_id)
         number = self._numbers.peek(number_key) or await self._numbers.get(number_key)

@@ -21,7 +21,8 @@ from recado.domain.core.phones import canonical_phone, recipient_hash
 from recado.domain.core.references import no_such
 from recado.domain.core.steps import Steps
 from recado.domain.messages.message import Priority
-from recado.services.messages.acceptance_rules import REFUSED, MessageDraft
+from recado.services.messages.acceptance_rules import REFUSED
+from recado.services.messages.draft import MessageDraft
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.messages.recipients import Recipient
 

@@ -22,7 +22,7 @@ from recado.services.batches.batch_acceptance import AcceptedBatch, BatchAccepta
 from recado.services.batches.batch_maker import BatchMaker
 from recado.services.batches.batch_rules import LeftOut
 from recado.services.batches.resend_rules import NOT_FOUND, Surroundings, common, reason_to_skip, skip
-from recado.services.messages.acceptance_rules import check_state, held_ms
+from recado.services.messages.chatapp_rules import check_state, held_ms
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.batches import batches
 from recado.storage.batches.batch_making import ALREADY_REPLACED, NewBatch

@@ -10,7 +10,8 @@ from recado.domain.core.errors import Problem
 from recado.domain.core.masking import is_masked
 from recado.domain.messages.message import MessageStatus
 from recado.services.batches.batch_rules import LeftOut
-from recado.services.messages.acceptance_rules import REFUSED, TemplateShapes, check_state, unavailable
+from recado.services.messages.acceptance_rules import REFUSED
+from recado.services.messages.chatapp_rules import TemplateShapes, check_state, unavailable
 from recado.storage.messages.resends import Old
 from recado.storage.senders.numbers import Number
 from recado.storage.templates.templates import Template

@@ -5,46 +5,27 @@ the commit, in which a marketing one is also asked for consent; a free-form one 
 """
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from recado.domain.billing.prices import Price, region_of
-from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, Unavailable, field_refused
-from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.errors import Problem, Unavailable
+from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import MessageStatus, is_uncertain
-from recado.services.messages.acceptance_rules import (
-    MessageDraft,
-    TemplateShapes,
-    check_consent,
-    check_contact,
-    check_existing,
-    check_priority,
-    check_references,
-    check_state,
-    check_variables,
-    due_time,
-    new_message,
-    no_consent,
-    no_provider,
-)
+from recado.services.messages.acceptance_rules import check_consent, check_contact, no_channel, no_consent, no_provider
 from recado.services.messages.admission import not_covered
-from recado.services.messages.replacing import check_replaceable, replacement
-from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.services.messages.draft import MessageDraft
+from recado.services.messages.replacing import check_replaceable
+from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.billing import wallet
-from recado.storage.billing.prices import PriceDirectory
 from recado.storage.core import audit
 from recado.storage.core.idempotency import RETENTION
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads, messages
-from recado.storage.messages.chat_windows import WINDOW, ChatWindows
 from recado.storage.messages.message_reads import Message
 from recado.storage.messages.messages import AcceptResult, Bound, ConsentCheck, NewMessage, NoConsent, Stored
 from recado.storage.messages.recipients import Asked, Recipient, Recipients
-from recado.storage.senders.numbers import Number, NumberDirectory
-from recado.storage.templates.templates import Template, TemplateDirectory
 
 _REBINDS = 3  # a key that is taken again this often while we look is left to the caller's next try
 
@@ -71,51 +52,65 @@ class Replayed:
     message: Message
 
 
+class ChannelRules(Protocol):
+    """What only one channel asks of a draft. Whatever forbids it is a `Problem`."""
+
+    @property
+    def channel(self) -> str: ...
+
+    @property
+    def sends_in(self) -> Collection[str]:
+        """The environments that have a provider; a send in another answers 502 (C33)."""
+
+    def at_once(self, draft: MessageDraft) -> NewMessage | None:
+        """The row, from records at hand; None when one must be read first."""
+
+    async def read(self, draft: MessageDraft) -> NewMessage:
+        """The row, from records that are read first where they are not at hand."""
+
+    async def check_window(self, new: NewMessage) -> None:
+        """Refuse what needs the open window of its recipient, and has none (C15.2.2)."""
+
+
 class Acceptance:
-    """`sends_in`: the environments that have a chat-app provider; a send in another answers 502 (C33)."""
+    """Accepts messages of the channels that it has the rules of."""
 
     def __init__(
         self,
         db: Database,
         *,
-        numbers: NumberDirectory,
+        rules: Iterable[ChannelRules],
         organizations: OrganizationDirectory,
-        templates: TemplateDirectory,
-        windows: ChatWindows,
         recipients: Recipients,
         sending: Store,
         ids: IdSource,
         clock: Clock,
-        sends_in: Collection[str],
-        prices: PriceDirectory | None = None,
     ) -> None:
-        """`prices` None: nothing is billed (C25.2.4)."""
         self._db = db
-        self._numbers = numbers
+        self._rules = {each.channel: each for each in rules}
         self._organizations = organizations
-        self._templates = templates
-        self._windows = windows
         self._recipients = recipients
         self._sending = sending
         self._ids = ids
         self._clock = clock
-        self._sends_in = frozenset(sends_in)
-        self._prices = prices
-        self._shapes = TemplateShapes()
 
     async def accept(self, draft: MessageDraft) -> Accepted | Replayed:
         """Store the message, or find the one that its key made. Raises `Problem` for whatever forbids it."""
         try:
             if draft.again is not None:
                 check_replaceable(draft.again, self._clock.now())
+            rules = self._rules.get(draft.channel)
+            if rules is None:
+                raise no_channel(draft.channel, self._rules)
             known = None if draft.contact_id is None else await self._contact_of(draft)
-            new = self._prepared_at_once(draft) or await self._prepared(draft)
+            new = rules.at_once(draft) or await rules.read(draft)
+            sends = draft.env in rules.sends_in
             if new.needs_window:
-                await self._check_window(new)
-            elif new.consent is ConsentCheck.DONE or (new.consent.asks and draft.env not in self._sends_in):
+                await rules.check_window(new)
+            elif new.consent is ConsentCheck.DONE or (new.consent.asks and not sends):
                 # Others are asked in the commit, which never comes where nothing is sent: a refusal goes before that.
                 await self._check_consent(new, known)
-            if draft.env not in self._sends_in:
+            if not sends:
                 raise await self._without_provider(new)
         except Problem as refusal:
             # A repeat gets the answer of its first request, whatever has changed since (C2.6: replay before rules).
@@ -141,69 +136,6 @@ class Acceptance:
         return await self._bound(new, result)
 
     # The rules -----------------------------------------------------------------------------------------------------
-
-    def _prepared_at_once(self, draft: MessageDraft) -> NewMessage | None:
-        """The row, from records at hand; None when one must be read first."""
-        check_existing(draft)
-        key = (draft.organization_id, draft.env)
-        number = self._numbers.peek((*key, draft.sender_id))
-        organization = self._organizations.peek(draft.organization_id)
-        template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
-        if number is None or organization is None or (template is None and draft.template_id is not None):
-            return None
-        price = None
-        if self._prices is not None:
-            price = self._prices.peek(*key, *_unit(draft, number, template), self._clock.now())
-            if price is None:
-                return None
-        return self._checked(draft, number, organization, template, price)
-
-    async def _prepared(self, draft: MessageDraft) -> NewMessage:
-        key = (draft.organization_id, draft.env)
-        number = await self._numbers.get((*key, draft.sender_id))
-        organization = await self._organizations.get(draft.organization_id)
-        template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
-        if organization is None:
-            raise Unavailable  # its key was valid a moment ago
-        price = None
-        if self._prices is not None and number is not None:
-            price = await self._prices.price_of(*key, *_unit(draft, number, template), self._clock.now())
-        return self._checked(draft, number, organization, template, price)
-
-    def _checked(
-        self,
-        draft: MessageDraft,
-        number: Number | None,
-        organization: Organization,
-        template: Template | None,
-        price: Price | None,
-    ) -> NewMessage:
-        check_references(draft, number, template)
-        assert number is not None  # noqa: S101 - what check_references has just made sure
-        category = None
-        if template is not None:
-            category = template.category
-            check_variables(draft, template, self._shapes)
-        check_priority(draft, category)
-        message_id = self._ids.new(MESSAGE)
-        now = self._ids.moment_of(message_id)
-        due_at = due_time(draft, now)
-        check_state(number, template)
-        new = new_message(
-            draft, number, organization, category, message_id=message_id, due_at=due_at, now=now, price=price
-        )
-        if draft.again is not None:
-            new.replaces = replacement(draft.again, new.id, self._ids)
-        return new
-
-    async def _check_window(self, new: NewMessage) -> None:
-        last = await self._windows.last_inbound(new.organization_id, new.sender_id, new.recipient_hash)
-        if last is None or new.accepted_at - last >= WINDOW:
-            raise field_refused(
-                "WINDOW_CLOSED",
-                "/type",
-                "The recipient has not written to this number in the last 24 hours: send a template.",
-            )
 
     async def _contact_of(self, draft: MessageDraft) -> Recipient:
         """Whom the draft names; its phone is the recipient."""
@@ -279,12 +211,6 @@ class Acceptance:
         if message is None or refused_for_good(message):
             return None
         return Replayed(message)
-
-
-def _unit(draft: MessageDraft, number: Number, template: Template | None) -> tuple[str, str]:
-    """What is bought: the kind and the region (C25.3)."""
-    category = None if template is None else template.category
-    return POLICIES[draft.channel].price_kind(category, number.byo), region_of(draft.to)
 
 
 def refused_for_good(message: Message) -> bool:

@@ -16,7 +16,7 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.messages.message import Priority
 from recado.engine.periodic import Periodic
-from recado.services.messages.acceptance_rules import MessageDraft
+from recado.services.messages.draft import MessageDraft
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.opt_out_replies import BEFORE_ALL, Owed

@@ -12,7 +12,7 @@ from recado.domain.core.ids import IdSource, created_at
 from recado.domain.core.masking import is_masked
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
 from recado.domain.messages.message import CLASSES, is_uncertain
-from recado.services.messages.acceptance_rules import Again, MessageDraft
+from recado.services.messages.draft import Again, MessageDraft
 from recado.storage.core.audit import entry_of
 from recado.storage.messages.replacements import REPLACEABLE, Replacement
 

@@ -19,7 +19,7 @@ from recado.http.routes.messages.message_models import (
     CreateMessage,
     leaves_from_a_number,
 )
-from recado.services.messages.acceptance_rules import MessageDraft
+from recado.services.messages.draft import MessageDraft
 
 FORCE: Final = "messages:force"
 

@@ -12,7 +12,7 @@ from recado.http.routes.messages.message_models import CreatedMessage
 from recado.http.routes.messages.message_view import created_view
 from recado.http.wire.reply import NO_HEADERS, REPLAYED, Reply
 from recado.services.messages.acceptance import Acceptance, Replayed
-from recado.services.messages.acceptance_rules import Again
+from recado.services.messages.draft import Again
 from recado.services.messages.replacing import draft_again
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads

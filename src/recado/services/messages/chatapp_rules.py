@@ -1,0 +1,267 @@
+"""What makes a chat-app message acceptable: its number, its template, and the window of 24 hours (C15.2)."""
+
+from collections.abc import Collection
+from datetime import datetime, timedelta
+from typing import Final
+
+from recado.domain.billing.prices import Price, region_of
+from recado.domain.channels.chatapp import CHATAPP, POLICY, TEMPLATE
+from recado.domain.core.clock import Clock
+from recado.domain.core.counting import counted
+from recado.domain.core.errors import Problem, Unavailable, field_refused
+from recado.domain.core.ids import FLOW, MESSAGE, NUMBER, IdSource
+from recado.domain.core.ids import TEMPLATE as TEMPLATE_ID
+from recado.domain.core.references import reference_not_found, wrong_reference
+from recado.domain.messages.message import Priority
+from recado.domain.senders.number import NumberStatus, what_to_do
+from recado.domain.templates.template import TemplateCategory, TemplateStatus
+from recado.domain.templates.template_content import header_takes_text, variable_count
+from recado.services.messages.acceptance_rules import due_time, new_message
+from recado.services.messages.draft import MessageDraft
+from recado.services.messages.replacing import replacement
+from recado.storage.access.organizations import Organization, OrganizationDirectory
+from recado.storage.billing.prices import PriceDirectory
+from recado.storage.messages.chat_windows import WINDOW, ChatWindows
+from recado.storage.messages.messages import NewMessage
+from recado.storage.senders.numbers import Number, NumberDirectory
+from recado.storage.templates.templates import Template, TemplateDirectory
+
+_SENDING_STATES: Final = frozenset({NumberStatus.CONNECTED, NumberStatus.FLAGGED})
+_MILLISECOND: Final = timedelta(milliseconds=1)
+
+
+class ChatAppRules:
+    """Makes the row of a chat-app draft, or refuses it.
+
+    `sends_in`: the environments that have a provider; a send in another answers 502 (C33).
+    """
+
+    channel = CHATAPP
+
+    def __init__(
+        self,
+        *,
+        numbers: NumberDirectory,
+        organizations: OrganizationDirectory,
+        templates: TemplateDirectory,
+        windows: ChatWindows,
+        ids: IdSource,
+        clock: Clock,
+        sends_in: Collection[str],
+        prices: PriceDirectory | None = None,
+    ) -> None:
+        """`prices` None: nothing is billed (C25.2.4)."""
+        self._numbers = numbers
+        self._organizations = organizations
+        self._templates = templates
+        self._windows = windows
+        self._ids = ids
+        self._clock = clock
+        self.sends_in = frozenset(sends_in)
+        self._prices = prices
+        self._shapes = TemplateShapes()
+
+    def at_once(self, draft: MessageDraft) -> NewMessage | None:
+        """The row, from records at hand; None when one must be read first."""
+        check_existing(draft)
+        key = (draft.organization_id, draft.env)
+        number = self._numbers.peek((*key, draft.sender_id))
+        organization = self._organizations.peek(draft.organization_id)
+        template = None if draft.template_id is None else self._templates.peek((*key, draft.template_id))
+        if number is None or organization is None or (template is None and draft.template_id is not None):
+            return None
+        price = None
+        if self._prices is not None:
+            price = self._prices.peek(*key, *_unit(draft, number, template), self._clock.now())
+            if price is None:
+                return None
+        return self._checked(draft, number, organization, template, price)
+
+    async def read(self, draft: MessageDraft) -> NewMessage:
+        """The row, from records that are read first where they are not at hand."""
+        key = (draft.organization_id, draft.env)
+        number = await self._numbers.get((*key, draft.sender_id))
+        organization = await self._organizations.get(draft.organization_id)
+        template = None if draft.template_id is None else await self._templates.get((*key, draft.template_id))
+        if organization is None:
+            raise Unavailable  # its key was valid a moment ago
+        price = None
+        if self._prices is not None and number is not None:
+            price = await self._prices.price_of(*key, *_unit(draft, number, template), self._clock.now())
+        return self._checked(draft, number, organization, template, price)
+
+    def _checked(
+        self,
+        draft: MessageDraft,
+        number: Number | None,
+        organization: Organization,
+        template: Template | None,
+        price: Price | None,
+    ) -> NewMessage:
+        check_references(draft, number, template)
+        assert number is not None  # noqa: S101 - what check_references has just made sure
+        category = None
+        if template is not None:
+            category = template.category
+            check_variables(draft, template, self._shapes)
+        check_priority(draft, category)
+        message_id = self._ids.new(MESSAGE)
+        now = self._ids.moment_of(message_id)
+        due_at = due_time(draft, now)
+        check_state(number, template)
+        new = new_message(
+            draft,
+            organization,
+            number.id,
+            POLICY.obeys(draft.type, category, draft.priority),
+            message_id=message_id,
+            due_at=due_at,
+            now=now,
+            ttl=POLICY.ttl(category, draft.priority),
+            held_ms=held_ms(number, organization, now),
+            price=price,
+        )
+        if draft.again is not None:
+            new.replaces = replacement(draft.again, new.id, self._ids)
+        return new
+
+    async def check_window(self, new: NewMessage) -> None:
+        """A free-form message needs the open window of its recipient (C15.2.2)."""
+        last = await self._windows.last_inbound(new.organization_id, new.sender_id, new.recipient_hash)
+        if last is None or new.accepted_at - last >= WINDOW:
+            raise field_refused(
+                "WINDOW_CLOSED",
+                "/type",
+                "The recipient has not written to this number in the last 24 hours: send a template.",
+            )
+
+
+def _unit(draft: MessageDraft, number: Number, template: Template | None) -> tuple[str, str]:
+    """What is bought: the kind and the region (C25.3)."""
+    category = None if template is None else template.category
+    return POLICY.price_kind(category, number.byo), region_of(draft.to)
+
+
+class TemplateShapes:
+    """What templates ask of a message, worked out once for each version in memory."""
+
+    def __init__(self, capacity: int = 10_000) -> None:
+        self._capacity = capacity
+        self._known: dict[str, tuple[int, int, bool]] = {}
+
+    def of(self, template: Template) -> tuple[int, bool]:
+        """The number of body variables, and whether the header takes a text."""
+        known = self._known.get(template.id)
+        if known is not None and known[0] == template.revision:
+            return known[1], known[2]
+        if len(self._known) >= self._capacity:
+            self._known.clear()
+        count, header = variable_count(template.components), header_takes_text(template.components)
+        self._known[template.id] = (template.revision, count, header)
+        return count, header
+
+
+def check_existing(draft: MessageDraft) -> None:
+    """Refuse what names records of kinds that this release does not hold: media, flows."""
+    payload = draft.payload
+    if payload is None or draft.type == "text":
+        return
+    if draft.type == "media":
+        raise _media_not_found("payload.media.id")
+    content = payload if draft.type == TEMPLATE else payload["interactive"]
+    if "media" in content.get("header", ()):
+        within = "payload" if content is payload else "payload.interactive"
+        raise _media_not_found(f"{within}.header.media.id")
+    if draft.type == "interactive" and content["type"] == "flow":
+        raise reference_not_found("payload.interactive.action.flowId", FLOW, content["action"]["flowId"], draft.env)
+
+
+def check_references(draft: MessageDraft, number: Number | None, template: Template | None) -> None:
+    """Number and template exist here, and the template is one of this number."""
+    if number is None:
+        raise reference_not_found("numberId", NUMBER, draft.sender_id, draft.env)
+    if draft.template_id is not None and template is None:
+        raise reference_not_found("templateId", TEMPLATE_ID, draft.template_id, draft.env)
+    if template is not None and template.number_id != number.id:
+        raise _other_number(template, number)
+
+
+def _other_number(template: Template, number: Number) -> Problem:
+    detail = f"The template {template.id} belongs to the number {template.number_id}, not to {number.id}."
+    return wrong_reference("templateId", detail)
+
+
+def check_variables(draft: MessageDraft, template: Template, shapes: TemplateShapes) -> None:
+    """The variables are exactly those that the template declares, none of them empty (C15.2.1)."""
+    given = draft.template_vars or ()
+    count, header = shapes.of(template)
+    if len(given) != count:
+        raise _mismatch(
+            "/templateVars",
+            f"The template {template.id} takes {counted(count, 'variable')}; `templateVars` has {len(given)}.",
+        )
+    for position, text in enumerate(given):
+        if not text:
+            raise _mismatch(
+                f"/templateVars/{position}", f"`templateVars` must not hold an empty text (position {position})."
+            )
+    check_header(draft, header)
+
+
+def check_header(draft: MessageDraft, header: bool) -> None:
+    """The header has a text exactly when the template's takes one."""
+    if header != ("text" in ((draft.payload or {}).get("header") or ())):
+        declared = "takes" if header else "does not take"
+        raise _mismatch("/payload/header/text", f"The header of the template {declared} a text.")
+
+
+def check_priority(draft: MessageDraft, category: TemplateCategory | None) -> None:
+    """`critical` is for authentication, utility and replies in the window (C15.2.4)."""
+    if draft.priority is Priority.CRITICAL and category is TemplateCategory.MARKETING:
+        raise field_refused(
+            "PRIORITY_NOT_ALLOWED",
+            "/priority",
+            "Priority critical is only for authentication and utility templates and for replies in the window.",
+        )
+
+
+def unavailable(number: Number) -> str:
+    """What is told of a number that does not send (C4.1)."""
+    what = what_to_do(number.status, number.env, number.id)
+    return f"The number {number.id} is {number.status.value}: {what}, or send from another number."
+
+
+def check_state(number: Number, template: Template | None) -> None:
+    """The number sends and the template is approved, now."""
+    if number.status not in _SENDING_STATES:
+        raise field_refused(
+            "NUMBER_UNAVAILABLE",
+            "/numberId",
+            unavailable(number),
+            status=number.status.value,
+        )
+    if template is not None and template.status is not TemplateStatus.APPROVED:
+        raise field_refused(
+            "TEMPLATE_NOT_APPROVED",
+            "/templateId",
+            f"The template {template.id} is {template.status.value}: only an approved template can be sent.",
+            status=template.status.value,
+        )
+
+
+def held_ms(number: Number, organization: Organization, now: datetime) -> int:
+    """Time that the number's queue stood still until now: what comes on top later does not count towards the TTL."""
+    held = number.held_ms + organization.held_ms
+    for since in (number.operator_paused_at, organization.held_since):
+        if since is not None and since < now:
+            held += (now - since) // _MILLISECOND
+    return held
+
+
+def _mismatch(path: str, message: str) -> Problem:
+    return field_refused("TEMPLATE_VARS_MISMATCH", path, message)
+
+
+def _media_not_found(field: str) -> Problem:
+    detail = "Media cannot be sent yet: use type text, template or interactive."
+    return field_refused("MEDIA_NOT_FOUND", f"/{field.replace('.', '/')}", detail, field=field)

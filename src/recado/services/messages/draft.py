@@ -1,0 +1,48 @@
+"""A message as a caller gave it, and what it takes the place of."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from recado.domain.messages.message import Priority
+from recado.storage.core.audit import Actor
+from recado.storage.messages.message_reads import Message
+
+
+@dataclass(slots=True, kw_only=True)
+class MessageDraft:
+    """A well-formed message as a caller gave it; `to` is canonical, and empty where only the contact is named.
+
+    `forced_by`: who, when it is to jump the queue.
+    """
+
+    organization_id: str
+    env: str
+    channel: str
+    sender_id: str
+    to: str
+    type: str
+    priority: Priority
+    template_id: str | None = None
+    template_vars: Sequence[str] | None = None
+    payload: Mapping[str, Any] | None = None
+    contact_id: str | None = None
+    campaign_id: str | None = None
+    metadata: Mapping[str, Any] | None = None
+    scheduled_at: datetime | None = None
+    ttl_seconds: int | None = None
+    forced_by: Actor | None = None
+    key_hash: bytes | None = None
+    fingerprint: bytes | None = None
+    again: "Again | None" = None
+    sent_by: tuple[str, str] | None = None  # the person who sends it: account and name
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """The message is sent in the place of `old`, by whom, and also when `old` may have left (C15.4)."""
+
+    old: Message
+    by: Actor
+    include_uncertain: bool
