@@ -30,14 +30,14 @@ where origin.id = $1
 """
 HELD = """
 with queued as (
-    select organization_id, env, sum(coins)::bigint as coins from dispatch where number_id = $1 group by 1, 2
+    select organization_id, env, sum(coins)::bigint as coins from dispatch where sender_id = $1 group by 1, 2
 )
 update wallets w set held_coins = q.coins, balance_coins = w.balance_coins + q.coins
 from queued q where w.organization_id = q.organization_id and w.env = q.env
 """
-WAITING = "select count(*) from dispatch where number_id = $1"
+WAITING = "select count(*) from dispatch where sender_id = $1"
 ENDED = """
-select status, last_error, count(*) as n from messages where number_id = $1 and direction = 'outbound' group by 1, 2
+select status, last_error, count(*) as n from messages where sender_id = $1 and direction = 'outbound' group by 1, 2
 """
 STILL_HELD = """
 select held_coins from wallets w join numbers n on n.organization_id = w.organization_id and n.env = w.env

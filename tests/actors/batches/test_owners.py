@@ -11,7 +11,7 @@ MINUTE = timedelta(minutes=1)
 
 
 def open_batch(batch_id: str, status: BatchStatus, held_ms: int = 0, paused_at: datetime | None = None) -> OpenBatch:
-    return OpenBatch("org_1", "test", batch_id, "num_1", status, held_ms, paused_at, early_ms=0, scheduled_at=None)
+    return OpenBatch("org_1", "test", batch_id, "chatapp", "num_1", status, held_ms, paused_at, 0, None)
 
 
 def test_paused_and_cancelled_batches_hold_their_messages() -> None:

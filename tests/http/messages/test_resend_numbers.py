@@ -37,7 +37,7 @@ async def test_messages_of_several_numbers_and_campaigns_keep_their_own(mail: An
         (number_id, template_id, "summer"),
         (mail.number_id, mail.template.id, None),
     ]
-    queued = await mail.api.database.fetch("select number_id, campaign_id from dispatch order by id")
+    queued = await mail.api.database.fetch("select sender_id, campaign_id from dispatch order by id")
     assert [tuple(row) for row in queued] == [(new["numberId"], new.get("campaignId")) for new in made]
     for name in ("spring", "summer"):
         assert (await mail.api.get(f"/v2/campaigns/{name}")).body["totals"]["queued"] == 1

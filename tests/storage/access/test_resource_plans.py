@@ -22,7 +22,7 @@ insert into numbers (organization_id, id, env, phone_number_id, business_account
         quality_rating, messaging_tier, per_second, per_day, byo, profile, revision, updated_at, verify_at)
     select 'org_' || i % 2000, 'num_' || i, 'test', 'pn' || i, 'ba', '+1', 'connected', 'green', 'unlimited', 80,
         100000, false, '{}', 1, now(), now() + i * interval '1 minute' from generate_series(1, 20000) i;
-insert into sender_owners select env, phone_number_id, organization_id, id from numbers;
+insert into sender_owners select env, phone_number_id, organization_id, id, 'chatapp' from numbers;
 insert into templates (organization_id, id, env, number_id, name, language, category, status, components, version,
         revision, updated_at, next_step_at, provider_template_id)
     select 'org_' || i % 2000, 'tpl_' || i, 'test', 'num_' || i, 'n' || i, 'pt-BR', 'utility', 'pending', '[]', 1, 1,
