@@ -46,7 +46,9 @@ from webhook_subscriptions w
 cross join (select $2 || lpad(g::text, 13, '0') as id, g as place from generate_series(1, $3::int) g) made
 where w.id = $1
 """
-_OWNER = "insert into sender_owners (env, channel, account, organization_id, sender_id) values ('live', 'chatapp', $1, $2, $3)"
+_OWNER = """
+insert into sender_owners (env, channel, account, organization_id, sender_id) values ('live', 'chatapp', $1, $2, $3)
+"""
 _SENT = """
 insert into messages (
     organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
