@@ -8,7 +8,7 @@ from typing import cast
 import orjson
 import uvloop
 
-from recado.cli.simulator.operations import Operations
+from recado.simulator.operations import Operations
 
 _LENGTH = b"content-length:"
 _OPERATIONS = Operations(lambda *_: None)

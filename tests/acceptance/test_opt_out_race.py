@@ -21,7 +21,7 @@ import pytest
 from tests.program import Api, Program, Service, free_port, running
 from tests.waiting import until
 
-from recado.cli.simulator.record import Request, read_record, recipient_hash
+from recado.simulator.record import Request, read_record, recipient_hash
 
 SECRET = "a secret between the two"
 ACCOUNT = "106540352242922"

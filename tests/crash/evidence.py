@@ -10,7 +10,7 @@ from tests.crash.endpoint import Arrival
 from tests.crash.rows import Rows
 from tests.crash.traffic import Letter, Mailing, Sender
 
-from recado.cli.simulator.record import Request
+from recado.simulator.record import Request
 
 # What the provider's death leaves in doubt (C32). A call ends after 15 s without an answer: one that the death cut off
 # had begun since. An answer is noted before it is written, and a connection that broke is noticed at the next turn of

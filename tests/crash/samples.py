@@ -10,8 +10,8 @@ from tests.crash.evidence import Evidence, Kill
 from tests.crash.rows import CHARGE, Counts, Entry, Event, Rows, Wallet
 from tests.crash.traffic import Letter, Mailing, Sender
 
-from recado.cli.simulator.behaviour import Given
-from recado.cli.simulator.record import Request
+from recado.simulator.behaviour import Given
+from recado.simulator.record import Request
 
 Change = Callable[[Evidence], Evidence]
 

@@ -12,7 +12,7 @@ from tests.crash.traffic import Sender
 from tests.program import Api, Program, Service, free_port
 from tests.waiting import until
 
-from recado.cli.simulator.record import Request, notes, read_record
+from recado.simulator.record import Request, notes, read_record
 
 Protocol = Literal["bridge", "cloud"]
 

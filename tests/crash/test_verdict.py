@@ -30,7 +30,7 @@ from tests.crash.samples import (
 )
 from tests.crash.verdict import tightest, violations
 
-from recado.cli.simulator.behaviour import Given
+from recado.simulator.behaviour import Given
 
 LEDGER, PRICES = sound_wallet().ledger, sound_wallet().prices
 WRONG = "its X-SVC-Signature is wrong"

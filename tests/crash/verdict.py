@@ -9,8 +9,8 @@ from tests.crash.verdict_batches import batch_violations
 from tests.crash.verdict_events import event_violations
 from tests.crash.verdict_wallet import wallet_violations
 
-from recado.cli.simulator.behaviour import REFUSALS, Given
-from recado.cli.simulator.record import Request
+from recado.simulator.behaviour import REFUSALS, Given
+from recado.simulator.record import Request
 
 SECOND = timedelta(seconds=1)
 # What a kill may leave in doubt (C32): calls in flight. Those that never arrived are as many as the paces come to in

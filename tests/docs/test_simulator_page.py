@@ -42,6 +42,6 @@ async def test_the_simulator_starts_and_obeys_as_pasted(tmp_path: Path) -> None:
 
 def test_the_table_of_orders_is_the_program_s() -> None:
     listed = set(re.findall(r"^\| `/control/([a-z-]+)", PAGE, re.MULTILINE))
-    source = Path(__file__).parents[2] / "src" / "recado" / "cli" / "simulator" / "control.py"
+    source = Path(__file__).parents[2] / "src" / "recado" / "simulator" / "control.py"
     known = set(re.findall(r'^            case "([a-z-]+)":', source.read_text("utf-8"), re.MULTILINE))
     assert listed == known

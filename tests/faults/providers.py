@@ -19,9 +19,9 @@ import aiohttp
 import orjson
 from tests.acceptance.provider_sides import BridgeSide
 
-from recado.cli.simulator.behaviour import Given
-from recado.cli.simulator.operations import Operations
-from recado.cli.simulator.record import Request, recipient_hash
+from recado.simulator.behaviour import Given
+from recado.simulator.operations import Operations
+from recado.simulator.record import Request, recipient_hash
 
 HUGE = 50 * 1024 * 1024  # bytes
 DRIPPED = 0.4  # seconds between two bytes: of the short answer all arrive in time, of the long one not

@@ -14,7 +14,7 @@ from tests.faults.providers import MisbehavingBridge
 from tests.faults.proxy import FaultProxy
 from tests.program import free_port
 
-from recado.cli.simulator.record import Request
+from recado.simulator.record import Request
 
 
 class FaultStage(Stage):

@@ -18,7 +18,7 @@ from tests.faults.stage import FaultStage
 from tests.program import Api
 from tests.waiting import until
 
-from recado.cli.simulator.record import Request
+from recado.simulator.record import Request
 from recado.storage.core.postgres import Database
 
 MESSAGES = 12  # to each number: more than what opens its circuit

@@ -25,8 +25,8 @@ _MODULES = {
     "backup": "backup",
     "restore": "backup",
     "doctor": "doctor.command",
-    "loadtest": "loadtest.command",
-    "simulator": "simulator.command",
+    "loadtest": "loadtest",
+    "simulator": "simulator",
     "version": "version",
 }
 

@@ -17,10 +17,10 @@ from recado.channels.core.provider import (
     Account,
     Event,
 )
-from recado.cli.simulator import cloud_api
-from recado.cli.simulator.options import SimulatorOptions
-from recado.cli.simulator.server import Simulator
 from recado.engine.clock import SystemClock
+from recado.simulator import cloud_api
+from recado.simulator.options import SimulatorOptions
+from recado.simulator.server import Simulator
 
 NUMBER = "106540352242922"
 BUSINESS = "102290129340398"

@@ -17,7 +17,7 @@ from recado.channels.core.provider import (
     Status,
     TemplateSubmission,
 )
-from recado.cli.simulator.record import read_record
+from recado.simulator.record import read_record
 
 
 async def test_the_peer_sends_and_both_read_the_same_receipts(stage: Stage) -> None:

@@ -1,1 +1,0 @@
-"""`recado loadtest`: sends messages through the API as a caller would, and checks what became of each (C35)."""

@@ -1,0 +1,54 @@
+"""The figures of a load test."""
+
+import pytest
+
+from recado.loadtest.generator import Outcomes
+from recado.loadtest.report import as_json, percentiles, print_report
+from recado.loadtest.verification import NumberFigures, Verification
+
+
+def test_percentiles_are_values_that_occurred() -> None:
+    figures = percentiles(range(1, 1001))
+
+    assert figures == {"p50": 500, "p90": 900, "p95": 950, "p99": 990, "p999": 999, "max": 1000}
+    assert percentiles([7.0]) == dict.fromkeys(figures, 7.0)
+    assert percentiles([]) == {}
+
+
+def outcomes() -> Outcomes:
+    found = Outcomes()
+    found.requested = 4
+    found.record(201, b'{"id":"msg_000000000000000000001","status":"queued"}', 0.002)
+    found.record(201, b'{"status": "queued", "id": "msg_000000000000000000002"}', 0.004)
+    found.record(429, b'{"code":"RATE_LIMITED"}', 0.001)
+    found.record(502, b"<html>", 0.001)
+    return found
+
+
+def test_answers_are_counted_by_what_they_say() -> None:
+    found = outcomes()
+
+    assert list(found.accepted) == ["msg_000000000000000000001", "msg_000000000000000000002"]
+    assert found.refusals == {"429 RATE_LIMITED": 1, "502": 1}
+    assert list(found.latencies) == [0.002, 0.004]
+    assert found.repeated_ids == 0
+
+    found.record(201, b'{"id":"msg_000000000000000000001"}', 0.002)
+    assert found.repeated_ids == 1
+
+
+def test_the_report_holds_rates_latencies_refusals_and_the_verdict(capsys: pytest.CaptureFixture[str]) -> None:
+    verification = Verification(2, [0.1, 0.3], [NumberFigures("num_1", 80, 2, 2)], ["1 message is missing"])
+
+    report = as_json(outcomes(), verification, campaign_id="run-1", seconds=2.0, topped_up_coins=90_000)
+    print_report(report)
+
+    assert (report["requests"], report["accepted"], report["acceptedPerSecond"]) == (4, 2, 1.0)
+    assert report["acceptLatencyMs"]["max"] == 4.0
+    assert report["secondsToSent"]["max"] == 0.3
+    assert report["numbers"] == [{"numberId": "num_1", "perSecond": 80, "left": 2, "busiestSecond": 2}]
+    assert report["ok"] is False
+    shown = capsys.readouterr().out
+    assert "429 RATE_LIMITED" in shown
+    assert "90,000 coins were added to the test wallet" in shown
+    assert "WRONG 1 message is missing" in shown

@@ -1,0 +1,61 @@
+"""The requests of a load test."""
+
+import json
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recado.loadtest.workload import Sender, Workload, recipient
+
+FIRST = Sender("num_" + "1" * 21, 80, "tpl_" + "1" * 21, 1)
+SECOND = Sender("num_" + "2" * 21, 80, "tpl_" + "2" * 21, 0)
+
+
+def parts(request: bytes) -> tuple[str, dict[str, str], dict[str, object]]:
+    head, _, body = request.partition(b"\r\n\r\n")
+    line, *fields = head.decode().split("\r\n")
+    headers = dict(field.split(": ", 1) for field in fields)
+    assert int(headers["Content-Length"]) == len(body)
+    return line, headers, json.loads(body)
+
+
+def test_a_request_is_a_template_message_of_the_run() -> None:
+    workload = Workload("http://127.0.0.1:8080/base/", "svc_test_x", "run-1", [FIRST])
+
+    line, headers, body = parts(workload.request(7))
+
+    assert line == "POST /base/messages HTTP/1.1"
+    assert headers["Host"] == "127.0.0.1:8080"
+    assert headers["Authorization"] == "Bearer svc_test_x"
+    assert body == {
+        "numberId": FIRST.number_id,
+        "to": "+5511900000007",
+        "type": "template",
+        "templateId": FIRST.template_id,
+        "templateVars": ["variable 1"],
+        "campaignId": "run-1",
+    }
+
+
+def test_the_numbers_take_turns() -> None:
+    workload = Workload("http://localhost:1", "t", "run-1", [FIRST, SECOND])
+
+    bodies = [parts(workload.request(number))[2] for number in range(4)]
+
+    assert [body["numberId"] for body in bodies] == [FIRST.number_id, SECOND.number_id] * 2
+    assert [body["templateVars"] for body in bodies[:2]] == [["variable 1"], []]
+    assert len({body["to"] for body in bodies}) == 4
+
+
+@given(number=st.integers(0, 89_999_999))
+def test_a_recipient_is_a_mobile_that_the_sandbox_treats_like_any_other(number: int) -> None:
+    phone = recipient(number).decode()
+
+    assert re.fullmatch(r"\+55119\d{8}", phone)
+    assert int(phone[-4:]) < 9000
+
+
+@given(first=st.integers(0, 89_999_999), second=st.integers(0, 89_999_999))
+def test_recipients_repeat_after_90_million_only(first: int, second: int) -> None:
+    assert (recipient(first) == recipient(second)) == (first == second)
