@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from recado.cli.errors import CommandError
 from recado.domain.billing.top_up import MOST_COINS
+from recado.loadtest.errors import LoadTestError
 from recado.loadtest.preparation import Changes, fill_wallet, prepare
 
 NUMBER = {"id": "num_1", "messagingTier": "unlimited", "rateLimit": {"perSecond": 80}}
@@ -29,7 +29,7 @@ class Recorded:
     async def call(self, method: str, path: str, *, query: Any = None, body: Any = None) -> Any:
         if path == "/v2/wallet":
             if self._wallet is None:
-                raise CommandError("GET /v2/wallet answered 404")
+                raise LoadTestError("GET /v2/wallet answered 404")
             return self._wallet
         if path == "/v2/wallet/prices":
             return {"prices": PRICES}

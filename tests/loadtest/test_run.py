@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from recado.cli.loadtest import Interrupts
+from recado.loadtest.run import Interrupts
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

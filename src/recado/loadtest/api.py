@@ -6,8 +6,7 @@ from typing import Any
 
 import aiohttp
 
-from recado.cli.errors import CommandError
-from recado.cli.unreachable import unreachable
+from recado.loadtest.errors import ApiUnreachable, LoadTestError
 
 PAGE = 200
 
@@ -29,7 +28,7 @@ class Api:
             await self._session.close()
 
     async def call(self, method: str, path: str, *, query: Mapping[str, str] | None = None, body: Any = None) -> Any:
-        """Return the answer's JSON. Waits where the API asks for it; any other refusal is a CommandError."""
+        """Return the answer's JSON. Waits where the API asks for it; any other refusal is a LoadTestError."""
         assert self._session is not None  # noqa: S101 - used inside its context
         while True:
             try:
@@ -40,10 +39,10 @@ class Api:
                     if answer.status >= 400:
                         problem = await answer.json(content_type=None)
                         detail = problem.get("detail") or problem.get("title") or "no reason given"
-                        raise CommandError(f"{method} {path} answered {answer.status}: {detail}")
+                        raise LoadTestError(f"{method} {path} answered {answer.status}: {detail}")
                     return await answer.json(content_type=None) if answer.status != 204 else None
             except (aiohttp.ClientError, TimeoutError, ValueError) as error:
-                raise unreachable(self._base_url, error) from None
+                raise ApiUnreachable(self._base_url, error) from None
 
     async def items(self, path: str, query: Mapping[str, str]) -> list[Any]:
         """Return every item of a limit/skip list."""

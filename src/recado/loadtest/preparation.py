@@ -6,10 +6,10 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from recado.cli.errors import CommandError
 from recado.domain.billing.top_up import MOST_COINS
 from recado.domain.templates.template_content import variable_count
 from recado.loadtest.api import Api
+from recado.loadtest.errors import LoadTestError
 from recado.loadtest.workload import Sender
 
 TEMPLATE_NAME = "load_test"
@@ -33,7 +33,7 @@ class Changes:
         """Undo them, the last one first; one that is refused keeps none of the others from it."""
         while self._former:
             method, path, former = self._former.pop()
-            with contextlib.suppress(CommandError):
+            with contextlib.suppress(LoadTestError):
                 await self._api.call(method, path, body=former)
 
 
@@ -49,7 +49,7 @@ async def prepare(
     """Return the senders: the numbers named, else the first `count` that are connected, made where they are missing.
 
     `per_second` is set on each of them, with a daily limit out of the way; numbers that were not named lose their limit
-    of recipients, which would hold most of a test's messages back for a day. Raises CommandError.
+    of recipients, which would hold most of a test's messages back for a day. Raises LoadTestError.
     """
     if number_ids:
         numbers = [await api.call("GET", f"/numbers/{number_id}") for number_id in number_ids]
@@ -62,7 +62,7 @@ async def prepare(
                 path, former = f"/v2/sandbox/numbers/{number['id']}", {"messagingTier": number["messagingTier"]}
                 await changes.make("POST", path, body={"messagingTier": "unlimited"}, former=former)
     if template_id is not None and len(numbers) != 1:
-        raise CommandError("--template belongs to one number: name it with --number, or leave --template out")
+        raise LoadTestError("--template belongs to one number: name it with --number, or leave --template out")
     senders = []
     for number in numbers:
         if per_second is not None:
@@ -80,7 +80,7 @@ async def fill_wallet(api: Api, messages: int) -> int:
 
     None are added to a live wallet, without a wallet, or with a key that may not do so: then a load may end with 402.
     """
-    with contextlib.suppress(CommandError):
+    with contextlib.suppress(LoadTestError):
         wallet = await api.call("GET", "/v2/wallet")
         if wallet["env"] == "test":
             prices = (await api.call("GET", "/v2/wallet/prices"))["prices"]
@@ -113,7 +113,7 @@ async def _make_number(api: Api) -> Any:
             return await api.call("POST", f"/numbers/{number['id']}/connect")
         await asyncio.sleep(0.25)
         number = await api.call("GET", f"/numbers/{number['id']}")
-    raise CommandError(
+    raise LoadTestError(
         f"the new number {number['id']} is {number['status']} still: connect one, and name it with --number"
     )
 

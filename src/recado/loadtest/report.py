@@ -1,18 +1,13 @@
-"""The figures at the end of a load test, for people and for programs."""
+"""The figures at the end of a load test."""
 
 import math
 from collections.abc import Sequence
 from typing import Any
 
-from rich.console import Console
-from rich.table import Column, Table
-
-from recado.cli.common import print_whole
-from recado.domain.core.counting import counted
 from recado.loadtest.generator import Outcomes
 from recado.loadtest.verification import Verification
 
-_SHARES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999), ("max", 1.0))
+SHARES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99), ("p999", 0.999), ("max", 1.0))
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -20,7 +15,7 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     ordered = sorted(values)
     if not ordered:
         return {}
-    return {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in _SHARES}
+    return {name: ordered[math.ceil(share * len(ordered)) - 1] for name, share in SHARES}
 
 
 def as_json(
@@ -55,33 +50,3 @@ def as_json(
         "ok": not verification.problems,
         "problems": verification.problems,
     }
-
-
-def print_report(report: dict[str, Any]) -> None:
-    """Print the report for people."""
-    console = Console(soft_wrap=True)
-    console.print(
-        f"{counted(report['requests'], 'request')} in {report['seconds']:.1f} s: {report['accepted']:,} accepted "
-        f"({report['acceptedPerSecond']:,.0f}/s), {sum(report['refusals'].values()):,} refused, "
-        f"{report['unanswered']:,} without an answer; {report['left']:,} left",
-        highlight=False,
-    )
-    table = Table(*(Column(name, no_wrap=True) for name in ("", *(name for name, _ in _SHARES))), box=None)
-    for title, unit, key in (("accepted after", "ms", "acceptLatencyMs"), ("sent after", "s", "secondsToSent")):
-        if report[key]:
-            table.add_row(title, *(f"{report[key][name]:,.2f} {unit}" for name, _ in _SHARES))
-    print_whole(table)
-    for code, count in report["refusals"].items():
-        console.print(f"refused {count:,} with {code}", highlight=False)
-    for number in report["numbers"]:
-        pace = f"at most {number['busiestSecond']} within a second, of {number['perSecond']}"
-        console.print(f"{number['numberId']}: {number['left']:,} left, {pace}", highlight=False)
-    if report["toppedUpCoins"]:
-        coins = counted(report["toppedUpCoins"], "coin was", "coins were")
-        console.print(f"{coins} added to the test wallet for this run", highlight=False)
-    if report["interrupted"]:
-        console.print("[bold yellow]Interrupted:[/] the check covers what was done until then.")
-    for problem in report["problems"]:
-        console.print(f"[bold red]WRONG[/] {problem}", highlight=False)
-    if report["ok"]:
-        console.print("[green]Everything that was accepted left once, within its number's rate.[/]", highlight=False)

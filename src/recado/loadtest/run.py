@@ -1,0 +1,161 @@
+"""A whole load test: prepare, send, wait until everything has left, check, report."""
+
+import asyncio
+import contextlib
+import math
+import secrets
+import signal
+import time
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from recado.domain.core.timestamps import parse_timestamp
+from recado.loadtest.api import Api
+from recado.loadtest.generator import Generator, Outcomes
+from recado.loadtest.preparation import Changes, fill_wallet, prepare
+from recado.loadtest.progress import Sending, Settling, shown
+from recado.loadtest.report import as_json
+from recado.loadtest.verification import Row, Verification, verify
+from recado.loadtest.workload import Sender, Workload
+
+_LOOK = 0.5  # seconds between two looks at what is left to go
+_FLAT_OUT = 10_000  # messages a second, more than are accepted: what coins are there for without a rate
+_EXPLAINED = 3  # messages that did not leave, whose wait is told
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadTestOptions:
+    """`rate`: requests a second, None: flat out; `duration`, `settle`: seconds; `per_second`: a limit to set first."""
+
+    target: str
+    token: str = field(repr=False)
+    number_ids: Sequence[str] = ()
+    numbers: int = 1
+    template_id: str | None = None
+    per_second: int | None = None
+    rate: float | None = None
+    duration: float = 10.0
+    connections: int = 64
+    settle: float = 60.0
+
+
+async def run_load_test(options: LoadTestOptions) -> dict[str, Any]:
+    """Return the report. Raises LoadTestError, and CancelledError at a signal before anything was sent."""
+    campaign_id = f"loadtest-{secrets.token_hex(6)}"
+    interrupts = Interrupts()  # first of all: what preparation changes is put back, too
+    async with Api(options.target, options.token) as api, _put_back(Changes(api)) as changes:
+        senders = await prepare(
+            api,
+            changes,
+            number_ids=options.number_ids,
+            count=options.numbers,
+            template_id=options.template_id,
+            per_second=options.per_second,
+        )
+        topped_up = await fill_wallet(api, math.ceil(options.duration * (options.rate or _FLAT_OUT)))
+        workload = Workload(options.target, options.token, campaign_id, senders)
+        generator = Generator(options.target, workload.request, connections=options.connections, rate=options.rate)
+        started = time.perf_counter()
+        async with shown(Sending(generator, options.duration)):
+            await interrupts.until_next(generator.run(options.duration))
+        seconds = time.perf_counter() - started
+        outcomes = generator.outcomes
+        await interrupts.until_next(_all_left(api, campaign_id, _patience(outcomes, senders, options.settle)))
+        verification = await _verified(api, campaign_id, outcomes, senders)
+    return as_json(
+        outcomes,
+        verification,
+        campaign_id=campaign_id,
+        seconds=seconds,
+        interrupted=interrupts.count > 0,
+        topped_up_coins=topped_up,
+    )
+
+
+class Interrupts:
+    """Ctrl-C or SIGTERM ends what is under way; between two pieces of work, the command. `count`: how often it came."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._command = asyncio.current_task()
+        self._under_way: asyncio.Task[None] | None = None
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._interrupt)
+
+    async def until_next(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work until it is done or interrupted."""
+        self._under_way = asyncio.ensure_future(work)
+        try:
+            await asyncio.wait({self._under_way})
+        finally:
+            task, self._under_way = self._under_way, None
+        if not task.cancelled():
+            task.result()
+
+    def _interrupt(self) -> None:
+        self.count += 1
+        ended = self._under_way or self._command
+        if ended is not None:
+            ended.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _put_back(changes: Changes) -> AsyncIterator[Changes]:
+    try:
+        yield changes
+    finally:
+        await changes.put_back()
+
+
+def _patience(outcomes: Outcomes, senders: Sequence[Sender], settle: float) -> float:
+    """Seconds that the numbers need at their rates, when each has its share, and `settle` more."""
+    share = len(outcomes.accepted) / len(senders)
+    return share / min(sender.per_second for sender in senders) + settle
+
+
+async def _all_left(api: Api, campaign_id: str, patience: float) -> None:
+    """Wait until no message of the run is queued or being sent, or patience is at its end."""
+    view = Settling()
+    give_up = time.perf_counter() + patience
+    async with shown(view):
+        while True:
+            waiting = 0
+            more = False
+            for status in ("queued", "sending"):
+                page = await api.call(
+                    "GET", "/messages", query={"campaignId": campaign_id, "status": status, "limit": "1"}
+                )
+                waiting += page["total"]
+                more |= page.get("totalEstimated", False)
+            view.remaining = f"{'more than ' if more else ''}{waiting:,}"
+            if not waiting or time.perf_counter() >= give_up:
+                return
+            await asyncio.sleep(_LOOK)
+
+
+async def _verified(api: Api, campaign_id: str, outcomes: Outcomes, senders: Sequence[Sender]) -> Verification:
+    rows = [_row(item) async for item in api.messages({"campaignId": campaign_id})]
+    verification = verify(
+        outcomes.accepted,
+        rows,
+        {sender.number_id: sender.per_second for sender in senders},
+        unanswered=outcomes.unanswered,
+        repeated_ids=outcomes.repeated_ids,
+    )
+    for row in [row for row in rows if row.status in ("queued", "sending")][:_EXPLAINED]:
+        waiting = (await api.call("GET", f"/messages/{row.id}")).get("waiting", {})
+        until = f" until {waiting['until']}" if "until" in waiting else ""
+        verification.problems.append(f"{row.id} waits: {waiting.get('reason', 'no reason given')}{until}")
+    return verification
+
+
+def _row(item: Any) -> Row:
+    return Row(
+        id=item["id"],
+        number_id=item["numberId"],
+        status=item["status"],
+        created_at=parse_timestamp(item["createdAt"]),
+        sent_at=parse_timestamp(item["sentAt"]) if item.get("sentAt") else None,
+        reason=item["lastError"].partition(":")[0] if item.get("lastError") else None,
+    )
