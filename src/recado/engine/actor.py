@@ -1,13 +1,14 @@
 """The base of all actors: pykka's `Actor`, executed by asyncio, one message at a time.
 
-An idle actor has no task: `Cell` starts one when the first message arrives and lets it end with the last.
+An idle actor has no task: `ActorCell` starts one when the first message arrives and lets it end with the last.
 """
 
 from typing import Any, ClassVar, Self
 
 import pykka
 
-from recado.engine.cell import Cell
+from recado.engine.actor_cell import ActorCell
+from recado.engine.address import Address
 from recado.engine.context import ActorContext
 from recado.engine.errors import UnhandledMessage
 from recado.engine.mailbox import DEFAULT_LIMIT, Mailbox
@@ -24,7 +25,7 @@ class Actor(pykka.Actor):
 
     mailbox_limit: ClassVar[int] = DEFAULT_LIMIT
     actor_inbox: Mailbox
-    _cell: Cell
+    _address: Address
     _has_start: ClassVar[bool] = False
     _has_stop: ClassVar[bool] = False
 
@@ -37,14 +38,14 @@ class Actor(pykka.Actor):
     def __init__(self, *_args: Any, **_kwargs: Any) -> None:
         # Not pykka's constructor: a name, an event and a weak reference for each actor outweigh an idle one.
         self.actor_inbox = self._create_actor_inbox()
-        self._actor_ref = ActorRef(self)
+        self._actor_ref = ActorRef(type(self), self.actor_inbox)
 
     _actor_ref: ActorRef[Any]
 
     @property
     def context(self) -> ActorContext:
         """What the actor may ask of its surroundings; not yet in the constructor."""
-        return ActorContext(self._cell)
+        return ActorContext(self._address)
 
     @property
     def actor_urn(self) -> str:  # type: ignore[override]  # read only
@@ -60,7 +61,7 @@ class Actor(pykka.Actor):
     def start(cls, *args: Any, **kwargs: Any) -> ActorRef[Self]:
         """Run an actor without a supervisor: it ends at its first failure, as in pykka. In no global registry."""
         actor = cls(*args, **kwargs)
-        Cell.unsupervised(actor, Runtime.system())
+        ActorCell.unsupervised(actor, Runtime.system())
         return actor.actor_ref
 
     async def handle(self, message: Any) -> Any:
@@ -93,7 +94,7 @@ class Actor(pykka.Actor):
 
     def stop(self) -> None:
         """Stop this actor once everything already in its mailbox is handled."""
-        self._cell.request_stop()
+        self._address.request_stop()
 
     @staticmethod
     def _create_actor_inbox() -> Mailbox:
@@ -104,4 +105,4 @@ class Actor(pykka.Actor):
         return Reply()
 
     def _start_actor_loop(self) -> None:
-        self._cell.begin()
+        self._address.begin()

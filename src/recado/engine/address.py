@@ -2,22 +2,49 @@
 
 import asyncio
 from collections.abc import Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar, Protocol
 
 from recado.engine.child import Child, Node
+from recado.engine.failure import CrashHook
 from recado.engine.mailbox import ActorStop, Envelope, Mailbox
+from recado.engine.ref import ActorRef
 from recado.engine.reply import Reply
 from recado.engine.runtime import Runtime
 from recado.engine.timers import Timers
 
-if TYPE_CHECKING:
-    from recado.engine.actor import Actor
-    from recado.engine.failure import CrashHook
-    from recado.engine.ref import ActorRef
+
+class Incarnation(Protocol):
+    """An actor, as the address at which it lives sees it: thrown away at a failure (see `Actor`)."""
+
+    mailbox_limit: ClassVar[int]
+    actor_inbox: Mailbox
+    _address: "Address"
+    _has_start: ClassVar[bool]
+    _has_stop: ClassVar[bool]
+
+    @property
+    def actor_urn(self) -> str: ...
+
+    @property
+    def actor_ref(self) -> ActorRef[Any]: ...
+
+    async def handle(self, message: Any) -> Any: ...
+
+    async def started(self) -> None: ...
+
+    async def stopping(self) -> None: ...
+
+    async def failed(self, error: BaseException) -> None: ...
+
+    def is_fatal(self, error: Exception) -> bool: ...
+
+    def may_passivate(self) -> bool: ...
+
+    def _start_actor_loop(self) -> None: ...
 
 
 class Address(Child):
-    """Where messages to one actor go. `Cell` adds the actor's life."""
+    """Where messages to one actor go. `ActorCell` adds the actor's life."""
 
     __slots__ = (
         "_begun",
@@ -41,11 +68,11 @@ class Address(Child):
     def __init__(
         self,
         key: Hashable,
-        make: "Callable[[], Actor]",
+        make: Callable[[], Incarnation],
         runtime: Runtime,
         *,
         mailbox_limit: int | None = None,
-        on_crash: "CrashHook | None" = None,
+        on_crash: CrashHook | None = None,
         grace: float | None = None,
     ) -> None:
         super().__init__(key)
@@ -60,7 +87,7 @@ class Address(Child):
         self._starting: Reply[None] | None = None
         self._begun = self._killed = self._passivating = self._passivated = False
         actor = make()
-        self.actor: Actor | None = actor
+        self.actor: Incarnation | None = actor
         self.ref: ActorRef[Any] = actor.actor_ref
         self.mailbox: Mailbox = self.ref.actor_inbox
         self.mailbox.open(actor.mailbox_limit if mailbox_limit is None else mailbox_limit)
@@ -102,6 +129,14 @@ class Address(Child):
             and self.actor.may_passivate()
         )
 
-    def _adopt(self, actor: "Actor") -> None:
+    def begin(self) -> None:
+        """Begin to serve the incarnation that was given this address."""
+        raise NotImplementedError
+
+    def passivate(self) -> None:
+        """Leave memory as soon as the mailbox is empty."""
+        raise NotImplementedError
+
+    def _adopt(self, actor: Incarnation) -> None:
         """Give a new incarnation this address."""
         raise NotImplementedError

@@ -4,12 +4,9 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from recado.engine.failure import Failure
-
-if TYPE_CHECKING:
-    from recado.engine.supervisor import Supervisor
 
 
 class State(StrEnum):
@@ -35,6 +32,26 @@ class Node:
     up_since: datetime | None
 
 
+class Parent(Protocol):
+    """The supervisor, as its children see it."""
+
+    @property
+    def path(self) -> str:
+        """Its place in the tree."""
+
+    def child_failed(self, child: "Child", error: BaseException) -> None:
+        """Restart by the strategy after a back-off, or escalate when that happened too often."""
+
+    def child_ended(self, child: "Child") -> None:
+        """A child ended normally: what was spawned leaves the tree."""
+
+    def readmit(self, child: "Child") -> "Child | None":
+        """Bring back an actor that left memory, unless its key has another one: which is there now.
+
+        None when the supervisor has stopped.
+        """
+
+
 class Child:
     """An actor, a service or a supervisor, as its supervisor sees it."""
 
@@ -51,7 +68,7 @@ class Child:
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
-        self.owner: Supervisor | None = None
+        self.owner: Parent | None = None
         self.state = State.STOPPED
         self.restarts = 0
         self.failures_in_row = 0

@@ -6,17 +6,15 @@ would lose it.
 
 import uuid
 from collections import deque
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from pykka._envelope import Envelope
 from pykka.messages import _ActorStop as ActorStop
 
 from recado.engine.errors import ActorDeadError, MailboxFull
+from recado.engine.runtime import Runtime
 
-if TYPE_CHECKING:
-    from recado.engine.cell import Cell
-
-__all__ = ["CONTROL", "DEFAULT_LIMIT", "ActorStop", "Envelope", "Halt", "Mailbox"]
+__all__ = ["CONTROL", "DEFAULT_LIMIT", "ActorStop", "Consumer", "Envelope", "Halt", "Mailbox"]
 
 DEFAULT_LIMIT: Final = 10_000
 
@@ -33,6 +31,18 @@ CONTROL: Final = frozenset({ActorStop, Halt})
 _NOTHING: Final[deque[Envelope[Any]]] = deque(maxlen=0)
 
 
+class Consumer(Protocol):
+    """The actor's cell, as its mailbox and those who tell and ask see it."""
+
+    runtime: Runtime
+
+    def wake(self) -> None:
+        """Look into the mailbox: a message has come while it rested."""
+
+    def successor(self) -> "Mailbox | None":
+        """For a message to a closed mailbox: the mailbox of the next incarnation, None when the actor is dead."""
+
+
 class Mailbox:
     """First in, first out; belongs to the event loop's thread."""
 
@@ -40,7 +50,7 @@ class Mailbox:
 
     def __init__(self, limit: int = DEFAULT_LIMIT) -> None:
         self.queue: deque[Envelope[Any]] = deque()
-        self.cell: Cell | None = None
+        self.cell: Consumer | None = None
         # True while an empty mailbox's actor sleeps and has to be woken by the next message.
         self.resting = False
         self._limit = limit

@@ -1,6 +1,6 @@
 """The address of an actor: how others tell, ask and stop it. It survives the actor's restarts and passivation."""
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pykka
 from pykka._envelope import Envelope
@@ -9,10 +9,7 @@ from recado.engine.errors import ActorDeadError, MailboxFull
 from recado.engine.mailbox import ActorStop, Mailbox
 from recado.engine.reply import Reply
 
-if TYPE_CHECKING:
-    from recado.engine.actor import Actor
-
-A = TypeVar("A", bound="Actor")
+A = TypeVar("A", bound=pykka.Actor)
 
 
 class ActorRef(pykka.ActorRef[A]):
@@ -20,10 +17,10 @@ class ActorRef(pykka.ActorRef[A]):
 
     __slots__ = ("actor_class", "actor_inbox")
 
-    def __init__(self, actor: A) -> None:
+    def __init__(self, actor_class: type[A], inbox: Mailbox) -> None:
         # Not pykka's constructor: it keeps three more things for each actor, which the mailbox knows as well.
-        self.actor_class = type(actor)
-        self.actor_inbox: Mailbox = actor.actor_inbox
+        self.actor_class = actor_class
+        self.actor_inbox: Mailbox = inbox
 
     @property
     def actor_urn(self) -> str:  # type: ignore[override]  # read only
@@ -43,7 +40,7 @@ class ActorRef(pykka.ActorRef[A]):
 
         Awaiting raises `MailboxFull`, `ActorDeadError`, or `AskTimeout` after `timeout` seconds of the actor's clock.
         """
-        reply = self.actor_class._create_future()
+        reply: Reply[Any] = Reply()
         try:
             self.actor_inbox.put(Envelope(message, reply))
         except (ActorDeadError, MailboxFull) as refusal:

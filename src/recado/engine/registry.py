@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from recado.domain.core.clock import TimerHandle
 from recado.engine.actor import Actor
-from recado.engine.cell import Cell
+from recado.engine.actor_cell import ActorCell
 from recado.engine.failure import CrashHook
 from recado.engine.ref import ActorRef
 from recado.engine.supervisor import Supervisor
@@ -46,13 +46,13 @@ class Registry(Generic[Key]):
     def get(self, key: Key) -> ActorRef[Any] | None:
         """The actor of that key if it is in memory."""
         child = self._supervisor.find(key)
-        return child.ref if isinstance(child, Cell) else None
+        return child.ref if isinstance(child, ActorCell) else None
 
     def get_or_spawn(self, key: Key, make: Callable[[Key], Actor]) -> ActorRef[Any]:
         """The actor of that key, made by `make(key)` when it is not in memory. Raises ActorDeadError after
         the supervisor's stop."""
         child = self._supervisor.find(key)
-        if isinstance(child, Cell):
+        if isinstance(child, ActorCell):
             child.stay()
             return child.ref
         ref: ActorRef[Any] = self._supervisor.spawn(
@@ -66,8 +66,8 @@ class Registry(Generic[Key]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def __iter__(self) -> Iterator[Cell]:
-        return (child for child in self._supervisor.children() if isinstance(child, Cell))
+    def __iter__(self) -> Iterator[ActorCell]:
+        return (child for child in self._supervisor.children() if isinstance(child, ActorCell))
 
     async def start(self) -> None:
         """Begin to look for idle actors. A service, to be started after the supervisor; safe to call twice."""
@@ -87,7 +87,7 @@ class Registry(Generic[Key]):
     def _sweep(self) -> None:
         self._sweep_on(iter(list(self)), self._supervisor.runtime.clock.monotonic())
 
-    def _sweep_on(self, cells: Iterator[Cell], began: float) -> None:
+    def _sweep_on(self, cells: Iterator[ActorCell], began: float) -> None:
         """Look at the next few, and at the rest a moment later: thousands that leave at once would hold up the loop."""
         some = list(islice(cells, SWEPT_AT_ONCE))
         if len(some) < SWEPT_AT_ONCE:

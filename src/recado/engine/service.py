@@ -1,12 +1,10 @@
 """The one contract of everything that runs: start and stop. A group starts in order and stops in reverse."""
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from recado.engine.child import Child, State
-
-if TYPE_CHECKING:
-    from recado.engine.runtime import Runtime
+from recado.engine.runtime import Runtime
 
 
 class Service(Protocol):
@@ -62,7 +60,7 @@ class ServiceChild(Child):
 
     __slots__ = ("runtime", "service")
 
-    def __init__(self, name: str, service: Service, runtime: "Runtime") -> None:
+    def __init__(self, name: str, service: Service, runtime: Runtime) -> None:
         super().__init__(name)
         self.service = service
         self.runtime = runtime

@@ -2,14 +2,11 @@
 
 import asyncio
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from recado.engine.address import Address, Incarnation
 from recado.engine.errors import HandlerCancelled
 from recado.engine.mailbox import CONTROL, Envelope
-
-if TYPE_CHECKING:
-    from recado.engine.actor import Actor
-    from recado.engine.cell import Cell
 
 _BURST: Final = 128
 
@@ -37,9 +34,9 @@ class _Breath:
 _BREATH: Final = _Breath()
 
 
-async def serve(cell: "Cell", actor: "Actor") -> Pause:
+async def serve(address: Address, actor: Incarnation) -> Pause:
     """Handle messages in their order; replies and the errors of asks are answered here."""
-    queue = cell.mailbox.queue
+    queue = address.mailbox.queue
     handle = actor.handle
     burst = _BURST
     while True:
@@ -57,7 +54,7 @@ async def serve(cell: "Cell", actor: "Actor") -> Pause:
             else:
                 if reply is not None:
                     reply.set(answer)
-            cell.handled += 1
+            address.handled += 1
             burst -= 1
             if not burst:
                 # A handler that never waits must not keep the other actors waiting.
@@ -69,7 +66,7 @@ async def serve(cell: "Cell", actor: "Actor") -> Pause:
             return _EMPTY
 
 
-def _answer_failure(actor: "Actor", reply: Any, error: BaseException) -> bool:
+def _answer_failure(actor: Incarnation, reply: Any, error: BaseException) -> bool:
     """Give the asker the error; whether it fails the actor as well."""
     if isinstance(error, Exception):
         reply.fail(error)

@@ -8,26 +8,23 @@ the program.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Hashable, Iterator
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final, TypeVar
 
+from recado.engine.actor import Actor
+from recado.engine.actor_cell import ActorCell
 from recado.engine.backoff import Backoff
-from recado.engine.cell import Cell
 from recado.engine.child import Child, Node, State
 from recado.engine.errors import ActorDeadError
 from recado.engine.failure import CrashHook, Failure
-from recado.engine.mailbox import Mailbox
-from recado.engine.recovery import Recovery, note_failure
+from recado.engine.recovery import Recovery, end_child, note_failure
 from recado.engine.ref import ActorRef
 from recado.engine.runtime import Runtime
 from recado.engine.service import Service, ServiceChild
 from recado.engine.strategy import Intensity, Strategy
 
-if TYPE_CHECKING:
-    from recado.engine.actor import Actor
-
 _log = logging.getLogger(__name__)
 
-A = TypeVar("A", bound="Actor")
+A = TypeVar("A", bound=Actor)
 
 
 __all__ = ["Strategy", "Supervisor"]
@@ -60,7 +57,7 @@ class Supervisor(Child):
         self._grace = grace
         self._closed = False
         self._children: dict[Hashable, Child] = {}
-        self._recovery = Recovery(self, strategy, Intensity(intensity, period), backoff)
+        self._recovery = Recovery(self, runtime, strategy, Intensity(intensity, period), backoff)
         self._failed: asyncio.Future[Failure] | None = None
 
     @property
@@ -107,7 +104,7 @@ class Supervisor(Child):
             raise ActorDeadError(f"{self.path} has stopped")
         if key in self._children:
             raise ValueError(f"{self.path} has a child {key} already")
-        cell = Cell(key, make, self._runtime, mailbox_limit=mailbox_limit, on_crash=on_crash, grace=self._grace)
+        cell = ActorCell(key, make, self._runtime, mailbox_limit=mailbox_limit, on_crash=on_crash, grace=self._grace)
         self._admit(cell)
         if self.state is State.RUNNING:
             cell.launch()
@@ -120,6 +117,10 @@ class Supervisor(Child):
     def children(self) -> list[Child]:
         """The children in the order they were added."""
         return list(self._children.values())
+
+    def runs(self, child: Child) -> bool:
+        """Whether this supervisor runs and the child is in its tree."""
+        return self.state is State.RUNNING and self._children.get(child.key) is child
 
     def tree(self) -> list[Node]:
         """A snapshot of this supervisor and everything below it, parents first (C34.1)."""
@@ -172,48 +173,44 @@ class Supervisor(Child):
     async def _cease(self, end: Callable[[Child], Callable[[], Awaitable[None]]]) -> None:
         await self._recovery.cancel()
         children = self.children()
-        await asyncio.gather(*(self.end_child(child, end(child)) for child in children if child.spawned))
+        await asyncio.gather(*(end_child(child, end(child), self._runtime) for child in children if child.spawned))
         for child in reversed(children):
             if not child.spawned:
-                await self.end_child(child, end(child))
-
-    async def end_child(self, child: Child, end: Callable[[], Awaitable[None]]) -> None:
-        """Halt or stop one child; an error is noted and does not keep the others from ending."""
-        try:
-            await end()
-        except Exception as error:  # noqa: BLE001 - the other children must end all the same
-            note_failure(child, error, self)
+                await end_child(child, end(child), self._runtime)
 
     # --- failures -------------------------------------------------------------------------------------------------
 
     def child_failed(self, child: Child, error: BaseException) -> None:
         """Restart by the strategy after a back-off, or escalate when that happened too often."""
-        note_failure(child, error, self)
+        note_failure(child, error, self._runtime)
         child.mark_down(State.BACKING_OFF)
         if self.state is not State.RUNNING:
-            if self._closed and isinstance(child, Cell):
+            if self._closed and isinstance(child, ActorCell):
                 child.end()
             return
-        self._recovery.begin(child, error)
+        if not self._recovery.begin(child):
+            self.mark_down(State.BACKING_OFF)
+            self._recovery.do(self._give_up(error), self)
 
     def child_ended(self, child: Child) -> None:
         """A child ended normally: what was spawned leaves the tree."""
         if child.spawned and self._children.get(child.key) is child:
             del self._children[child.key]
 
-    def readmit(self, cell: Cell) -> Mailbox | None:
-        """For a message to an actor that left memory: bring it back, unless its key has a new actor already."""
+    def readmit(self, child: Child) -> Child | None:
+        """Bring back an actor that left memory, unless its key has another one: which is there now."""
         if self._closed:
             return None
-        present = self._children.get(cell.key)
-        if present is None:
+        present = self._children.get(child.key)
+        if present is not None:
+            return present
+        if isinstance(child, ActorCell):
             if self.state is State.RUNNING:
-                cell.launch()
+                child.launch()
             else:
-                cell.reopen()
-            self._children[cell.key] = cell
-            return cell.mailbox
-        return present.mailbox if isinstance(present, Cell) else None
+                child.reopen()
+        self._children[child.key] = child
+        return child
 
     async def restart(self, path: str) -> None:
         """Restart the child at `path` now, on an operator's order; LookupError when there is none below this one."""
@@ -226,7 +223,7 @@ class Supervisor(Child):
                 return
         raise LookupError(f"nothing at {path}")
 
-    async def give_up(self, error: BaseException) -> None:
+    async def _give_up(self, error: BaseException) -> None:
         """Halt everything and escalate to the parent; the root resolves `failed`."""
         _log.error("supervisor gave up: %s", self.path)
         await self._cease(lambda child: child.halt)
@@ -234,7 +231,7 @@ class Supervisor(Child):
         if self.owner is not None:
             self.owner.child_failed(self, error)
             return
-        failure = note_failure(self, error, self)
+        failure = note_failure(self, error, self._runtime)
         self.mark_down(State.STOPPED)
         if not self.failed.done():
             self.failed.set_result(failure)

@@ -1,33 +1,30 @@
 """Messages that an actor sends to itself later; they end with the incarnation that set them."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from recado.domain.core.clock import TimerHandle
-from recado.engine.mailbox import Envelope
-
-if TYPE_CHECKING:
-    from recado.engine.cell import Cell
+from recado.domain.core.clock import Clock, TimerHandle
+from recado.engine.mailbox import Envelope, Mailbox
 
 
 class Timer:
     """One message to oneself at a later time."""
 
-    __slots__ = ("_cell", "_handle", "_message")
+    __slots__ = ("_handle", "_mailbox", "_message", "_pending")
 
-    def __init__(self, cell: "Cell", seconds: float, message: Any) -> None:
-        self._cell = cell
+    def __init__(self, pending: "Timers", mailbox: Mailbox, clock: Clock, seconds: float, message: Any) -> None:
+        self._pending = pending
+        self._mailbox = mailbox
         self._message = message
-        clock = cell.runtime.clock
         self._handle: TimerHandle = clock.call_at(clock.monotonic() + seconds, self._fire)
 
     def cancel(self) -> None:
         """Call it off; does nothing once it has fired or was cancelled."""
         self._handle.cancel()
-        self._cell.timers.discard(self)
+        self._pending.discard(self)
 
     def _fire(self) -> None:
-        self._cell.timers.discard(self)
-        self._cell.mailbox.put_urgent(Envelope(self._message))
+        self._pending.discard(self)
+        self._mailbox.put_urgent(Envelope(self._message))
 
 
 class Timers:
@@ -41,8 +38,9 @@ class Timers:
     def __bool__(self) -> bool:
         return bool(self._pending)
 
-    def add(self, timer: Timer) -> Timer:
-        """Remember a timer, to call it off with the incarnation."""
+    def add(self, mailbox: Mailbox, clock: Clock, seconds: float, message: Any) -> Timer:
+        """Put `message` into the mailbox after `seconds`, unless the incarnation ends before."""
+        timer = Timer(self, mailbox, clock, seconds, message)
         if self._pending is None:
             self._pending = set()
         self._pending.add(timer)

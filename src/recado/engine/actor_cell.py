@@ -8,9 +8,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable
 from contextvars import Context
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from recado.engine.address import Address
+from recado.engine.address import Address, Incarnation
 from recado.engine.child import State
 from recado.engine.errors import HandlerCancelled
 from recado.engine.failure import Crash, Failure
@@ -19,19 +19,16 @@ from recado.engine.reply import Reply
 from recado.engine.runtime import Runtime
 from recado.engine.serving import serve
 
-if TYPE_CHECKING:
-    from recado.engine.actor import Actor
-
 _log = logging.getLogger(__name__)
 
 
-class Cell(Address):
+class ActorCell(Address):
     """One actor, whichever incarnation it is in. Belongs to the event loop's thread."""
 
     __slots__ = ()
 
     @classmethod
-    def unsupervised(cls, actor: "Actor", runtime: Runtime) -> None:
+    def unsupervised(cls, actor: Incarnation, runtime: Runtime) -> None:
         """Run one incarnation that nobody restarts."""
         cls(actor.actor_urn, lambda: actor, runtime).launch()
 
@@ -74,10 +71,10 @@ class Cell(Address):
         # An empty context: the actor must not run under the log context of anyone who happened to wake it.
         self._task = asyncio.get_running_loop().create_task(self._run(), context=Context())
 
-    def _adopt(self, actor: "Actor") -> None:
+    def _adopt(self, actor: Incarnation) -> None:
         """Give a new incarnation the lasting address, also where its constructor handed its own ref on."""
         self.mailbox.cell = self
-        actor._cell = self
+        actor._address = self
         actor.actor_inbox = actor.actor_ref.actor_inbox = self.mailbox
         self.actor = actor
         self._begun = False
@@ -100,7 +97,7 @@ class Cell(Address):
         if self._task is asyncio.current_task():
             self._task = None
 
-    async def _live(self, actor: "Actor") -> None:
+    async def _live(self, actor: Incarnation) -> None:
         """Serve until there is a reason not to, then do what the reason asks for."""
         if not self._begun:
             try:
@@ -130,7 +127,7 @@ class Cell(Address):
 
     # --- an incarnation's end -------------------------------------------------------------------------------------
 
-    async def _rest(self, actor: "Actor") -> None:
+    async def _rest(self, actor: Incarnation) -> None:
         if not self._passivating:
             self._task = None
             self.mailbox.rest()
@@ -150,7 +147,7 @@ class Cell(Address):
         except Exception as error:  # noqa: BLE001 - a constructor's failure is the supervisor's
             self._report(error)
 
-    async def _fail(self, actor: "Actor", error: BaseException, message: object) -> None:
+    async def _fail(self, actor: Incarnation, error: BaseException, message: object) -> None:
         supervised = self.owner is not None and not self._killed
         self._forget(State.BACKING_OFF)
         self.last_failure = failure = Failure.of(error, self.runtime.clock.now())
@@ -173,7 +170,7 @@ class Cell(Address):
         else:
             self.end()
 
-    async def _farewell(self, actor: "Actor") -> None:
+    async def _farewell(self, actor: Incarnation) -> None:
         if actor._has_stop:
             await self._guarded("stopping", actor.stopping())
 
@@ -270,7 +267,8 @@ class Cell(Address):
         """For a message to a closed mailbox: the mailbox of the next incarnation, None when the actor is dead."""
         if not self._passivated or self.owner is None:
             return None
-        return self.owner.readmit(self)
+        present = self.owner.readmit(self)
+        return present.mailbox if isinstance(present, ActorCell) else None
 
     def _obey_halts(self) -> bool:
         """Answer every halt that waits, now that nothing runs; whether there was one."""
