@@ -5,7 +5,7 @@ from the database and from calls (C31).
 import resource
 from typing import Final, NamedTuple, Self
 
-from recado.actors.webhooks.webhook_line import MOST_CALLS
+from recado.actors.webhooks.webhook_fair_queue import MOST_CALLS
 from recado.channels.http.outbound_http import CONNECTIONS
 
 WANTED: Final = 65_536

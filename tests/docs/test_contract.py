@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 import typer.main
 
-from recado.actors.webhooks import webhook_desk
+from recado.actors.webhooks import webhook_dispatcher
 from recado.actors.webhooks.webhooks import MOST_TESTS_WAITING, TESTS_AT_ONCE, TESTS_EACH
 from recado.assembly import LOOKUPS_EACH, MOST_LOOKUPS_WAITING
 from recado.channels.http.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
@@ -307,7 +307,7 @@ def test_every_command_is_named() -> None:
         ("A request's head", f"{HEAD_BYTES // 1024} KiB / {LONGEST_LINE:,} bytes / {MOST_HEADERS};"),
         ("Uploads read at once", f"{spool.MOST_AT_ONCE} / {spool.MOST_OF_ONE};"),
         ("Requests that begin in one turn", f"{OF_NETWORKS} / {OF_ORGANIZATIONS};"),
-        ("Statements that read deliveries", f"{webhook_desk.READ_AT_ONCE} / {webhook_desk.READ_EACH}, "),
+        ("Statements that read deliveries", f"{webhook_dispatcher.READ_AT_ONCE} / {webhook_dispatcher.READ_EACH}, "),
         ("Reports of unknown messages", f"dropped after {PARKED_FOR.seconds // 60} min"),
     ],
 )

@@ -15,10 +15,10 @@ from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import AskSituation, Changed, LaneSituation, TemplateMoved
 from recado.actors.dispatch.rescuer import Rescuer
 from recado.actors.dispatch.waiting import WaitExplainer
+from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.ledger_check import LedgerCheck
 from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
-from recado.actors.jobs.witness import Witness
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource
 from recado.channels.http.outbound_http import CONNECTIONS
@@ -219,11 +219,11 @@ class ActorSystem:
             self.root.add_service(f"templates of {env}", Periodic(f"templates of {env}", 1.0, review, clock))
         self.root.add_service("campaigns", CampaignCompletion(db, clock=clock, ids=ids, changed=self.changed))
         webhooks.join(self.root)
-        witness = Witness(db, clock=clock)
+        confirmation = ClockConfirmation(db, clock=clock)
         self.root.add_service(
-            "upkeep", Upkeep(db, clock=clock, witness=witness, callbacks=self.callbacks, webhooks=webhooks)
+            "upkeep", Upkeep(db, clock=clock, confirmation=confirmation, callbacks=self.callbacks, webhooks=webhooks)
         )
-        self.root.add_service("retention", Retention(db, clock=clock, witness=witness))
+        self.root.add_service("retention", Retention(db, clock=clock, confirmation=confirmation))
         if prices is not None:
             self.root.add_service("ledger check", LedgerCheck(db, clock=clock, ids=ids))
         self._lost: asyncio.Future[BaseException] | None = None

@@ -8,8 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
 
+from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.retention import Retention
-from recado.actors.jobs.witness import Witness
 from recado.domain.core.ids import AUDIT, MESSAGE, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.access.organizations import create_organization
@@ -76,13 +76,13 @@ async def left(database: Database) -> list[int]:
 
 
 async def test_a_round_removes_everything_that_is_past_its_time(database: Database, clock: VirtualClock) -> None:
-    retention = Retention(database, clock=clock, witness=Witness(database, clock=clock))
+    retention = Retention(database, clock=clock, confirmation=ClockConfirmation(database, clock=clock))
     await store_old_rows(database, clock)
     await note(database, NOW - timedelta(days=1, hours=1))
     assert await left(database) == [2, 2, 1, 1, 1, 1]
     with capture_logs() as logs:
         await retention.work()
-        assert await left(database) == [1, 0, 1, 1, 0, 0]  # what counts for a day is not a day older than the witness
+        assert await left(database) == [1, 0, 1, 1, 0, 0]  # what counts for a day is not a day older than that
         await clock.advance(86_400)
         await retention.work()
     assert await left(database) == [1, 0, 0, 0, 0, 0]
@@ -90,7 +90,7 @@ async def test_a_round_removes_everything_that_is_past_its_time(database: Databa
 
 
 async def test_the_first_round_comes_with_the_start(database: Database, clock: VirtualClock) -> None:
-    retention = Retention(database, clock=clock, witness=Witness(database, clock=clock))
+    retention = Retention(database, clock=clock, confirmation=ClockConfirmation(database, clock=clock))
     await store_old_rows(database, clock)
     await note(database, NOW - timedelta(days=2))
     await retention.start()
@@ -113,14 +113,14 @@ async def test_a_clock_that_runs_years_ahead_costs_what_was_past_its_time_before
     await note(database, clock.now())  # by the clock that is in question
 
     with capture_logs() as logs:
-        await Retention(database, clock=clock, witness=Witness(database, clock=clock)).work()
+        await Retention(database, clock=clock, confirmation=ClockConfirmation(database, clock=clock)).work()
 
     assert await left(database) == [1, 0, 0, 0, 0, 0]
     assert [(entry["event"], entry["log_level"]) for entry in logs] == [("retention_held_back", "error")]
 
 
 async def test_nothing_goes_while_nothing_speaks_for_the_clock(database: Database, clock: VirtualClock) -> None:
-    retention = Retention(database, clock=clock, witness=Witness(database, clock=clock))
+    retention = Retention(database, clock=clock, confirmation=ClockConfirmation(database, clock=clock))
     await database.execute("insert into tier_recipients values ('org_1', 'num_1', 1, $1)", NOW - timedelta(days=2))
     with capture_logs() as logs:
         await retention.work()

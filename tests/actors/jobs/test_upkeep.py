@@ -7,8 +7,8 @@ from unittest.mock import Mock
 import pytest
 from tests.actors.acme import acme
 
+from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.upkeep import Upkeep
-from recado.actors.jobs.witness import Witness
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.domain.core.ids import CONTACT_IMPORT, DELIVERY, EVENT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
@@ -47,7 +47,13 @@ SUBSCRIPTION = (
 def upkeep(database: Database, clock: VirtualClock) -> Upkeep:
     receipts = Callbacks(database, clock=clock, providers={}, receipts_of=Mock(), numbers=Mock(), templates=Mock())
     webhooks = Webhooks(database, clock=clock, ids=Mock(), keys=Mock(), http=Mock(), runtime=Mock())
-    return Upkeep(database, clock=clock, witness=Witness(database, clock=clock), callbacks=receipts, webhooks=webhooks)
+    return Upkeep(
+        database,
+        clock=clock,
+        confirmation=ClockConfirmation(database, clock=clock),
+        callbacks=receipts,
+        webhooks=webhooks,
+    )
 
 
 async def store(database: Database, organization_id: str, at: datetime) -> None:

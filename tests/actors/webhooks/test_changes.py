@@ -96,7 +96,7 @@ async def test_what_is_deleted_while_it_delivers_leaves_nothing_behind(place: Pl
     assert (row["status"], row["last_error"]) == ("dropped", "the subscription was revoked")
 
     go.set()
-    await until(lambda: not place.webhooks.desk.line.calls, 10, "the call has ended")
+    await until(lambda: not place.webhooks.dispatcher.queue.calls, 10, "the call has ended")
     await place.emit()
     assert await place.pending(subscription) == []
     assert [row["status"] for row in await place.settled(subscription)] == ["dropped"]
@@ -152,7 +152,7 @@ async def test_what_is_replayed_while_failing_waits_for_its_probe(place: Place, 
 
     place.clock.ahead = timedelta(seconds=61)
     await receiver.wait_for(4)
-    assert place.webhooks.desk.line.calls == 1
+    assert place.webhooks.dispatcher.queue.calls == 1
     go.set()
     await place.until_attempted(subscription)
     assert [row["attempts"] for row in await place.pending(subscription)] == [1, 0, 0]

@@ -249,7 +249,7 @@ async def test_what_a_dead_process_had_in_hand_is_delivered_by_the_next(place: P
         forever.set()
     assert {row["status"] for row in rows} == {"delivered"}
     assert len({r.headers["webhook-id"] for r in receiver.received}) == 50
-    assert successor.desk.line.calls == 0
+    assert successor.dispatcher.queue.calls == 0
 
 
 async def test_an_actor_that_fails_is_restarted_and_loses_nothing(

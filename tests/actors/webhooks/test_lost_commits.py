@@ -10,12 +10,12 @@ from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver
 from tests.crash.rows import read_untold
 
-from recado.actors.webhooks.webhook_desk import result_of
+from recado.actors.webhooks.webhook_attempt import result_of
 from recado.domain.core.errors import Unavailable
 from recado.storage.webhooks import deliveries
 from recado.storage.webhooks.deliveries import Result
 
-SETTLE = "recado.actors.webhooks.webhook_desk.deliveries.settle"
+SETTLE = "recado.actors.webhooks.webhook_dispatcher.deliveries.settle"
 
 
 def refusing(receiver: Receiver, times: int) -> None:
@@ -98,7 +98,7 @@ async def test_a_delivery_whose_result_finds_no_room_is_made_once_more(
 ) -> None:
     subscription = await place.subscribe(receiver.url)
     put, full = (
-        place.webhooks.desk.results.put,
+        place.webhooks.dispatcher.results.put,
         [Unavailable("Too much work is waiting for the database: try again shortly.")],
     )
 
@@ -107,7 +107,7 @@ async def test_a_delivery_whose_result_finds_no_room_is_made_once_more(
             raise full.pop()
         return put(result)
 
-    monkeypatch.setattr(place.webhooks.desk.results, "put", finding_none)
+    monkeypatch.setattr(place.webhooks.dispatcher.results, "put", finding_none)
     await place.emit()
 
     (logged,) = await place.settled(subscription)

@@ -7,7 +7,7 @@ from aiohttp import web
 from tests.actors.webhooks.conftest import Place, Receiver
 from tests.waiting import until
 
-from recado.actors.webhooks import webhook_line, webhook_stock
+from recado.actors.webhooks import webhook_fair_queue, webhook_window
 
 SUBSCRIPTIONS, EVENTS, CALLS = 4, 30, 6
 
@@ -15,10 +15,10 @@ SUBSCRIPTIONS, EVENTS, CALLS = 4, 30, 6
 async def test_the_subscriptions_of_an_organization_share_its_calls_and_deliver_everything(
     place: Place, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(webhook_line, "CALLS_OF_AN_ORGANIZATION", CALLS)
-    monkeypatch.setattr(webhook_line, "CALLS_IN_ANY_CASE", 1)
-    monkeypatch.setattr(webhook_line, "MOST_UNWRITTEN", 20)
-    monkeypatch.setattr(webhook_stock, "PIECE", 7)
+    monkeypatch.setattr(webhook_fair_queue, "CALLS_OF_AN_ORGANIZATION", CALLS)
+    monkeypatch.setattr(webhook_fair_queue, "CALLS_IN_ANY_CASE", 1)
+    monkeypatch.setattr(webhook_fair_queue, "MOST_UNWRITTEN", 20)
+    monkeypatch.setattr(webhook_window, "PIECE", 7)
     gate = asyncio.Event()
 
     async def wait(request: web.Request) -> web.Response:
@@ -35,14 +35,14 @@ async def test_the_subscriptions_of_an_organization_share_its_calls_and_deliver_
         assert {row["status"] for row in settled} == {"delivered"}
     assert receiver.most_at_once <= CALLS + SUBSCRIPTIONS
     assert len(receiver.received) == SUBSCRIPTIONS * EVENTS
-    line = place.webhooks.desk.line
-    await until(lambda: not line.calls and not vars(line)["_shares"], 10, "nothing is under way any more")
+    queue = place.webhooks.dispatcher.queue
+    await until(lambda: not queue.calls and not vars(queue)["_shares"], 10, "nothing is under way any more")
 
 
 async def test_no_more_statements_read_deliveries_of_an_organization_than_its_share(
     place: Place, receiver: Receiver
 ) -> None:
-    reading = place.webhooks.desk.reading
+    reading = place.webhooks.dispatcher.reading
     organization_id = place.organization_id
     await place.subscribe(receiver.url)
     async with reading.place(organization_id), reading.place(organization_id):

@@ -22,7 +22,7 @@ async def test_what_is_answered_while_the_service_stops_is_settled(place: Place,
     answer.set()
     await stopping
 
-    assert place.webhooks.desk.line.calls == 0
+    assert place.webhooks.dispatcher.queue.calls == 0
     logged = await place.settled(subscription, 0)
     pending = await place.pending(subscription)
     assert len(logged) + len(pending) == 10

@@ -54,7 +54,7 @@ async def test_no_page_reads_a_whole_table(filled: Database) -> None:
         (retention.SQL.chat_windows, ("org_7", "num_7", 0, now, 100)),
         (retention.SQL.sender_minutes, (AT, 100)),
         (retention.SQL.audit, ("org_7", "aud_1", 100)),
-        (retention.SQL.last_witness, (AT, "aud_~")),
+        (retention.SQL.last_confirmation, (AT, "aud_~")),
     ]
     for sql, arguments in pages:
         statement = sql.replace("{month}", MONTH)

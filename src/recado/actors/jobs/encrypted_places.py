@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from recado.actors.webhooks.webhook_desk import ANSWER_FIELD
+from recado.actors.webhooks.webhook_attempt import ANSWER_FIELD
 from recado.services.senders.accounts import ACCESS_TOKEN
 from recado.storage.contacts.documents import CIPHER_COLUMNS
 from recado.storage.core.reencryption import Place

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import structlog
 
-from recado.actors.jobs.witness import Witness
+from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
 from recado.storage.access import organizations
@@ -20,10 +20,10 @@ log = structlog.get_logger()
 class Retention:
     """A service. Each part goes on where it was broken off, and can be repeated without harm."""
 
-    def __init__(self, db: Database, *, clock: Clock, witness: Witness) -> None:
+    def __init__(self, db: Database, *, clock: Clock, confirmation: ClockConfirmation) -> None:
         self._db = db
         self._clock = clock
-        self._witness = witness
+        self._confirmation = confirmation
         self._daily = Periodic("retention", EVERY, self.work, clock, at_once=True)
 
     async def start(self) -> None:
@@ -34,7 +34,7 @@ class Retention:
 
     async def work(self) -> None:
         """One round."""
-        now, until = self._clock.now(), await self._witness.moment()
+        now, until = self._clock.now(), await self._confirmation.confirmed_until()
         if until is None:
             return
         if now - until > FAR_BEHIND:

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from recado.actors.jobs.witness import Witness
+from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.domain.core.clock import Clock
 from recado.engine.periodic import Periodic
@@ -21,11 +21,11 @@ class Upkeep:
     """Runs every hour; each part can be repeated without harm."""
 
     def __init__(
-        self, db: Database, *, clock: Clock, witness: Witness, callbacks: Callbacks, webhooks: Webhooks
+        self, db: Database, *, clock: Clock, confirmation: ClockConfirmation, callbacks: Callbacks, webhooks: Webhooks
     ) -> None:
         self._db = db
         self._clock = clock
-        self._witness = witness
+        self._confirmation = confirmation
         self._callbacks = callbacks
         self._webhooks = webhooks
         self._worker = Periodic("upkeep", HOUR, self.work, clock, at_once=True)
@@ -42,7 +42,7 @@ class Upkeep:
         await ensure_partitions(self._db, now)
         await top_ups.expire(self._db, now)
         await self._webhooks.tidy()
-        if (until := await self._witness.moment()) is not None:
+        if (until := await self._confirmation.confirmed_until()) is not None:
             await self._purge(until)
         # Last, because it reads whole tables: nothing waits for it.
         await contact_fields.refresh(self._db, now)

@@ -9,7 +9,7 @@ from recado.storage.webhooks.webhooks import HealthNote, SubscriptionKey
 EVERY = 1.0  # seconds between writes of counters; a status is written at once
 
 
-class HealthBook:
+class EndpointHealth:
     """`stored`: the status that the row is believed to have; `unheeded`: it said another one while this was written."""
 
     __slots__ = ("_health", "_noted", "_noted_at", "_noting", "_refused", "_succeeded_at", "stored", "unheeded")
@@ -25,7 +25,7 @@ class HealthBook:
         self._succeeded_at: datetime | None = None  # not in the health yet: thousands a second come
 
     @property
-    def health(self) -> Health:
+    def current(self) -> Health:
         """As it is now."""
         if self._succeeded_at is not None:
             self._health, self._succeeded_at = self._health.succeeded(self._succeeded_at), None
@@ -64,14 +64,14 @@ class HealthBook:
     def succeeded(self, at: datetime) -> None:
         self._succeeded_at = at
         if self._health.status is not SubscriptionStatus.ACTIVE:
-            self._health = self.health
+            self._health = self.current
 
     def failed(self, at: datetime, *, gone: bool, probe: bool) -> None:
-        self._health = self.health.failed(at, gone=gone, probe=probe)
+        self._health = self.current.failed(at, gone=gone, probe=probe)
 
     def aged(self, now: datetime) -> bool:
         """Whether it has been failing for so long that it is given up now."""
-        before = self.health
+        before = self.current
         self._health = before.aged(now)
         return self._health is not before
 
@@ -86,7 +86,7 @@ class HealthBook:
     def begin(self, key: SubscriptionKey, url: str, monotonic: float) -> HealthNote:
         """What to write about the endpoint; it is being written from then on."""
         self._noting, self._noted_at = True, monotonic
-        return HealthNote(key, url, self.stored, self.health)
+        return HealthNote(key, url, self.stored, self.current)
 
     def ended(self, note: HealthNote, stood: bool | None) -> None:
         """It is written; `stood` False: another moved status or address, whose word stands; None: it is not written."""
@@ -94,5 +94,5 @@ class HealthBook:
         if stood:
             self.stored, self._noted = note.health.status, note.health
         elif stood is False:
-            self._noted = self._health = replace(self.health, status=note.expected)
+            self._noted = self._health = replace(self.current, status=note.expected)
             self._refused = True

@@ -8,29 +8,29 @@ from recado.storage.webhooks.webhooks import HealthNote
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class DeliveriesDue:
     """Something is due."""
 
 
 @dataclass(frozen=True, slots=True)
-class Arrived:
+class DeliveriesCommitted:
     """These deliveries were just committed."""
 
     delivery_ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class SubscriptionEdited:
     """The subscription was changed."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wake:
-    """Time has passed."""
+class TimePassed:
+    """A timer: a pause is over, or something is to be written."""
 
 
 @dataclass(slots=True, eq=False)
-class Answered:
+class AttemptEnded:
     """An attempt has ended. `url`: where it went, which may be the subscription's no more; None: nowhere."""
 
     due: Due
@@ -40,12 +40,12 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class ResultsWritten:
     """Results of attempts are written, or will not be."""
 
 
 @dataclass(frozen=True, slots=True)
-class Refilled:
+class DeliveriesRead:
     """Deliveries were read; None: the database is away."""
 
     rows: tuple[Due, ...] | None
@@ -54,7 +54,7 @@ class Refilled:
 
 
 @dataclass(frozen=True, slots=True)
-class HealthNoted:
+class HealthWritten:
     """The health is written; `stood` False: the status was changed by another; None: it is not written."""
 
     note: HealthNote

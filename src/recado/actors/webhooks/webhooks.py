@@ -8,9 +8,11 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from recado.actors.webhooks.webhook_desk import Channel, WebhookDesk, attempt_view, error_of
-from recado.actors.webhooks.webhook_line import MOST_CALLS
-from recado.actors.webhooks.webhook_messages import Arrived, Changed, Look
+from recado.actors.webhooks.webhook_attempt import attempt_view, error_of
+from recado.actors.webhooks.webhook_dispatcher import WebhookDispatcher
+from recado.actors.webhooks.webhook_endpoint import WebhookEndpoint
+from recado.actors.webhooks.webhook_fair_queue import MOST_CALLS
+from recado.actors.webhooks.webhook_messages import DeliveriesCommitted, DeliveriesDue, SubscriptionEdited
 from recado.actors.webhooks.webhook_subscription import WebhookSubscriptionActor
 from recado.channels.http.guarded_http import GuardedHttp, Response
 from recado.channels.http.outbound_guard import UrlRefused
@@ -60,14 +62,14 @@ class Webhooks:
         self._clock = clock
         self._ids = ids
         self._tests = FairPlaces(TESTS_AT_ONCE, each=TESTS_EACH, most_waiting=MOST_TESTS_WAITING)
-        self.desk = WebhookDesk(db, clock=clock, keys=keys, http=http, calls=calls)
+        self.dispatcher = WebhookDispatcher(db, clock=clock, keys=keys, http=http, calls=calls)
         self.supervisor = Supervisor("webhooks", runtime=runtime, intensity=RESTARTS, period=PERIOD)
         self._registry: Registry[SubscriptionKey] = Registry(self.supervisor, idle_after=IDLE_AFTER)
         self._poller = Periodic("webhook deliveries", EVERY, self.poll, clock, at_once=True)
 
     def join(self, root: Supervisor) -> None:
         """Add everything to the tree, in the order of its start."""
-        root.add_service("webhook results", self.desk)
+        root.add_service("webhook results", self.dispatcher)
         root.add_supervisor(self.supervisor)
         root.add_service("webhook passivation", self._registry)
         root.add_service("webhook deliveries", self._poller)
@@ -75,7 +77,7 @@ class Webhooks:
     @property
     def unrecorded(self) -> int:
         """Deliveries under way, and those whose results are not written yet."""
-        return self.desk.line.calls + self.desk.results.pending
+        return self.dispatcher.queue.calls + self.dispatcher.results.pending
 
     # Hints ------------------------------------------------------------------------------------------------------------
 
@@ -84,11 +86,11 @@ class Webhooks:
         ids = subscriptions if isinstance(subscriptions, Mapping) else {}
         for key in subscriptions:
             named = ids.get(key)
-            self._tell(key, Arrived(tuple(named)) if named else Look())
+            self._tell(key, DeliveriesCommitted(tuple(named)) if named else DeliveriesDue())
 
     def changed(self, subscription: SubscriptionKey) -> None:
         """The subscription was changed, and the change is committed."""
-        self._tell(subscription, Changed())
+        self._tell(subscription, SubscriptionEdited())
 
     async def poll(self) -> None:
         """Start anyone who has something to do."""
@@ -101,7 +103,7 @@ class Webhooks:
             log.debug("webhook_hint_lost", subscription_id=key[1])
 
     def _make(self, key: SubscriptionKey) -> WebhookSubscriptionActor:
-        return WebhookSubscriptionActor(key, self.desk)
+        return WebhookSubscriptionActor(key, self.dispatcher)
 
     # What is asked ----------------------------------------------------------------------------------------------------
 
@@ -134,13 +136,13 @@ class Webhooks:
 
     async def _once(self, subscription: Subscription, told: Told, delivery_id: str) -> Response:
         try:
-            channel = Channel(subscription, self.desk)
+            endpoint = WebhookEndpoint(subscription, self.dispatcher)
         except UrlRefused as refusal:
             return Response(None, f"the URL may not be called: {refusal}", b"", None, 0.0)
         try:
-            return await channel.deliver(Due(delivery_id, 0, told))
+            return await endpoint.deliver(Due(delivery_id, 0, told))
         finally:
-            channel.close()
+            endpoint.close()
 
     async def _log(self, subscription: Subscription, told: Told, delivery_id: str, response: Response) -> None:
         result = Result(
@@ -154,7 +156,7 @@ class Webhooks:
             "",
             None,
         )
-        history = [attempt_view(subscription, delivery_id, 1, response, self._clock.now(), self.desk)]
+        history = [attempt_view(subscription, delivery_id, 1, response, self._clock.now(), self.dispatcher.keys)]
         await deliveries.insert_settled(self._db, subscription.key, told, result, history)
 
     # Upkeep -----------------------------------------------------------------------------------------------------------

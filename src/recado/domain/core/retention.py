@@ -8,7 +8,7 @@ MESSAGES_MONTHS: Final = 24
 CONTENT_MONTHS: Final = 12
 """`payload` and `templateVars` of a message: without them it is told of, but cannot be sent again."""
 AUDIT_MONTHS: Final = 60
-WITNESSED_AFTER: Final = timedelta(days=1)
+CONFIRMED_AFTER: Final = timedelta(days=1)
 """What was stored so long ago, or earlier, speaks for the clock: its own present does not."""
 WINDOWS: Final = timedelta(hours=25)
 """Rows of which only the last 24 hours count; an hour more, for clocks that differ."""

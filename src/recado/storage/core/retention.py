@@ -22,9 +22,9 @@ BLOCK = 2_000
 DETACH_LIMIT = 600.0  # seconds that the end of older transactions is waited for; the next round goes on
 
 
-async def last_witness(database: Pool, before: datetime) -> datetime | None:
+async def last_confirmation(database: Pool, before: datetime) -> datetime | None:
     """The last moment before `before` at which a number sent, the audit noted something, or a provider called back."""
-    (found,) = await database.fetch(SQL.last_witness, before, lowest_id(AUDIT, before))
+    (found,) = await database.fetch(SQL.last_confirmation, before, lowest_id(AUDIT, before))
     noted = [] if found["audit_id"] is None else [created_at(found["audit_id"])]
     return max(noted + [at for at in (found["sent_at"], found["called_at"]) if at is not None], default=None)
 

@@ -11,7 +11,7 @@ left join pg_inherits i on i.inhrelid = c.oid
 where c.relnamespace = 'public'::regnamespace and c.relkind = 'r' and c.relname ~ '^messages_\d{4}_\d{2}$'
 order by c.relname;
 
--- name: last_witness
+-- name: last_confirmation
 -- The last of what was done before $1, which is before the id $2 in the audit: an entry there, a minute in which a number sent, a
 -- provider's callback.
 select

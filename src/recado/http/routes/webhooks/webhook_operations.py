@@ -4,7 +4,8 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
-from recado.actors.webhooks.webhook_desk import error_of, headers_of
+from recado.actors.webhooks.webhook_attempt import error_of
+from recado.actors.webhooks.webhook_endpoint import headers_of
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.http.outbound_guard import OutboundGuard, UrlRefused
 from recado.channels.webhooks.webhook_signing import new_secret

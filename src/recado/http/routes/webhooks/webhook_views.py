@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from recado.actors.webhooks.webhook_desk import ANSWER_FIELD
+from recado.actors.webhooks.webhook_attempt import ANSWER_FIELD
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CursorPage, Page

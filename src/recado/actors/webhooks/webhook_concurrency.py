@@ -9,7 +9,7 @@ from recado.domain.webhooks.webhook import failure_pause
 FIRST_CALLS, CALLS_OF_A_SUBSCRIPTION = 10, 100
 
 
-class CallPace:
+class ConcurrencyLimit:
     """`in_flight`: the deliveries whose calls are under way. Times are monotonic seconds."""
 
     __slots__ = ("_limit", "_pause_until", "in_flight")

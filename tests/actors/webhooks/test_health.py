@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from recado.actors.webhooks.webhook_health import EVERY, HealthBook
+from recado.actors.webhooks.webhook_health import EVERY, EndpointHealth
 from recado.domain.webhooks.webhook import FAILURES_TO_FAIL, MAX_AGE, Health, SubscriptionStatus
 
 AT = datetime(2026, 3, 10, 12, tzinfo=UTC)
@@ -10,8 +10,8 @@ KEY, URL = ("org_1", "wbh_1"), "https://example.com/"
 ACTIVE, FAILING, PAUSED = SubscriptionStatus.ACTIVE, SubscriptionStatus.FAILING, SubscriptionStatus.PAUSED
 
 
-def book(status: SubscriptionStatus = ACTIVE) -> HealthBook:
-    made = HealthBook()
+def book(status: SubscriptionStatus = ACTIVE) -> EndpointHealth:
+    made = EndpointHealth()
     assert made.read(Health(status, failing_since=AT if status is FAILING else None), first=True)
     return made
 
@@ -39,9 +39,9 @@ def test_a_success_between_failures_is_counted_before_them() -> None:
     fares.failed(AT, gone=False, probe=False)
     fares.succeeded(AT)
     fares.failed(AT, gone=False, probe=False)
-    assert fares.health.consecutive_failures == 1
+    assert fares.current.consecutive_failures == 1
     fares.succeeded(AT)
-    assert fares.health.consecutive_failures == 0
+    assert fares.current.consecutive_failures == 0
 
 
 def test_a_success_heals_at_once() -> None:
@@ -54,7 +54,7 @@ def test_the_word_of_whoever_moved_the_status_stands() -> None:
     fares = book()
     fares.failed(AT, gone=False, probe=False)
     assert not fares.read(Health(ACTIVE), first=False)
-    assert fares.health.consecutive_failures == 1
+    assert fares.current.consecutive_failures == 1
     note = fares.begin(KEY, URL, 0.0)
     assert not fares.read(Health(PAUSED), first=False)  # it may be its own writing that is seen
     fares.ended(note, False)
@@ -79,7 +79,7 @@ def test_what_was_not_taken_falls_though_the_status_is_the_same() -> None:
     fares.failed(AT, gone=True, probe=False)
     fares.ended(fares.begin(KEY, URL, 0.0), False)
     assert fares.read(Health(ACTIVE, consecutive_failures=3), first=False)
-    assert (fares.status, fares.health.consecutive_failures, fares.written) == (ACTIVE, 3, True)
+    assert (fares.status, fares.current.consecutive_failures, fares.written) == (ACTIVE, 3, True)
     assert not fares.read(Health(ACTIVE), first=False)
 
 
@@ -96,11 +96,11 @@ def test_it_is_given_up_after_three_days() -> None:
     assert not fares.aged(AT + MAX_AGE - timedelta(seconds=1))
     assert fares.aged(AT + MAX_AGE)
     assert fares.status is SubscriptionStatus.REVOKED
-    assert fares.health.probe_at is None
+    assert fares.current.probe_at is None
 
 
 def test_nothing_is_to_be_written_of_a_row_that_was_never_read() -> None:
-    fares = HealthBook()
+    fares = EndpointHealth()
     assert fares.written
     fares.read(Health(ACTIVE), first=True)
     fares.failed(AT, gone=False, probe=False)

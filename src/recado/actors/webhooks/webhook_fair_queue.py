@@ -1,4 +1,4 @@
-"""Whose delivery begins next: organizations take turns, and each has a share of what is under way (C31).
+"""The fair queue of calls to endpoints: organizations take turns, and each has a share of what is in flight (C31).
 
 A turn is one of the turns of long work on the event loop: however much is to be delivered, a request waits for a few
 attempts only, and another organization's single delivery for as many.
@@ -61,7 +61,7 @@ class Share:
         return next(few, None)
 
 
-class CallLine:
+class FairCallQueue:
     """`calls`: those in flight, of all subscriptions; there are `most` at most."""
 
     def __init__(self, turns: Turns, most: int = MOST_CALLS) -> None:
@@ -72,7 +72,7 @@ class CallLine:
         self._turns = turns
         self._asked = False
         self._shares: dict[str, Share] = {}
-        self._line: dict[str, Share] = {}  # organizations that may begin something, in the order of their turns
+        self._order: dict[str, Share] = {}  # organizations that may begin something, in the order of their turns
 
     def enter(self, key: SubscriptionKey, deliverer: Deliverer) -> None:
         """It has something to deliver: it is asked to begin until it has nothing that may begin. Safe to call twice."""
@@ -123,31 +123,31 @@ class CallLine:
     def _forget(self, organization_id: str, share: Share) -> None:
         if share.empty:
             self._shares.pop(organization_id, None)
-            self._line.pop(organization_id, None)
+            self._order.pop(organization_id, None)
 
     def _offer(self, organization_id: str, share: Share) -> None:
         if share.waiting:
-            self._line.setdefault(organization_id, share)
+            self._order.setdefault(organization_id, share)
         self._ask()
 
     def _ask(self) -> None:
-        if self._line and not self._asked and self.calls < self._most:
+        if self._order and not self._asked and self.calls < self._most:
             self._asked = True
             self._turns.ask(self._step)
 
     def _step(self) -> None:
         """Let some attempts begin: of each organization in turn, and of each of its subscriptions in turn."""
         self._asked = False
-        line = self._line
+        order = self._order
         left = BEGUN_BESIDE_REQUESTS if self._turns.served else BEGUN_IN_A_TURN
-        while left and line and self.calls < self._most:
-            organization_id = next(iter(line))
-            share = line.pop(organization_id)
+        while left and order and self.calls < self._most:
+            organization_id = next(iter(order))
+            share = order.pop(organization_id)
             name = share.next(self._each, self._in_any_case)
-            if name is None:  # it is in the line again when something of it ended
+            if name is None:  # it is in the queue again when something of it ended
                 self._forget(organization_id, share)
                 continue
-            line[organization_id] = share
+            order[organization_id] = share
             deliverer = share.waiting.pop(name)
             try:
                 began = deliverer.begin_next()

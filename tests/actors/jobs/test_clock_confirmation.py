@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from tests.actors.acme import acme
 
-from recado.actors.jobs.witness import Witness
+from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.domain.core.ids import AUDIT, IdSource, lowest_id
 from recado.engine.clock import VirtualClock
 from recado.storage.core.postgres import Database
@@ -60,71 +60,71 @@ async def note(database: Database, number: Number, at: datetime, by: str = "audi
 async def test_with_nothing_older_stored_nothing_may_go_for_a_day(
     database: Database, clock: SetClock, number: Number
 ) -> None:
-    witness = Witness(database, clock=clock)
-    assert await witness.moment() is None
+    confirmation = ClockConfirmation(database, clock=clock)
+    assert await confirmation.confirmed_until() is None
     await clock.advance(A_DAY - 1)
-    assert await witness.moment() is None
+    assert await confirmation.confirmed_until() is None
     await clock.advance(1)
-    assert await witness.moment() == NOW + timedelta(days=1)
+    assert await confirmation.confirmed_until() == NOW + timedelta(days=1)
 
 
 @pytest.mark.parametrize("by", ["audit", "number", "callback"])
 async def test_at_first_what_the_database_tells_of_is_believed_and_not_the_last_day_of_it(
     database: Database, clock: SetClock, number: Number, by: str
 ) -> None:
-    witness = Witness(database, clock=clock)
+    confirmation = ClockConfirmation(database, clock=clock)
     for days in (400, 40, 3):
         await note(database, number, NOW - timedelta(days=days), by)
     await note(database, number, NOW - timedelta(hours=23), by)  # by the clock that is in question
-    assert await witness.moment() == NOW - timedelta(days=3)
+    assert await confirmation.confirmed_until() == NOW - timedelta(days=3)
     await clock.advance(7_200)
-    assert await witness.moment() == NOW - timedelta(hours=23)
+    assert await confirmation.confirmed_until() == NOW - timedelta(hours=23)
 
 
 async def test_of_all_that_was_done_the_last_counts(database: Database, clock: SetClock, number: Number) -> None:
-    witness = Witness(database, clock=clock)
+    confirmation = ClockConfirmation(database, clock=clock)
     for days, by in enumerate(("callback", "number", "audit"), 3):
         await note(database, number, NOW - timedelta(days=days), by)
-    assert await witness.moment() == NOW - timedelta(days=3)
+    assert await confirmation.confirmed_until() == NOW - timedelta(days=3)
     await database.execute("delete from callbacks")
-    assert await witness.moment() == NOW - timedelta(days=4)
+    assert await confirmation.confirmed_until() == NOW - timedelta(days=4)
 
 
 async def test_a_clock_that_is_set_ahead_is_not_believed_for_another_day(
     database: Database, clock: SetClock, number: Number
 ) -> None:
-    witness = Witness(database, clock=clock)
+    confirmation = ClockConfirmation(database, clock=clock)
     await clock.advance(10 * A_DAY)
     right = clock.now()
-    assert await witness.moment() == right
+    assert await confirmation.confirmed_until() == right
     await note(database, number, right)
 
     clock.ahead = timedelta(days=700)
-    assert await witness.moment() == right
+    assert await confirmation.confirmed_until() == right
     await clock.advance(A_DAY - 1)
-    assert await witness.moment() == right
+    assert await confirmation.confirmed_until() == right
 
     clock.ahead = timedelta(0)  # somebody has seen it
     await clock.advance(2)
-    assert await witness.moment() == right
+    assert await confirmation.confirmed_until() == right
     await clock.advance(A_DAY)
-    assert await witness.moment() == clock.now() == right + timedelta(days=2, seconds=1)
+    assert await confirmation.confirmed_until() == clock.now() == right + timedelta(days=2, seconds=1)
 
 
 async def test_a_clock_that_is_kept_right_in_small_steps_is_believed(database: Database, clock: SetClock) -> None:
-    witness = Witness(database, clock=clock)
+    confirmation = ClockConfirmation(database, clock=clock)
     for _ in range(25):
         clock.ahead += timedelta(seconds=50)
         await clock.advance(3_600)
-        await witness.moment()
-    assert await witness.moment() == clock.now()
+        await confirmation.confirmed_until()
+    assert await confirmation.confirmed_until() == clock.now()
 
 
 async def test_a_clock_that_was_set_and_is_not_followed_is_not_believed(database: Database, clock: SetClock) -> None:
-    witness = Witness(database, clock=clock)
+    confirmation = ClockConfirmation(database, clock=clock)
     await clock.advance(A_DAY)
-    assert await witness.moment() == clock.now()
+    assert await confirmation.confirmed_until() == clock.now()
     clock.set_by = -timedelta(days=700)  # as it should be: the present is years ahead
-    assert await witness.moment() is None
+    assert await confirmation.confirmed_until() is None
     await clock.advance(2 * A_DAY)
-    assert await witness.moment() is None
+    assert await confirmation.confirmed_until() is None

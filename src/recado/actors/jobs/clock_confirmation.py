@@ -3,14 +3,14 @@
 from datetime import datetime, timedelta
 
 from recado.domain.core.clock import Clock
-from recado.domain.core.retention import WITNESSED_AFTER
+from recado.domain.core.retention import CONFIRMED_AFTER
 from recado.storage.core import retention
 from recado.storage.core.postgres import Database
 
 SET = timedelta(minutes=1)  # between two looks; less is how clocks are kept right
 
 
-class Witness:
+class ClockConfirmation:
     """Shared by all that removes. What it answers takes the place of the present in every retention."""
 
     def __init__(self, db: Database, *, clock: Clock) -> None:
@@ -19,7 +19,7 @@ class Witness:
         self._since = clock.monotonic()  # the clock has only gone on since then
         self._zero = self._zero_now()
 
-    async def moment(self) -> datetime | None:
+    async def confirmed_until(self) -> datetime | None:
         """The present, when the clock has run for a day before this process's eyes and nobody has set it.
 
         Until then the newest moment, a day ago or earlier, of which the database tells; None when there is none, and
@@ -31,9 +31,9 @@ class Witness:
             self._since = self._clock.monotonic()
         self._zero = zero
         now = self._clock.now()
-        if self._clock.monotonic() - self._since >= WITNESSED_AFTER.total_seconds():
+        if self._clock.monotonic() - self._since >= CONFIRMED_AFTER.total_seconds():
             return now
-        return await retention.last_witness(self._db, now - WITNESSED_AFTER)
+        return await retention.last_confirmation(self._db, now - CONFIRMED_AFTER)
 
     def _zero_now(self) -> datetime:
         """What the clock showed when the machine's seconds began: always the same, unless somebody sets it."""

@@ -1,4 +1,4 @@
-"""The deliveries that a subscription has in memory: those named by hints, ready, in flight, or being written.
+"""A subscription's window of due deliveries: those named by hints, ready, in flight, or being written.
 
 At most `WINDOW` wait here; the rest of a backlog waits in the table, and is read on in pieces when few are left.
 """
@@ -12,7 +12,7 @@ WINDOW, LOW = 500, 200  # deliveries in memory: named at most, and read on below
 PIECE = 300  # deliveries read at a time: what they tell is made into values in one step of the loop
 
 
-class Stock:
+class DeliveryWindow:
     """`look`: the table holds more than is named here."""
 
     __slots__ = ("_named", "_reading", "in_hand", "look", "ready")
