@@ -23,7 +23,7 @@ from recado.engine.clock import SystemClock
 from recado.engine.loop_watch import LoopWatch
 from recado.engine.periodic import Periodic
 from recado.engine.service import Service
-from recado.engine.stopping import Stops
+from recado.engine.shutdown import Shutdown
 from recado.http.api.route import MIB, Route
 from recado.http.api.token_authenticator import TokenAuthenticator
 from recado.http.server import HttpServer
@@ -63,7 +63,7 @@ class Application:
         self._installation = Installation(
             settings, clock=self._clock, random_bytes=os.urandom, application_name=self._sessions
         )
-        self._stops = Stops()
+        self._shutdown = Shutdown()
         self._flushed = True  # of everything that was stopped so far
         self._system: ActorSystem | None = None
         self._server: HttpServer | None = None
@@ -88,7 +88,7 @@ class Application:
             self.left_untold = self._installation.left_untold
             adapters = adapters_of(self._settings, self._clock, descriptors.outbound)
             for sender in adapters.senders():
-                self._stops.add("provider", sender.stop, flushes=False)
+                self._shutdown.add("provider", sender.stop, flushes=False)
                 await sender.start()
             await self._assemble(adapters, descriptors)
         except BaseException:
@@ -109,7 +109,7 @@ class Application:
         left as after a kill: calls to the rescuer of the next process, requests to their callers, who had no answer.
         """
         end = self._clock.monotonic() + FLUSH_SECONDS + CLOSE_SECONDS
-        ended = await self._stops.run(FLUSH_SECONDS)
+        ended = await self._shutdown.run(FLUSH_SECONDS)
         unrecorded = self._system.unrecorded if self._system is not None else 0
         self._flushed = self._flushed and not unrecorded and not ended.not_flushed
         if ended.cut_off or ended.not_flushed or unrecorded:
@@ -157,7 +157,7 @@ class Application:
             spool_folder=settings.data_dir if settings.database_url is None else None,
         )
         # Before the numbers are taken over: a service that cannot serve must not end the one that does.
-        self._stops.add("address", server.stop, flushes=False)  # as a part, it flushes
+        self._shutdown.add("address", server.stop, flushes=False)  # as a part, it flushes
         await _take_address(server, settings.listen)
         ownership = Ownership(
             installation.database.server,
@@ -166,18 +166,20 @@ class Application:
             pid=os.getpid(),
             sessions=self._sessions,
         )
-        self._stops.add("ownership of the database", ownership.stop, flushes=False)
+        self._shutdown.add("ownership of the database", ownership.stop, flushes=False)
         await ownership.take(take_over=self._take_over)
         # After it: an owner that hangs may hold what these wait for.
         await self._continue_ids()
         await ensure_partitions(installation.database, clock.now())
         kept = Periodic("ownership of the database", KEPT_EVERY, ownership.keep, clock)
         uses = Periodic("uses of credentials", USES_WRITTEN_EVERY, made.directories.flush_uses, clock)
-        self._stops.add("last uses of credentials", made.directories.flush_uses)
+        self._shutdown.add("last uses of credentials", made.directories.flush_uses)
         watch = ClockWatch(installation.database, clock)
         parts: tuple[Service, ...] = (LoopWatch(clock), kept, uses, watch, *made.parts, server)
         for part in parts:
-            self._stops.add(type(part).__name__, part.stop, flushes=part is not kept and not isinstance(part, _READERS))
+            self._shutdown.add(
+                type(part).__name__, part.stop, flushes=part is not kept and not isinstance(part, _READERS)
+            )
             with _blaming(ownership):
                 await part.start()
 

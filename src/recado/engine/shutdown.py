@@ -10,14 +10,14 @@ _log = logging.getLogger(__name__)
 Stop = Callable[[], Awaitable[object]]
 
 
-class Ended(NamedTuple):
+class ShutdownOutcome(NamedTuple):
     """How the stops went: the names of those that were cut off, and of those that did not write what they held."""
 
     cut_off: list[str]
     not_flushed: list[str]
 
 
-class Stops:
+class Shutdown:
     """What has been started, and how it is stopped."""
 
     def __init__(self) -> None:
@@ -27,12 +27,12 @@ class Stops:
         """`name` was started, or is about to be. `flushes`: its stop writes what would be lost, or finishes work."""
         self._stops.append((name, stop, flushes))
 
-    async def run(self, seconds: float) -> Ended:
+    async def run(self, seconds: float) -> ShutdownOutcome:
         """Stop everything that was added, and cut off what has not ended after so many seconds, in all.
 
         What is stopped after those seconds has a moment each. An error is logged, and keeps nothing from its stop.
         """
-        ended = Ended([], [])
+        ended = ShutdownOutcome([], [])
         end = asyncio.get_running_loop().time() + seconds
         while self._stops:
             name, stop, flushes = self._stops.pop()

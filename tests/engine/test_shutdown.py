@@ -2,12 +2,12 @@
 
 import asyncio
 
-from recado.engine.stopping import Stops
+from recado.engine.shutdown import Shutdown
 
 
 async def test_everything_is_stopped_in_reverse_though_one_fails() -> None:
     stopped: list[str] = []
-    stops = Stops()
+    shutdown = Shutdown()
     for name in "abc":
 
         async def stop(name: str = name) -> None:
@@ -15,16 +15,16 @@ async def test_everything_is_stopped_in_reverse_though_one_fails() -> None:
             if name == "b":
                 raise RuntimeError("no")
 
-        stops.add(name, stop)
-    assert await stops.run(10) == ([], ["b"])
+        shutdown.add(name, stop)
+    assert await shutdown.run(10) == ([], ["b"])
     assert stopped == ["c", "b", "a"]
-    assert await stops.run(10) == ([], [])
+    assert await shutdown.run(10) == ([], [])
     assert stopped == ["c", "b", "a"]
 
 
 async def test_what_does_not_end_is_cut_off_and_what_comes_after_it_is_begun_all_the_same() -> None:
     begun: list[str] = []
-    stops = Stops()
+    shutdown = Shutdown()
 
     async def hang(name: str) -> None:
         begun.append(name)
@@ -33,9 +33,9 @@ async def test_what_does_not_end_is_cut_off_and_what_comes_after_it_is_begun_all
     async def end() -> None:
         begun.append("quick")
 
-    stops.add("database", lambda: hang("database"))
-    stops.add("quick", end)
-    stops.add("watch", lambda: hang("watch"), flushes=False)
-    stops.add("actors", lambda: hang("actors"))
-    assert await stops.run(0.01) == (["actors", "watch", "database"], ["actors", "database"])
+    shutdown.add("database", lambda: hang("database"))
+    shutdown.add("quick", end)
+    shutdown.add("watch", lambda: hang("watch"), flushes=False)
+    shutdown.add("actors", lambda: hang("actors"))
+    assert await shutdown.run(0.01) == (["actors", "watch", "database"], ["actors", "database"])
     assert begun == ["actors", "watch", "quick", "database"]
