@@ -67,8 +67,9 @@ clean: ## Remove the virtual environment and caches; data folders stay
 
 # Set-up -----------------------------------------------------------------------------------------------------------
 
+# Made anew, and not over what is there: its interpreter would stay the one before.
 $(VENV_STAMP): tools/find-python
-	@python=$$(tools/find-python) && echo "Making $(VENV) with $$($$python --version)" && $$python -m venv $(VENV)
+	@python=$$(tools/find-python) && echo "Making $(VENV) with $$($$python --version), $$python" && "$$python" -m venv --clear $(VENV)
 	@touch $@
 
 $(RUN_STAMP): $(VENV_STAMP) pyproject.toml constraints.txt

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from bench.harness import ROOT, Figure
+from recado.interpreter import this_build
 from recado.storage.embedded.postgres_binaries import MAJOR
 
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -25,7 +26,7 @@ def machine() -> str:
     software = ", ".join(f"{name} {version(name)}" for name in ("aiohttp", "asyncpg", "uvloop"))
     return (
         f"{processor}, {os.cpu_count()} cores, {memory:.0f} GiB; {platform.system()} {platform.release()}; "
-        f"Python {platform.python_version()}, {software}, PostgreSQL {MAJOR}"
+        f"Python {this_build()}, {software}, PostgreSQL {MAJOR}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The checks of the machine: the address, a running service, the disk, descriptors."""
+"""The checks of the machine: the address, a running service, the disk, descriptors, the interpreter."""
 
 import resource
 import shutil
@@ -12,6 +12,7 @@ import aiohttp
 from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.config.settings import Settings
 from recado.descriptors import WANTED, Descriptors, attainable
+from recado.interpreter import Build, this_build
 from recado.storage.embedded.service_folder import service_folder
 
 _TIMEOUT: Final = 5.0  # seconds
@@ -45,7 +46,8 @@ async def address(settings: Settings) -> list[Finding]:
 
 
 def machine(settings: Settings) -> Iterator[Finding]:
-    """Room on the disk, and how many files and connections the service may open."""
+    """The interpreter, room on the disk, and how many files and connections the service may open."""
+    yield interpreter(this_build())
     yield _disk(settings)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     here, usual = Descriptors.of(attainable(most)), Descriptors.of(WANTED)
@@ -57,6 +59,17 @@ def machine(settings: Settings) -> Iterator[Finding]:
         yield warning("limits", text)
     else:
         yield ok("limits", f"up to {'any number of' if most == resource.RLIM_INFINITY else most} open files")
+
+
+def interpreter(build: Build) -> Finding:
+    """Whether Python is as fast as it can be."""
+    if build.optimised:
+        return ok("python", f"{build}")
+    text = (
+        f"{build}: one that is built with both takes 11 to 19 % less processor time. Install it (on Debian and Ubuntu:"
+        " apt-get install python3 python3-venv), and let 'make clean run' make the virtual environment of it"
+    )
+    return warning("python", text)
 
 
 def _free(host: str, port: int) -> Finding:
