@@ -115,7 +115,9 @@ async def test_only_a_socket_of_ours_leads_in_and_nobody_is_trusted(own_server: 
 
 async def test_durability_is_on_and_the_tuning_holds(own_server: EmbeddedPostgres) -> None:
     expected = {"fsync": "on", "synchronous_commit": "on", "full_page_writes": "on", "jit": "off"}
-    expected |= {"max_connections": "60", "max_wal_size": "4GB", "shared_buffers": "256MB", "server_encoding": "UTF8"}
+    expected |= {"max_connections": "60", "max_wal_size": "8GB", "shared_buffers": "256MB", "server_encoding": "UTF8"}
+    expected |= {"min_wal_size": "512MB", "checkpoint_timeout": "15min", "checkpoint_completion_target": "0.9"}
+    expected |= {"wal_compression": "off", "autovacuum_naptime": "5s"}
     for name, value in expected.items():
         assert await query(own_server, f"show {name}") == value
     assert await query(own_server, "select upper('é') || ('Z' < 'a')::text") == "Étrue"
@@ -316,13 +318,13 @@ async def test_a_start_writes_no_settings_that_are_there_already(
     await server.stop()
     settings = locate(data_dir).folder / "postgresql.conf"
     monkeypatch.setattr(os, "fsync", no_room)
-    assert await query(server, "show max_wal_size") == "4GB"
+    assert await query(server, "show max_wal_size") == "8GB"
     await server.stop()
     settings.write_text("")
     with pytest.raises(OSError, match="No space left"):
         await server.start()
     monkeypatch.undo()
-    assert await query(server, "show max_wal_size") == "4GB"
+    assert await query(server, "show max_wal_size") == "8GB"
     await server.stop()
 
 

@@ -13,10 +13,11 @@ from recado.cli.doctor.finding import Finding, failure, ok, warning
 from recado.config.settings import Settings
 from recado.descriptors import WANTED, Descriptors, attainable
 from recado.interpreter import Build, this_build
+from recado.storage.embedded.cluster import LARGEST_WAL
 from recado.storage.embedded.service_folder import service_folder
 
 _TIMEOUT: Final = 5.0  # seconds
-_LITTLE_ROOM: Final = 5 * 2**30  # bytes
+_LITTLE_ROOM: Final = LARGEST_WAL + 2 * 2**30  # bytes
 _NO_ROOM: Final = 512 * 2**20
 
 
