@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from tests.actors.acme import add_template
+from tests.acme import add_template
 
 from recado.actors.dispatch.waiting import WaitExplainer
 from recado.channels.core.adapters import Adapters

@@ -4,7 +4,7 @@ import random
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from tests.actors.acme import acme
+from tests.acme import acme
 
 from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.domain.core.ids import AUDIT, IdSource, lowest_id

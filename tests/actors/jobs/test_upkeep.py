@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
 import pytest
-from tests.actors.acme import acme
+from tests.acme import acme
 
 from recado.actors.jobs.clock_confirmation import ClockConfirmation
 from recado.actors.jobs.upkeep import Upkeep

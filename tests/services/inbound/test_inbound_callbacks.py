@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import get_args
 
 import pytest
-from tests.actors.line import Line, live_number
+from tests.services.inbound.live_number import Line, live_number
 
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.core.adapters import CallbackEvent

@@ -10,7 +10,7 @@ import asyncpg
 import orjson
 import pytest
 from structlog.testing import capture_logs
-from tests.actors.line import Line, live_number
+from tests.services.inbound.live_number import Line, live_number
 from tests.waiting import until
 
 from recado.channels.core.adapters import CallbackEvent

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.actors.acme import acme
+from tests.acme import acme
 from tests.plans import indexes, plan_for_any, whole_tables
 
 from recado.domain.core.ids import BATCH, CONTACT, EVENT, LEDGER_ENTRY, MESSAGE, IdSource

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.actors.batches.conftest import Workshop
+from tests.services.batches.conftest import Workshop
 
 from recado.services.batches.batches import Batches
 from recado.services.dispatch.owners import Owners

@@ -9,7 +9,7 @@ from recado.services.dispatch.hints import Forced, OwnerMoved
 from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 
 async def own(line: "Line", message_ids: list[str]) -> str:

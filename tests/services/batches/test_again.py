@@ -3,8 +3,8 @@
 from datetime import timedelta
 
 import pytest
-from tests.actors.batches.conftest import PRICE, Workshop
-from tests.actors.batches.counting import another_process, checked
+from tests.services.batches.conftest import PRICE, Workshop
+from tests.services.batches.counting import another_process, checked
 
 from recado.domain.core.ids import BATCH, MESSAGE, created_at
 from recado.http.routes.messages.batch_view import batch_view

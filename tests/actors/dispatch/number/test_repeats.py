@@ -15,7 +15,7 @@ from recado.storage.dispatch import dispatch
 from recado.storage.senders import numbers
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 
 def answers(*outcomes: Outcome) -> Callable[[Any], Outcome]:

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 import pytest
-from tests.actors.batches.audiences import a_list, a_template, built, people, reached
-from tests.actors.batches.conftest import Workshop
 from tests.people import contact_id, phone
+from tests.services.batches.audiences import a_list, a_template, built, people, reached
+from tests.services.batches.conftest import Workshop
 
 from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.core.phones import phone_hash, recipient_hash

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.actors.acceptance.conftest import PHONE
+from tests.services.messages.acceptance.conftest import PHONE
 
 from recado.domain.templates.template import TemplateCategory
 from recado.services.messages.acceptance import Replayed

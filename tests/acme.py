@@ -1,4 +1,4 @@
-"""What most tests of actors begin with: a database that several of them share, and an organization in it."""
+"""What tests of actors and of services begin with: a database that several share, and an organization in it."""
 
 import asyncio
 import os

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.actors.acme import acme, add_template, shared_database
+from tests.acme import acme, add_template, shared_database
 from tests.waiting import until
 
 from recado.channels.core.adapters import Adapters

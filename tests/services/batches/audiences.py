@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
-from tests.actors.acme import add_template
-from tests.actors.batches.conftest import Workshop
+from tests.acme import add_template
 from tests.people import insert_people
+from tests.services.batches.conftest import Workshop
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import SEGMENT

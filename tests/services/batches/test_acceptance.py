@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.actors.acme import add_template
-from tests.actors.batches.conftest import PRICE, Workshop, people
+from tests.acme import add_template
+from tests.services.batches.conftest import PRICE, Workshop, people
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.phones import recipient_hash

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.actors.batches.conftest import PRICE, Workshop
-from tests.actors.batches.counting import COUNTS, another_process, checked
+from tests.services.batches.conftest import PRICE, Workshop
+from tests.services.batches.counting import COUNTS, another_process, checked
 from tests.waiting import until
 
 from recado.services.batches.batch_prices import WalletTariff

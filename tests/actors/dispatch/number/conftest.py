@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from tests.actors.acme import acme, add_template
+from tests.acme import acme, add_template
 
 from recado.actors.dispatch.calls import Calls
 from recado.actors.dispatch.lane import Lane

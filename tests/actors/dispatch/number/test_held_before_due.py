@@ -15,7 +15,7 @@ from recado.storage.messages import message_moves
 from recado.storage.senders.numbers import NumberKey
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 Release = Callable[[Database, datetime], Awaitable[list[NumberKey]]]
 RELEASES = pytest.mark.parametrize("release", [dispatch.release_due, dispatch.release_of_each])

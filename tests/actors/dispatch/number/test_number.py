@@ -24,7 +24,7 @@ from recado.storage.messages.messages import NewMessage
 from recado.storage.senders.numbers import NumberKey
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 TURN_OF_ALL = 21  # 16 critical, 4 normal, 1 bulk
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
-from tests.actors.batches.audiences import a_template
-from tests.actors.batches.conftest import Workshop
-from tests.actors.batches.counting import checked
 from tests.people import insert_people, phone
+from tests.services.batches.audiences import a_template
+from tests.services.batches.conftest import Workshop
+from tests.services.batches.counting import checked
 from tests.waiting import until
 
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus

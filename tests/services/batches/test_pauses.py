@@ -5,8 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.actors.batches.conftest import Workshop
-from tests.actors.batches.counting import another_process
+from tests.services.batches.conftest import Workshop
+from tests.services.batches.counting import another_process
 from tests.waiting import until
 
 from recado.domain.core.errors import Unavailable

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from tests.actors.acme import add_template
+from tests.acme import add_template
 
 from recado.actors.dispatch.lane_messages import Look
 from recado.channels.core.provider import Accepted, OutboundMessage

@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from tests.actors.batches.audiences import a_list, people, reached
-from tests.actors.batches.conftest import Workshop
+from tests.services.batches.audiences import a_list, people, reached
+from tests.services.batches.conftest import Workshop
 from tests.waiting import until
 
 from recado.domain.batches.batch import BatchStatus

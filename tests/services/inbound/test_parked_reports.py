@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
-from tests.actors.line import Line, live_number
+from tests.services.inbound.live_number import Line, live_number
 
 from recado.channels.core.events import Status, event_to_json
 from recado.domain.core.errors import Unavailable

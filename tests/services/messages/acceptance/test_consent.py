@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.actors.acceptance.conftest import PHONE
+from tests.services.messages.acceptance.conftest import PHONE
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT

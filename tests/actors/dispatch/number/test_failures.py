@@ -12,7 +12,7 @@ from recado.domain.core.errors import Unavailable
 from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 
 async def test_what_was_claimed_goes_back_though_the_failure_cannot_be_counted(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from tests.actors.acme import acme, add_template, shared_database
+from tests.acme import acme, add_template, shared_database
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource

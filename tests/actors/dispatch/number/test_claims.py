@@ -15,7 +15,7 @@ from recado.storage.dispatch.begun_calls import BegunCalls
 from recado.storage.dispatch.dispatch import CLAIMED, LOST
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 _ROW = """
 select d.*, d.consent_hash is not null as subject_to_consent, m.recipient,

@@ -8,7 +8,7 @@ from recado.domain.dispatch.pair_pacing import BURST
 from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 
 async def to_one_recipient(line: "Line", count: int) -> list[str]:

@@ -11,7 +11,7 @@ from recado.domain.senders.number import MessagingTier
 from recado.storage.dispatch import dispatch
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 
 @pytest.fixture

@@ -3,9 +3,9 @@
 import asyncio
 
 import pytest
-from tests.actors.batches.audiences import a_list, a_segment, built, people, reached, refusal
-from tests.actors.batches.conftest import PRICE, Workshop
 from tests.people import contact_id, phone
+from tests.services.batches.audiences import a_list, a_segment, built, people, reached, refusal
+from tests.services.batches.conftest import PRICE, Workshop
 
 from recado.domain.core.phones import recipient_hash
 from recado.services.batches import batch_audience

@@ -27,7 +27,7 @@ from recado.storage.dispatch import dispatch
 from recado.storage.templates import templates
 
 if TYPE_CHECKING:
-    from tests.actors.number.conftest import Line
+    from tests.actors.dispatch.number.conftest import Line
 
 Step = Callable[["Line"], Awaitable[None]]
 
