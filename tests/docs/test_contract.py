@@ -35,7 +35,7 @@ from recado.http.routes.access.audit import audit_routes
 from recado.http.routes.access.organization import organization_routes
 from recado.http.routes.access.organization_models import AdministeredOrganizationOut
 from recado.http.routes.access.people import people_routes
-from recado.http.routes.audience.segment_routes import segment_routes
+from recado.http.routes.audience.segments import segment_routes
 from recado.http.routes.audience.static_lists import static_list_routes
 from recado.http.routes.batches.batches import batch_routes
 from recado.http.routes.batches.campaigns import CampaignOut, campaign_routes
@@ -49,6 +49,7 @@ from recado.http.routes.contacts.contact_answers import ContactDetail, ContactFi
 from recado.http.routes.contacts.contact_imports import ImportOut, contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import RevealedDocuments, document_reveal_routes
+from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.inbound.callbacks import callback_routes
 from recado.http.routes.inbound.sandbox_inbound import sandbox_inbound_routes
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
@@ -134,6 +135,16 @@ def commands(command: Any = None, path: tuple[str, ...] = ()) -> Iterator[tuple[
 def routes() -> tuple[Route, ...]:
     """Every operation, with nothing behind it."""
     nothing: Any = Mock()
+    dependencies = Dependencies(
+        database=nothing,
+        ids=nothing,
+        clock=nothing,
+        keys=nothing,
+        cursors=nothing,
+        random_bytes=bytes,
+        directories=nothing,
+        changed=nothing,
+    )
     resources = (
         *message_routes(
             database=nothing,
@@ -148,39 +159,27 @@ def routes() -> tuple[Route, ...]:
         *batch_routes(database=nothing, movers=nothing),
         *resend_routes(resends=nothing),
         *campaign_routes(database=nothing),
-        *company_routes(database=nothing, ids=nothing, clock=nothing, find_account=nothing),
+        *company_routes(dependencies),
         *contact_routes(database=nothing, ids=nothing, people=nothing, cursors=nothing),
         *contact_import_routes(database=nothing, ids=nothing, imports=nothing),
         *reprocess_routes(database=nothing, acceptance=nothing),
-        *number_routes(database=nothing, ids=nothing, keys=nothing, provider_for=nothing, changed=nothing),
-        *number_administration_routes(database=nothing, ids=nothing, changed=nothing),
-        *number_health_routes(health=nothing),
-        *number_usage_routes(database=nothing, organizations=nothing),
-        *template_routes(
-            database=nothing, ids=nothing, keys=nothing, provider_for=nothing, sync=nothing, changed=nothing
-        ),
-        *static_list_routes(database=nothing, ids=nothing),
-        *segment_routes(database=nothing, ids=nothing, evaluation=nothing, cursors=nothing),
+        *number_routes(dependencies, provider_for=nothing),
+        *number_administration_routes(dependencies),
+        *number_health_routes(dependencies, health=nothing),
+        *number_usage_routes(dependencies),
+        *template_routes(dependencies, provider_for=nothing, sync=nothing),
+        *static_list_routes(dependencies),
+        *segment_routes(dependencies, evaluation=nothing),
         *sandbox_inbound_routes(database=nothing, numbers=nothing, receiver=nothing),
         *sandbox_record_routes(database=nothing, ids=nothing, changed=nothing),
-        *organization_routes(database=nothing, ids=nothing, random_bytes=nothing, changed=nothing),
-        *api_key_routes(
-            database=nothing, ids=nothing, keys=nothing, ceilings={}, random_bytes=nothing, changed=nothing
-        ),
-        *webhook_routes(
-            database=nothing,
-            ids=nothing,
-            keys=nothing,
-            guard=nothing,
-            actors=nothing,
-            random_bytes=nothing,
-            changed=nothing,
-        ),
-        *webhook_delivery_routes(database=nothing, ids=nothing, keys=nothing, cursors=nothing, changed=nothing),
-        *people_routes(database=nothing, ids=nothing, sessions=nothing, random_bytes=bytes),
+        *organization_routes(dependencies),
+        *api_key_routes(dependencies, ceilings={}),
+        *webhook_routes(dependencies, guard=nothing, actors=nothing),
+        *webhook_delivery_routes(dependencies),
+        *people_routes(dependencies),
         *document_reveal_routes(database=nothing, ids=nothing, documents=nothing),
-        *audit_routes(database=nothing, cursors=nothing),
-        *billing_routes(database=nothing, ids=nothing, cursors=nothing, prices=nothing, changed=nothing),
+        *audit_routes(dependencies),
+        *billing_routes(dependencies),
         *callback_routes(providers={("chatapp", "cloud"): nothing}, take=nothing),
     )
     return (*resources, *service_routes(resources, ready=nothing, base_url="http://here", version="0"))

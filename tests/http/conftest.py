@@ -34,13 +34,14 @@ from recado.http.routes.access.api_keys import api_key_routes
 from recado.http.routes.access.audit import audit_routes
 from recado.http.routes.access.organization import organization_routes
 from recado.http.routes.access.people import people_routes
-from recado.http.routes.audience.segment_routes import segment_routes
+from recado.http.routes.audience.segments import segment_routes
 from recado.http.routes.audience.static_lists import static_list_routes
 from recado.http.routes.billing.billing import billing_routes
 from recado.http.routes.contacts.companies import company_routes
 from recado.http.routes.contacts.contact_imports import contact_import_routes
 from recado.http.routes.contacts.contacts import contact_routes
 from recado.http.routes.contacts.document_reveal import document_reveal_routes
+from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.inbound.sandbox_records import sandbox_record_routes
 from recado.http.routes.senders.number_administration import number_administration_routes
 from recado.http.routes.senders.number_health import HealthReader, number_health_routes
@@ -55,7 +56,7 @@ from recado.services.imports.contact_system import ContactSystem
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
 from recado.services.templates.template_sync import TemplateSync
-from recado.storage.access import accounts, api_keys
+from recado.storage.access import api_keys
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import NewOrganization, create_organization
 from recado.storage.audience.segment_evaluation import Evaluation
@@ -248,37 +249,34 @@ async def api(database: Database) -> AsyncIterator[Api]:
     }  # fmt: skip
     refresh, review = NumberRefresh(database, **shared), TemplateReview(database, **shared)
     sync = TemplateSync(database, **shared)
-    resources: dict[str, Any] = {"database": database, "ids": ids, "changed": changed}
-    providing: dict[str, Any] = {**resources, "keys": key_ring, "provider_for": lambda env: providers[env]}
+    dependencies = Dependencies(
+        database=database, ids=ids, clock=clock, keys=key_ring, cursors=Cursors(CursorSigner(b"c" * 32)),
+        random_bytes=os.urandom, directories=directories, changed=changed,
+    )  # fmt: skip
     people = ContactSystem(
         database, ids=ids, documents=Documents(key_ring, b"i" * 32), subscriptions=directories.subscriptions,
         effects=Consequences(), changed=changed, clock=clock,
     )  # fmt: skip
     routes = (
-        *organization_routes(**resources, random_bytes=os.urandom),
-        *api_key_routes(**resources, keys=directories.keys, ceilings=CEILINGS, random_bytes=os.urandom),
-        *people_routes(database=database, ids=ids, sessions=directories.sessions, random_bytes=os.urandom),
-        *audit_routes(database=database, cursors=Cursors(CursorSigner(b"c" * 32))),
-        *number_routes(**providing),
-        *number_administration_routes(database=database, ids=ids, changed=changed),
-        *contact_routes(database=database, ids=ids, people=people, cursors=Cursors(CursorSigner(b"c" * 32))),
+        *organization_routes(dependencies),
+        *api_key_routes(dependencies, ceilings=CEILINGS),
+        *people_routes(dependencies),
+        *audit_routes(dependencies),
+        *number_routes(dependencies, provider_for=lambda env: providers[env]),
+        *number_administration_routes(dependencies),
+        *contact_routes(database=database, ids=ids, people=people, cursors=dependencies.cursors),
         *contact_import_routes(database=database, ids=ids, imports=people.imports),
         *document_reveal_routes(database=database, ids=ids, documents=people.documents),
-        *company_routes(database=database, ids=ids, clock=clock, find_account=accounts.get),
-        *number_health_routes(health=HealthReader(database, clock=clock, refresh=refresh)),
-        *number_usage_routes(database=database, organizations=directories.organizations),
-        *template_routes(**providing, sync=sync),
-        *static_list_routes(database=database, ids=ids),
-        *segment_routes(
-            database=database,
-            ids=ids,
-            evaluation=Evaluation(database),
-            cursors=Cursors(CursorSigner(b"c" * 32)),
-        ),
-        *sandbox_record_routes(**resources),
-        *billing_routes(**resources, cursors=Cursors(CursorSigner(b"c" * 32)), prices=directories.prices),
-        *webhook_routes(**resources, keys=key_ring, guard=guard, actors=webhooks, random_bytes=os.urandom),
-        *webhook_delivery_routes(**resources, keys=key_ring, cursors=Cursors(CursorSigner(b"c" * 32))),
+        *company_routes(dependencies),
+        *number_health_routes(dependencies, health=HealthReader(database, clock=clock, refresh=refresh)),
+        *number_usage_routes(dependencies),
+        *template_routes(dependencies, provider_for=lambda env: providers[env], sync=sync),
+        *static_list_routes(dependencies),
+        *segment_routes(dependencies, evaluation=Evaluation(database)),
+        *sandbox_record_routes(database=database, ids=ids, changed=changed),
+        *billing_routes(dependencies),
+        *webhook_routes(dependencies, guard=guard, actors=webhooks),
+        *webhook_delivery_routes(dependencies),
     )
     server = HttpServer(
         routes,

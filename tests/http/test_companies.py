@@ -372,7 +372,7 @@ async def test_a_company_that_changes_while_it_is_deleted_keeps_its_contacts(
     api: Any, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     company = await create(api)
-    path, read = f"/v2/companies/{company['id']}", companies.get
+    path, read = f"/v2/companies/{company['id']}", companies.COMPANIES.get
     await contacts(api, count, company)
 
     async def read_before_a_change(*which: Any) -> Any:
@@ -380,7 +380,7 @@ async def test_a_company_that_changes_while_it_is_deleted_keeps_its_contacts(
         await api.database.execute("update companies set revision = 2")
         return found
 
-    monkeypatch.setattr(companies, "get", read_before_a_change)
+    monkeypatch.setattr(companies.COMPANIES, "get", read_before_a_change)
     assert (await api.delete(path, headers={"If-Match": '"1"'})).code == "VERSION_MISMATCH"
     assert await left(api) == {(company["id"], 1): count}
 

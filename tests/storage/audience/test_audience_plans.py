@@ -82,13 +82,13 @@ async def test_every_look_at_lists_and_audiences_takes_an_index(filled: Database
     named = (*ONE, pack(ids), pack(phones), '["x10"]', "lst_7", NOW, 100)
     asked: list[tuple[str, tuple[Any, ...]]] = [
         (lists.SQL.by_id, (*ONE, "lst_7")),
-        (lists.SQL.page, (*ONE, None, 50, 0)),
+        (lists.SQL.page, (*ONE, None, None, 50, 0)),
         (lists.SQL.named, (*ONE, "n7")),
         (lists.SQL.delete, (*ONE, "lst_7")),
         (lists.SQL.leave, (*ONE, ["lst_7"], ids)),
         (lists.SQL.lock_all, ONE),
         (segments.SQL.by_id, (*ONE, "seg_7")),
-        (segments.PAGE, (*ONE, None, None, 50, 0)),
+        (segments.SQL.page, (*ONE, None, None, 50, 0)),
         (segments.SQL.note_size, (*ONE, "seg_7", 1, 1, NOW, NOW)),
         (audiences.SQL.of_batch, (*ONE, "btc_7")),
         (audiences.SQL.rolled, (*ONE, "btc_7", NOW, 1, True, "running", "failed", 7)),

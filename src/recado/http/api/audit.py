@@ -9,6 +9,9 @@ from recado.storage.core import audit
 from recado.storage.core.audit import Actor
 from recado.storage.core.rows import Executor
 
+# Anyone who may let phones out in the clear is found in the audit by this one action.
+PII_GRANT = "pii_full.grant"
+
 
 def actor_of(call: Call) -> Actor:
     """Who called, from where, in which request."""
@@ -35,8 +38,3 @@ async def record(
         target_id=target_id,
         details=details,
     )
-
-
-async def record_pii_grant(connection: Executor, ids: IdSource, call: Call, target_id: str) -> None:
-    """Anyone who may let phones out in the clear is found in the audit by this one action."""
-    await record(connection, ids, call, "pii_full.grant", target_id)

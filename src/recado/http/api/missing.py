@@ -1,11 +1,21 @@
 """404 and 405 answers that say what does not exist: the record that the path names, or the route and what was meant."""
 
 from collections.abc import Collection, Mapping
+from typing import TypeVar
 
-from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem
+from recado.domain.core.errors import NO_SUCH_RESOURCE, Problem, not_found
 from recado.domain.core.ids import is_id
 from recado.domain.core.references import KINDS, no_such
 from recado.http.api.call import Call
+
+T = TypeVar("T")
+
+
+def found(record: T | None) -> T:
+    """Return the record that was looked for; 404 when there is none."""
+    if record is None:
+        raise not_found()
+    return record
 
 
 def missing_record(path_ids: Mapping[str, str], call: Call) -> str:

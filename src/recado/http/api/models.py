@@ -86,6 +86,14 @@ def _timestamp(value: Any) -> Any:
         ) from None
 
 
+def _none_if_blank(text: str) -> str | None:
+    return text or None
+
+
+# Of a text that may be left out: a blank one says as little as none.
+BLANK_IS_NONE = AfterValidator(_none_if_blank)
+
+
 def most_members(most: int) -> BeforeValidator:
     """Refuse an object of more than `most` members before any of them is looked at: each might be an error."""
 

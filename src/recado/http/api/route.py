@@ -6,7 +6,7 @@ The table of routes is the single source of the dispatcher and of the OpenAPI do
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, TypedDict
 
 from pydantic import BaseModel
 
@@ -87,3 +87,26 @@ class Route:
     def body_optional(self) -> bool:
         """Whether an empty body stands for `{}`: every field is optional (C2.3.7)."""
         return self.body is not None and not any(field.is_required() for field in self.body.model_fields.values())
+
+
+class RouteOptions(TypedDict, total=False):
+    """What an operation says of itself beside what it shares with those of its kind; see `Route`."""
+
+    scope: str
+    rate_class: str
+    description: str
+    query: type[BaseModel]
+    body: type[BaseModel]
+    body_limit: int
+    responses: Mapping[int, type[BaseModel] | None]
+    errors: tuple[str, ...]
+    idempotency: Idempotency
+    replay: Callable[[Call, int, Any], Awaitable[Reply]]
+    versioned: bool
+    matches: bool
+    creates: bool
+    rotates: bool
+    answers_in_commit: bool
+    session_only: bool
+    path_ids: Mapping[str, str]
+    load: Callable[[Call], Awaitable[Any]]

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from recado.domain.access.account import ACCOUNT_MACHINE, AccountEvent, AccountStatus, Role, scopes_of
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import ACCOUNT, IdSource, created_at
 from recado.domain.core.tokens import mint_token, token_hash
-from recado.storage.core.rows import Executor, Page, page, reader
+from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
-
-SQL = load("accounts")
+from recado.storage.core.tables import Table
 
 INVITE_PREFIX = "svci_"
 INVITE_LASTS = timedelta(hours=72)
@@ -42,7 +42,16 @@ class Account:
         return scopes_of(self.role, self.extra_scopes)
 
 
-read = reader(Account, role=Role, extra_scopes=frozenset, status=AccountStatus)
+ACCOUNTS: Final = Table(
+    "accounts",
+    Account,
+    "account",
+    own=load("accounts"),
+    key=("organization_id", "id"),
+    convert={"role": Role, "extra_scopes": frozenset, "status": AccountStatus},
+)
+SQL = ACCOUNTS.sql
+read, get, get_locked, save = ACCOUNTS.read, ACCOUNTS.get, ACCOUNTS.get_locked, ACCOUNTS.save
 
 
 def email_key(email: str) -> str:
@@ -94,7 +103,7 @@ async def invite_again(
     Raises `Problem` INVALID_STATE when the account is active.
     """
     status = ACCOUNT_MACHINE.move(account.status, AccountEvent.INVITE)
-    account = await save(connection, replace(account, status=status, password_hash=None), now)
+    account = await save(connection, account, replace(account, status=status, password_hash=None), now)
     return account, await _invite(connection, account, now, random_bytes)
 
 
@@ -111,7 +120,7 @@ async def accept(connection: Executor, token: str, *, password_hash: str, now: d
     if account is None or await connection.fetchval(SQL.take_invite, token_hash(token), now) is None:
         return None
     status = ACCOUNT_MACHINE.move(account.status, AccountEvent.ACCEPT)
-    return await save(connection, replace(account, status=status, password_hash=password_hash), now)
+    return await save(connection, account, replace(account, status=status, password_hash=password_hash), now)
 
 
 async def invited(executor: Executor, token: str, now: datetime) -> Account | None:
@@ -124,12 +133,7 @@ async def disable(connection: Executor, account: Account, now: datetime) -> Acco
     """Let the account sign in no more. Its sessions are ended by `sessions.end_of_account`."""
     status = ACCOUNT_MACHINE.move(account.status, AccountEvent.DISABLE)
     await connection.execute(SQL.end_invite, account.id)
-    return account if status is account.status else await save(connection, replace(account, status=status), now)
-
-
-async def lock_organization(connection: Executor, organization_id: str) -> None:
-    """Let nobody else change the organization's accounts until this transaction ends; taken before an account is."""
-    await connection.execute(SQL.lock_organization, organization_id)
+    return await save(connection, account, replace(account, status=status), now)
 
 
 async def refuse_without_owner(connection: Executor, account: Account) -> None:
@@ -140,42 +144,10 @@ async def refuse_without_owner(connection: Executor, account: Account) -> None:
         )
 
 
-async def get(executor: Executor, organization_id: str, account_id: str) -> Account | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id, account_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, account_id: str) -> Account | None:
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, account_id)
-    return read(row) if row else None
-
-
 async def by_email(executor: Executor, email: str) -> Account | None:
     """The account with this address, in whatever spelling."""
     row = await executor.fetchrow(SQL.by_email, email_key(email))
     return read(row) if row else None
-
-
-async def list_page(executor: Executor, organization_id: str, *, limit: int, skip: int) -> Page[Account]:
-    """Newest first."""
-    rows = await executor.fetch(SQL.page, organization_id, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, organization_id))
-
-
-async def save(connection: Executor, account: Account, now: datetime) -> Account:
-    """Write name, role, extra scopes, status and password of an account that the transaction holds locked."""
-    row = await connection.fetchrow(
-        SQL.save,
-        account.organization_id,
-        account.id,
-        account.name,
-        account.role.value,
-        sorted(account.extra_scopes),
-        account.status.value,
-        account.password_hash,
-        now,
-    )
-    return read(row)
 
 
 async def purge(executor: Executor, now: datetime) -> None:

@@ -5,35 +5,13 @@ insert into accounts (
 on conflict (email_key) do nothing
 returning *
 
--- name: by_id
-select * from accounts where organization_id = $1 and id = $2
-
--- name: by_id_locked
-select * from accounts where organization_id = $1 and id = $2 for update
-
 -- name: by_email
 select * from accounts where email_key = $1
-
--- name: page
-select * from accounts where organization_id = $1 order by id desc limit $2 offset $3
-
--- name: page_count
-select count(*) from (
-    select from accounts where organization_id = $1 limit 10001
-) matches
-
--- name: lock_organization
-select from organizations where id = $1 for no key update
 
 -- name: other_active_owner
 select exists (
     select from accounts where organization_id = $1 and id <> $2 and role = 'owner' and status = 'active'
 )
-
--- name: save
-update accounts set name = $3, role = $4, extra_scopes = $5, status = $6, password_hash = $7, updated_at = $8
-where organization_id = $1 and id = $2
-returning *
 
 -- name: logged_in
 update accounts set last_login_at = $2

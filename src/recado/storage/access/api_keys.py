@@ -6,15 +6,14 @@ A key has one current token and, for a grace after a rotation, its previous one:
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import conflict
 from recado.domain.core.ids import API_KEY, IdSource, created_at
 from recado.domain.core.tokens import mint_token, token_hash, token_prefix
-from recado.storage.core.rows import Executor, Page, columns, page, reader
+from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
-
-SQL = load("api_keys")
+from recado.storage.core.tables import Table, lock_organization
 
 MAX_ACTIVE_KEYS = 50  # per environment (C31)
 
@@ -34,10 +33,10 @@ class ApiKey:
     rate_limits: Mapping[str, Any] | None
     unlimited: bool
     created_by_id: str | None
-    last_used_at: datetime | None
-    rotated_at: datetime | None
-    previous_valid_until: datetime | None
-    revoked_at: datetime | None
+    last_used_at: datetime | None = None
+    rotated_at: datetime | None = None
+    previous_valid_until: datetime | None = None
+    revoked_at: datetime | None = None
 
     @property
     def created_at(self) -> datetime:
@@ -50,7 +49,11 @@ class ApiKey:
         return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
 
 
-read = reader(ApiKey, scopes=frozenset, allowed_ips=tuple)
+API_KEYS: Final = Table(
+    "api_keys", ApiKey, "API key", own=load("api_keys"), convert={"scopes": frozenset, "allowed_ips": tuple}
+)
+SQL = API_KEYS.sql
+read, get, list_page = API_KEYS.read, API_KEYS.get, API_KEYS.list_page
 
 
 async def issue_key(
@@ -70,81 +73,44 @@ async def issue_key(
 ) -> tuple[ApiKey, str]:
     """Make a key; answers the record and its token, which nothing can show again. Run it in a transaction."""
     token = mint_token(f"svc_{env}_", random_bytes)
-    row = await connection.fetchrow(
-        SQL.insert,
-        organization_id,
-        ids.new(API_KEY),
-        env,
-        name,
-        token_prefix(token),
-        sorted(scopes),
-        expires_at,
-        list(allowed_ips),
-        rate_limits,
-        unlimited,
-        created_by_id,
+    key = await API_KEYS.insert(
+        connection,
+        ApiKey(
+            organization_id=organization_id,
+            id=ids.new(API_KEY),
+            env=env,
+            name=name,
+            prefix=token_prefix(token),
+            scopes=frozenset(scopes),
+            expires_at=expires_at,
+            allowed_ips=tuple(allowed_ips),
+            rate_limits=rate_limits,
+            unlimited=unlimited,
+            created_by_id=created_by_id,
+        ),
     )
-    key = read(row)
     await connection.execute(SQL.insert_token, token_hash(token), organization_id, key.id)
     return key, token
 
 
 async def refuse_beyond_limit(connection: Executor, organization_id: str, env: str, now: datetime) -> None:
     """Raise LIMIT_REACHED when the environment has its 50 active keys; holds the count until the transaction ends."""
-    await connection.execute(SQL.lock_organization, organization_id)
+    await lock_organization(connection, organization_id)
     if await connection.fetchval(SQL.active_count, organization_id, env, now) >= MAX_ACTIVE_KEYS:
-        raise Problem(
-            "LIMIT_REACHED",
-            f"An environment holds at most {MAX_ACTIVE_KEYS} active keys.",
-            meta={"limit": MAX_ACTIVE_KEYS},
+        raise conflict(
+            "LIMIT_REACHED", f"An environment holds at most {MAX_ACTIVE_KEYS} active keys.", limit=MAX_ACTIVE_KEYS
         )
-
-
-async def get(executor: Executor, organization_id: str, env: str, key_id: str) -> ApiKey | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, key_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, env: str, key_id: str) -> ApiKey | None:
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, key_id)
-    return read(row) if row else None
-
-
-async def list_page(executor: Executor, organization_id: str, env: str, *, limit: int, skip: int) -> Page[ApiKey]:
-    """Newest first."""
-    rows = await executor.fetch(SQL.page, organization_id, env, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, organization_id, env))
-
-
-async def save(connection: Executor, key: ApiKey) -> ApiKey | None:
-    """Write name, scopes, expiry and addresses; None when the key was revoked meanwhile."""
-    row = await connection.fetchrow(
-        SQL.save,
-        key.organization_id,
-        key.env,
-        key.id,
-        key.name,
-        sorted(key.scopes),
-        key.expires_at,
-        list(key.allowed_ips),
-    )
-    return read(row) if row else None
 
 
 async def rotate(
     connection: Executor, key: ApiKey, *, grace: timedelta, now: datetime, random_bytes: Callable[[int], bytes]
-) -> tuple[ApiKey, str] | None:
-    """Give the key a new token; the former one holds for `grace` more, any older one ends now (at most two are valid).
-
-    None when the key was revoked meanwhile.
-    """
+) -> tuple[ApiKey, str]:
+    """Give the locked key a new token; the former one holds for `grace` more, any older one ends now (at most two)."""
     token = mint_token(f"svc_{key.env}_", random_bytes)
     until = now + grace
     row = await connection.fetchrow(
         SQL.rotate, key.organization_id, key.env, key.id, token_prefix(token), now, until if grace else None
     )
-    if row is None:
-        return None
     await connection.execute(SQL.end_previous_tokens, key.organization_id, key.id, now)
     await connection.execute(SQL.end_current_token, key.organization_id, key.id, until)
     await connection.execute(SQL.insert_token, token_hash(token), key.organization_id, key.id)

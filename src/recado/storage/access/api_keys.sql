@@ -1,9 +1,3 @@
--- name: insert
-insert into api_keys (
-    organization_id, id, env, name, prefix, scopes, expires_at, allowed_ips, rate_limits, unlimited, created_by_id
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-returning *
-
 -- name: insert_token
 insert into api_key_tokens (token_hash, organization_id, key_id, valid_until) values ($1, $2, $3, null)
 
@@ -15,31 +9,9 @@ join api_keys k on k.organization_id = t.organization_id and k.id = t.key_id
 join organizations o on o.id = t.organization_id
 where t.token_hash = $1
 
--- name: by_id
-select * from api_keys where organization_id = $1 and env = $2 and id = $3
-
--- name: by_id_locked
-select * from api_keys where organization_id = $1 and env = $2 and id = $3 for update
-
--- name: page
-select * from api_keys where organization_id = $1 and env = $2 order by id desc limit $3 offset $4
-
--- name: page_count
-select count(*) from (
-    select from api_keys where organization_id = $1 and env = $2 limit 10001
-) matches
-
--- name: lock_organization
-select from organizations where id = $1 for no key update
-
 -- name: active_count
 select count(*) from api_keys
 where organization_id = $1 and env = $2 and revoked_at is null and (expires_at is null or expires_at > $3)
-
--- name: save
-update api_keys set name = $4, scopes = $5, expires_at = $6, allowed_ips = $7
-where organization_id = $1 and env = $2 and id = $3 and revoked_at is null
-returning *
 
 -- name: rotate
 update api_keys set prefix = $4, rotated_at = $5, previous_valid_until = $6

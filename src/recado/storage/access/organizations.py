@@ -3,11 +3,11 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, time, timedelta
+from typing import Final
 
 from recado.domain.access.account import Role
 from recado.domain.access.scopes import KEY_SCOPES
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem
 from recado.domain.core.ids import ORGANIZATION, IdSource, created_at
 from recado.storage.access import accounts, api_keys
 from recado.storage.access.accounts import Account
@@ -16,12 +16,11 @@ from recado.storage.billing import ledger
 from recado.storage.core import audit
 from recado.storage.core.audit import Actor
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor, reader
+from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
+from recado.storage.core.tables import Table
 from recado.storage.senders import numbers
 from recado.storage.senders.numbers import Number
-
-SQL = load("organizations")
 
 ACTIVE, SUSPENDED = "active", "suspended"
 DEFAULT_TIME_ZONE = "America/Sao_Paulo"
@@ -75,7 +74,16 @@ class NewOrganization:
     owner: tuple[Account, str] | None = field(default=None, repr=False)
 
 
-read = reader(Organization, opt_out_keywords=tuple, opt_in_keywords=tuple)
+ORGANIZATIONS: Final = Table(
+    "organizations",
+    Organization,
+    "organization",
+    own=load("organizations"),
+    key=("id",),
+    convert={"opt_out_keywords": tuple, "opt_in_keywords": tuple},
+)
+SQL = ORGANIZATIONS.sql
+read, get, save = ORGANIZATIONS.read, ORGANIZATIONS.get, ORGANIZATIONS.save
 
 
 async def create_organization(
@@ -142,17 +150,6 @@ async def create_organization(
     return NewOrganization(organization, keys, number, (account, token))
 
 
-async def get(executor: Executor, organization_id: str) -> Organization | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str) -> Organization | None:
-    """As `get`, and nobody else changes the row until this transaction ends."""
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id)
-    return read(row) if row else None
-
-
 async def all_organizations(executor: Executor) -> list[Organization]:
     """Oldest first."""
     return [read(row) for row in await executor.fetch(SQL.all)]
@@ -167,42 +164,6 @@ def with_status(organization: Organization, status: str, now: datetime) -> Organ
     held = now - organization.held_since if organization.held_since else timedelta()
     held_ms = organization.held_ms + max(0, int(held.total_seconds() * 1000))
     return replace(organization, status=status, held_since=None, held_ms=held_ms)
-
-
-async def save(executor: Executor, before: Organization, after: Organization, now: datetime) -> Organization:
-    """Write what differs and raise the revision; no difference writes nothing.
-
-    Raises `Problem` VERSION_MISMATCH when the row is no longer at `before.revision`.
-    """
-    if after == before:
-        return before
-    row = await executor.fetchrow(
-        SQL.save,
-        before.id,
-        before.revision,
-        after.name,
-        after.status,
-        after.time_zone,
-        after.country,
-        after.quiet_start,
-        after.quiet_end,
-        after.require_granted_for_marketing,
-        list(after.opt_out_keywords),
-        list(after.opt_in_keywords),
-        after.opt_out_reply,
-        after.dedicated_sender,
-        after.held_ms,
-        after.held_since,
-        before.revision + 1,
-        now,
-        after.hide_phone_hash,
-    )
-    if row is None:
-        raise Problem(
-            "VERSION_MISMATCH",
-            "Another request changed the organization at the same time: read it again and repeat the change.",
-        )
-    return read(row)
 
 
 class OrganizationDirectory(Directory[str, Organization]):

@@ -4,17 +4,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 import orjson
 
 from recado.domain.audience.members import MAX_LISTS, SAMPLE, Identifiers, Named
-from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.errors import Problem
 from recado.domain.core.ids import created_at
 from recado.domain.core.names import name_key
-from recado.storage.core.rows import Executor, Page, pack, page, reader
+from recado.storage.core.rows import Executor, pack
 from recado.storage.core.sql import load
-
-SQL = load("lists")
+from recado.storage.core.tables import Limit, Table, Unique
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,82 +68,17 @@ class Membership:
         return self.contact_ids.count + self.phones.count + self.external_ids.count
 
 
-read = reader(StaticList)
-
-
-async def insert(connection: Executor, new: StaticList) -> StaticList:
-    """Store a new list, in a transaction; 409 `LIMIT_REACHED` beyond 1,000 (C31), `LIST_NAME_TAKEN` for its name."""
-    await connection.execute(SQL.lock_organization, new.organization_id)
-    if await connection.fetchval(SQL.count_of_environment, new.organization_id, new.env) >= MAX_LISTS:
-        raise conflict("LIMIT_REACHED", f"An environment holds at most {MAX_LISTS:,} lists.", limit=MAX_LISTS)
-    row = await connection.fetchrow(
-        SQL.insert,
-        new.organization_id,
-        new.env,
-        new.id,
-        new.name,
-        name_key(new.name),
-        new.description,
-        new.updated_at,
-    )
-    if row is None:
-        holder = await connection.fetchval(SQL.named, new.organization_id, new.env, name_key(new.name))
-        raise name_taken(holder)
-    return read(row)
-
-
-def name_taken(holder: str | None) -> Problem:
-    """409: another list of the environment has the name. `holder`: its id; None: it is gone meanwhile."""
-    return Problem("LIST_NAME_TAKEN", "Another list has this name.", meta={"listId": holder})
-
-
-async def get(executor: Executor, organization_id: str, env: str, list_id: str) -> StaticList | None:
-    """The list, when it exists in this environment."""
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, list_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, env: str, list_id: str) -> StaticList | None:
-    """As `get`, and nobody else changes the list or its members until this transaction ends."""
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, list_id)
-    return read(row) if row else None
-
-
-async def list_page(
-    executor: Executor, organization_id: str, env: str, *, q: str | None = None, limit: int, skip: int
-) -> Page[StaticList]:
-    """Newest first; `q`: a part of the name."""
-    filters = (organization_id, env, None if q is None else name_key(q))
-    rows = await executor.fetch(SQL.page, *filters, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
-
-
-async def save(connection: Executor, before: StaticList, after: StaticList, now: datetime) -> StaticList:
-    """Write name and description where they differ, and raise the revision; `before` is locked by this transaction."""
-    if after == before:
-        return before
-    if name_key(after.name) != name_key(before.name):
-        await connection.execute(SQL.lock_organization, before.organization_id)
-        holder = await connection.fetchval(SQL.named, before.organization_id, before.env, name_key(after.name))
-        if holder is not None:
-            raise name_taken(holder)
-    row = await connection.fetchrow(
-        SQL.save,
-        before.organization_id,
-        before.env,
-        before.id,
-        before.revision,
-        after.name,
-        name_key(after.name),
-        after.description,
-        now,
-    )
-    return read(row)
-
-
-async def delete(connection: Executor, static_list: StaticList) -> None:
-    """Remove the list and its memberships; the contacts stay. Its row is locked by this transaction."""
-    await connection.execute(SQL.delete, static_list.organization_id, static_list.env, static_list.id)
+LISTS: Final = Table(
+    "static_lists",
+    StaticList,
+    "list",
+    own=load("lists"),
+    derived={"name_key": lambda static_list: name_key(static_list.name)},
+    unique=Unique(("organization_id", "env", "name_key"), "LIST_NAME_TAKEN", "Another list has this name.", "listId"),
+    limit=Limit(MAX_LISTS, "lists"),
+)
+SQL = LISTS.sql
+get, get_locked, insert, save, delete = LISTS.get, LISTS.get_locked, LISTS.insert, LISTS.save, LISTS.delete
 
 
 # Members ------------------------------------------------------------------------------------------------------------

@@ -2,40 +2,13 @@
 -- locked its row before, in a statement of its own: what it reads after that includes all that others have committed. And it
 -- writes that row, also when the size stays: pages go by it (list_pages.sql).
 
--- name: insert
-insert into static_lists (organization_id, env, id, name, name_key, description, updated_at)
-values ($1, $2, $3, $4, $5, $6, $7)
-on conflict (organization_id, env, name_key) do nothing
-returning *;
-
--- name: lock_organization
-select from organizations where id = $1 for no key update;
-
--- name: count_of_environment
-select count(*) from static_lists where organization_id = $1 and env = $2;
-
--- name: by_id
-select * from static_lists where organization_id = $1 and env = $2 and id = $3;
-
 -- name: by_id_locked
 select * from static_lists where organization_id = $1 and env = $2 and id = $3 for no key update;
 
--- name: page
+-- name: matches
+-- $3: a part of the name.
 select * from static_lists
-where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0)
-order by id desc limit $4 offset $5;
-
--- name: page_count
-select count(*) from static_lists
 where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0);
-
--- name: save
-update static_lists set name = $5, name_key = $6, description = $7, revision = revision + 1, updated_at = $8
-where organization_id = $1 and env = $2 and id = $3 and revision = $4
-returning *;
-
--- name: named
-select id from static_lists where organization_id = $1 and env = $2 and name_key = $3;
 
 -- name: delete
 with gone as (

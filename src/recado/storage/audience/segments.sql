@@ -2,48 +2,10 @@
 -- its values; they travel as parameters only. Each is true or false for every contact, never null, so that `not` and the
 -- negative operators include contacts that have no value.
 
--- name: insert
-insert into segments (
-    organization_id, env, id, name, name_key, description, filters, filter_tree, size, size_at, due_at, created_by_id,
-    updated_at
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
-on conflict (organization_id, env, name_key) do nothing
-returning *;
-
--- name: lock_organization
-select from organizations where id = $1 for no key update;
-
--- name: count_of_environment
-select count(*) from segments where organization_id = $1 and env = $2;
-
--- name: by_id
-select * from segments where organization_id = $1 and env = $2 and id = $3;
-
--- name: by_id_locked
-select * from segments where organization_id = $1 and env = $2 and id = $3 for update;
-
--- name: page
+-- name: matches
+-- $3: a part of the name.
 select * from segments
-where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0)
-    and ($4::text is null or id < $4)
-order by id desc limit $5 offset $6
-
--- name: page_count
-select count(*) from segments
 where organization_id = $1 and env = $2 and ($3::text is null or strpos(name_key, $3) > 0);
-
--- name: save
-update segments set
-    name = $5, name_key = $6, description = $7, filters = $8, filter_tree = $9, size = $10, size_at = $11, due_at = $12,
-    revision = revision + 1, updated_at = $13
-where organization_id = $1 and env = $2 and id = $3 and revision = $4
-returning *;
-
--- name: named
-select id from segments where organization_id = $1 and env = $2 and name_key = $3;
-
--- name: delete
-delete from segments where organization_id = $1 and env = $2 and id = $3;
 
 -- name: claim_due
 -- Segments whose size is looked at again now; the next look is set first, so that one that cannot be evaluated, or a crash,

@@ -8,19 +8,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-import asyncpg
-
 from recado.domain.contacts.contact_search import folded
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.errors import conflict
 from recado.domain.core.ids import created_at
 from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, Page, affected, page, reader
+from recado.storage.core.rows import Executor, Page, affected, page
 from recado.storage.core.sql import load
+from recado.storage.core.tables import Table, Unique
 from recado.storage.core.wide_rows import bounded, rows_of
-
-SQL = load("companies")
-PAGE: Final = bounded(SQL.page, ("attributes",), "p.name_key, p.id")
 
 MOST_COMPANIES: Final = 100_000  # C31
 RELEASED_AT_ONCE: Final = 5_000  # contacts in a transaction
@@ -62,53 +58,31 @@ class Counts:
     has_main_contact: bool
 
 
-read = reader(Company)
-
-
 def name_key(text: str) -> str:
     """A name as names are ordered and searched: without case and accents."""
     return folded(text)[:_LONGEST_KEY]
 
 
-async def insert(connection: Executor, company: Company) -> Company:
-    """Store a new company. Run it in a transaction.
+COMPANIES: Final = Table(
+    "companies",
+    Company,
+    "company",
+    own=load("companies"),
+    derived={"name_key": lambda company: name_key(company.name)},
+    unique=Unique(
+        ("organization_id", "env", "cnpj"), "CNPJ_JA_CADASTRADO", "Another company has this CNPJ.", "companyId"
+    ),
+)
+SQL = COMPANIES.sql
+PAGE: Final = bounded(SQL.page, ("attributes",), "p.name_key, p.id")
+save = COMPANIES.save
 
-    Raises `Problem` LIMIT_REACHED (100,000 in an environment) or CNPJ_JA_CADASTRADO.
-    """
+
+async def insert(connection: Executor, company: Company) -> Company:
+    """Store a new company, in a transaction; raises `Problem` LIMIT_REACHED (100,000) or CNPJ_JA_CADASTRADO."""
     if await connection.fetchval(SQL.count_one, company.organization_id, company.env, MOST_COMPANIES) is None:
         raise conflict("LIMIT_REACHED", f"There are {MOST_COMPANIES} companies already.", limit=MOST_COMPANIES)
-    row = await connection.fetchrow(
-        SQL.insert,
-        company.organization_id,
-        company.env,
-        company.id,
-        company.name,
-        name_key(company.name),
-        company.cnpj,
-        company.segment,
-        company.site,
-        company.address,
-        company.responsible_id,
-        company.main_contact_id,
-        company.attributes,
-        company.created_by_id,
-        company.revision,
-        company.updated_at,
-    )
-    if row is None:
-        raise _cnpj_taken(await _of_cnpj(connection, company))
-    return read(row)
-
-
-async def get(executor: Executor, organization_id: str, env: str, company_id: str) -> Company | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, company_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, env: str, company_id: str) -> Company | None:
-    """As `get`, and nobody else changes the row until this transaction ends."""
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, company_id)
-    return read(row) if row else None
+    return await COMPANIES.insert(connection, company)
 
 
 async def existing(connection: Executor, organization_id: str, env: str, company_ids: Sequence[str]) -> set[str]:
@@ -137,7 +111,7 @@ async def list_page(
     start = (None, None) if after is None else (name_key(after.name), after.id)
     rows = await executor.fetch(PAGE, *filters, *start, limit, skip)
     total = 0 if after else await executor.fetchval(SQL.page_count, *filters)
-    return page([read(row) for row in rows], total, more=rows_of(rows) > len(rows))
+    return page([COMPANIES.read(row) for row in rows], total, more=rows_of(rows) > len(rows))
 
 
 async def counts(executor: Executor, organization_id: str, env: str, companies: Sequence[Company]) -> dict[str, Counts]:
@@ -152,55 +126,17 @@ async def counts(executor: Executor, organization_id: str, env: str, companies: 
     return {row["id"]: Counts(row["contacts"], row["last_interaction_at"], row["has_main_contact"]) for row in rows}
 
 
-async def save(connection: Executor, before: Company, after: Company, now: datetime) -> Company:
-    """Write what differs; a difference raises the revision. Run it in a transaction.
-
-    Raises `Problem` CNPJ_JA_CADASTRADO, or VERSION_MISMATCH when the row is no longer at `before.revision`.
-    """
-    if after == before:
-        return before
-    if after.cnpj not in (None, before.cnpj) and (holder := await _of_cnpj(connection, after)) is not None:
-        raise _cnpj_taken(holder)
-    try:
-        row = await connection.fetchrow(
-            SQL.save,
-            before.organization_id,
-            before.env,
-            before.id,
-            before.revision,
-            after.name,
-            name_key(after.name),
-            after.cnpj,
-            after.segment,
-            after.site,
-            after.address,
-            after.responsible_id,
-            after.main_contact_id,
-            after.attributes,
-            before.revision + 1,
-            now,
-        )
-    except asyncpg.UniqueViolationError:
-        raise _cnpj_taken(None) from None
-    if row is None:
-        raise Problem(
-            "VERSION_MISMATCH",
-            "Another request changed the company at the same time: read it again and repeat the change.",
-        )
-    return read(row)
-
-
 async def get_to_delete(connection: Executor, organization_id: str, env: str, company_id: str) -> Company | None:
-    """As `get_locked`, in a transaction that ends with `delete` or is undone."""
+    """The company, locked, in a transaction that ends with `delete` or is undone."""
     await connection.execute(SQL.uncount_one, organization_id, env)
-    return await get_locked(connection, organization_id, env, company_id)
+    return await COMPANIES.get_locked(connection, organization_id, env, company_id)
 
 
 async def delete(connection: Executor, company: Company, now: datetime) -> None:
     """Remove the row, and clear it where contacts refer to it."""
     while await release_contacts(connection, company, now) == RELEASED_AT_ONCE:
         pass
-    await connection.execute(SQL.delete, company.organization_id, company.env, company.id)
+    await COMPANIES.delete(connection, company)
 
 
 # Contacts -----------------------------------------------------------------------------------------------------------
@@ -244,14 +180,3 @@ async def release_in_blocks(database: Database, company: Company, clock: Clock) 
     while released == RELEASED_AT_ONCE:
         async with database.transaction() as connection:
             released = await release_contacts(connection, company, clock.now())
-
-
-async def _of_cnpj(connection: Executor, company: Company) -> str | None:
-    """The id of the company that has its CNPJ."""
-    holder: str | None = await connection.fetchval(SQL.of_cnpj, company.organization_id, company.env, company.cnpj)
-    return holder
-
-
-def _cnpj_taken(holder: str | None) -> Problem:
-    """`holder`: its id; None: it took the CNPJ at the same moment, or is gone meanwhile."""
-    return Problem("CNPJ_JA_CADASTRADO", "Another company has this CNPJ.", meta={"companyId": holder})

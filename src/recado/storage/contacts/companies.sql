@@ -8,23 +8,6 @@ returning companies
 -- Before the company is locked: anyone who adds one holds this row, and may wait for a company with the same CNPJ.
 update company_counts set companies = companies - 1 where organization_id = $1 and env = $2
 
--- name: insert
-insert into companies (
-    organization_id, env, id, name, name_key, cnpj, segment, site, address, responsible_id, main_contact_id,
-    attributes, created_by_id, revision, updated_at
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
-on conflict do nothing
-returning *
-
--- name: by_id
-select * from companies where organization_id = $1 and env = $2 and id = $3
-
--- name: of_cnpj
-select id from companies where organization_id = $1 and env = $2 and cnpj = $3
-
--- name: by_id_locked
-select * from companies where organization_id = $1 and env = $2 and id = $3 for update
-
 -- name: existing
 -- Anyone who refers to a company holds it: it is not deleted before the reference is written, which the deletion then clears.
 select id from companies where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
@@ -47,16 +30,6 @@ select count(*) from (
         and ($5::text is null or responsible_id = $5)
     limit 10001
 ) matches
-
--- name: save
-update companies set
-    name = $5, name_key = $6, cnpj = $7, segment = $8, site = $9, address = $10, responsible_id = $11,
-    main_contact_id = $12, attributes = $13, revision = $14, updated_at = $15
-where organization_id = $1 and env = $2 and id = $3 and revision = $4
-returning *
-
--- name: delete
-delete from companies where organization_id = $1 and env = $2 and id = $3
 
 -- name: counts
 -- One look along the index of contacts for each company of a page, and one for its main contact.

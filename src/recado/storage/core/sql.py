@@ -31,6 +31,10 @@ class Queries:
     def __dir__(self) -> list[str]:
         return sorted(self._statements)
 
+    def before(self, others: Mapping[str, str]) -> "Queries":
+        """These statements, and those of the others whose names are not among them."""
+        return Queries(self._aggregate, {**others, **self._statements})
+
 
 @cache
 def load(aggregate: str) -> Queries:

@@ -6,16 +6,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import NUMBER, IdSource, created_at
 from recado.domain.senders.number import DEFAULT_PER_DAY, DEFAULT_PER_SECOND, MessagingTier, NumberStatus, QualityRating
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor, Page, page, reader
+from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
-
-SQL = load("numbers")
+from recado.storage.core.tables import Table
 
 REFRESH_EVERY = timedelta(minutes=15)  # C14.3
 
@@ -55,7 +55,17 @@ class Number:
         return created_at(self.id)
 
 
-read = reader(Number, status=NumberStatus, quality_rating=QualityRating, messaging_tier=MessagingTier)
+NUMBERS: Final = Table(
+    "numbers",
+    Number,
+    "number",
+    own=load("numbers"),
+    convert={"status": NumberStatus, "quality_rating": QualityRating, "messaging_tier": MessagingTier},
+    unseen=("last_provider_sync_at", "verify_at"),
+    keeps_deleted=True,
+)
+SQL = NUMBERS.sql
+read, get, get_locked, save = NUMBERS.read, NUMBERS.get, NUMBERS.get_locked, NUMBERS.save
 
 
 def sandbox_number(ids: IdSource, *, organization_id: str, display_phone: str, now: datetime) -> Number:
@@ -97,43 +107,7 @@ async def insert(connection: Executor, number: Number) -> Number:
     if joined is None:
         detail = "This businessAccountId belongs to another organization."
         raise Problem("NUMBER_TAKEN", detail, meta={"field": "businessAccountId"})
-    row = await connection.fetchrow(
-        SQL.insert,
-        number.organization_id,
-        number.id,
-        number.env,
-        number.phone_number_id,
-        number.business_account_id,
-        number.display_phone,
-        number.status,
-        number.quality_rating,
-        number.messaging_tier,
-        number.per_second,
-        number.per_day,
-        number.verified_name,
-        number.byo,
-        number.name_status,
-        number.partner_removed_at,
-        number.partner_removed_reason,
-        number.profile,
-        number.access_token_cipher,
-        number.last_provider_sync_at,
-        number.verify_at,
-        number.revision,
-        number.updated_at,
-    )
-    return read(row)
-
-
-async def get(executor: Executor, organization_id: str, env: str, number_id: str) -> Number | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, number_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, env: str, number_id: str) -> Number | None:
-    """As `get`, and nobody else changes the row until this transaction ends."""
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, number_id)
-    return read(row) if row else None
+    return await NUMBERS.insert(connection, number)
 
 
 async def of_organization(executor: Executor, organization_id: str, number_id: str) -> Number | None:
@@ -151,62 +125,6 @@ async def by_provider_id(executor: Executor, env: str, phone_number_id: str) -> 
 async def of_business_account(executor: Executor, env: str, business_account_id: str) -> list[Number]:
     """The numbers that a provider's report about a whole business account is about: of the account's organization."""
     return [read(row) for row in await executor.fetch(SQL.of_business_account, env, business_account_id)]
-
-
-async def list_page(
-    executor: Executor,
-    organization_id: str,
-    env: str,
-    *,
-    status: str | None = None,
-    quality_rating: str | None = None,
-    limit: int,
-    skip: int,
-) -> Page[Number]:
-    """Newest first."""
-    filters = (organization_id, env, status, quality_rating)
-    rows = await executor.fetch(SQL.page, *filters, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
-
-
-async def save(executor: Executor, before: Number, after: Number, now: datetime) -> Number:
-    """Write what differs; a visible difference raises the revision.
-
-    Raises `Problem` VERSION_MISMATCH when the row is no longer at `before.revision`.
-    """
-    if after == before:
-        return before
-    visible = before != replace(after, last_provider_sync_at=before.last_provider_sync_at, verify_at=before.verify_at)
-    row = await executor.fetchrow(
-        SQL.save,
-        before.organization_id,
-        before.env,
-        before.id,
-        before.revision,
-        after.status,
-        after.quality_rating,
-        after.messaging_tier,
-        after.per_second,
-        after.per_day,
-        after.verified_name,
-        after.name_status,
-        after.partner_removed_at,
-        after.partner_removed_reason,
-        after.profile,
-        after.access_token_cipher,
-        after.last_provider_sync_at,
-        after.verify_at,
-        after.deleted_at,
-        before.revision + 1 if visible else before.revision,
-        now if visible else before.updated_at,
-        after.byo,
-    )
-    if row is None:
-        raise Problem(
-            "VERSION_MISMATCH",
-            "Another request changed the number at the same time: read it again and repeat the change.",
-        )
-    return read(row)
 
 
 async def delete(connection: Executor, number: Number, now: datetime) -> Number:

@@ -38,46 +38,15 @@ join numbers n on n.organization_id = b.organization_id and n.env = b.env and n.
 where b.env = $1 and b.business_account_id = $2 and n.deleted_at is null
 order by n.id
 
--- name: insert
-insert into numbers (
-    organization_id, id, env, phone_number_id, business_account_id, display_phone, status, quality_rating,
-    messaging_tier, per_second, per_day, verified_name, byo, name_status, partner_removed_at, partner_removed_reason,
-    profile, access_token_cipher, last_provider_sync_at, verify_at, revision, updated_at
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
-returning *
-
--- name: by_id
-select * from numbers where organization_id = $1 and env = $2 and id = $3 and deleted_at is null
-
--- name: by_id_locked
-select * from numbers where organization_id = $1 and env = $2 and id = $3 and deleted_at is null for update
-
 -- name: of_organization
 -- In whichever environment: the administrator names a number by its organization.
 select * from numbers where organization_id = $1 and id = $2 and deleted_at is null
 
--- name: page
+-- name: matches
+-- $3: a status; $4: a rating of the quality.
 select * from numbers
 where organization_id = $1 and env = $2 and deleted_at is null
     and ($3::text is null or status = $3) and ($4::text is null or quality_rating = $4)
-order by id desc limit $5 offset $6
-
--- name: page_count
-select count(*) from (
-    select from numbers
-    where organization_id = $1 and env = $2 and deleted_at is null
-        and ($3::text is null or status = $3) and ($4::text is null or quality_rating = $4)
-    limit 10001
-) matches
-
--- name: save
-update numbers set
-    status = $5, quality_rating = $6, messaging_tier = $7, per_second = $8, per_day = $9, verified_name = $10,
-    name_status = $11, partner_removed_at = $12, partner_removed_reason = $13, profile = $14,
-    access_token_cipher = $15, last_provider_sync_at = $16, verify_at = $17, deleted_at = $18, revision = $19,
-    updated_at = $20, byo = $21
-where organization_id = $1 and env = $2 and id = $3 and revision = $4 and deleted_at is null
-returning *
 
 -- name: in_use
 -- Ready and held rows, each through its own index; and recipients of batches whose messages are not made yet. A resend

@@ -4,21 +4,18 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import conflict
 from recado.domain.core.ids import created_at
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor, Page, page, reader
+from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
-from recado.storage.core.wide_rows import bounded, rows_of
-
-SQL = load("templates")
-PAGE: Final = bounded(SQL.page, ("components", "rejection_reason"), "p.id desc")
+from recado.storage.core.tables import Table, Unique
 
 MAX_OF_A_NUMBER = 250  # C31
 
@@ -59,7 +56,24 @@ class Template:
         return created_at(self.id)
 
 
-read = reader(Template, language=Language, category=TemplateCategory, status=TemplateStatus, components=tuple)
+TEMPLATES: Final = Table(
+    "templates",
+    Template,
+    "template",
+    own=load("templates"),
+    convert={"language": Language, "category": TemplateCategory, "status": TemplateStatus, "components": tuple},
+    unseen=("approved_version", "submit_attempts", "next_step_at", "verdict", "reported_at"),
+    unique=Unique(
+        ("organization_id", "env", "number_id", "name", "language"),
+        "TEMPLATE_NAME_TAKEN",
+        "Another template of this number has this name and language.",
+        "templateId",
+    ),
+    wide=("components", "rejection_reason"),
+    keeps_deleted=True,
+)
+SQL = TEMPLATES.sql
+read, get, get_locked, save = TEMPLATES.read, TEMPLATES.get, TEMPLATES.get_locked, TEMPLATES.save
 
 
 async def insert(connection: Executor, template: Template) -> Template:
@@ -70,48 +84,8 @@ async def insert(connection: Executor, template: Template) -> Template:
     await connection.execute(SQL.lock_number, template.organization_id, template.env, template.number_id)
     count = await connection.fetchval(SQL.count_of_number, template.organization_id, template.env, template.number_id)
     if count >= MAX_OF_A_NUMBER:
-        raise Problem(
-            "LIMIT_REACHED",
-            f"A number holds at most {MAX_OF_A_NUMBER} templates.",
-            meta={"limit": MAX_OF_A_NUMBER},
-        )
-    row = await connection.fetchrow(
-        SQL.insert,
-        template.organization_id,
-        template.id,
-        template.env,
-        template.number_id,
-        template.name,
-        template.language,
-        template.category,
-        template.status,
-        list(template.components),
-        template.header_example_url,
-        template.provider_template_id,
-        template.version,
-        template.approved_version,
-        template.rejection_reason,
-        template.revision,
-        template.updated_at,
-    )
-    if row is None:
-        holder = await connection.fetchval(
-            SQL.named, template.organization_id, template.env, template.number_id, template.name, template.language
-        )
-        detail = "Another template of this number has this name and language."
-        raise Problem("TEMPLATE_NAME_TAKEN", detail, meta={"templateId": holder})
-    return read(row)
-
-
-async def get(executor: Executor, organization_id: str, env: str, template_id: str) -> Template | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, template_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, env: str, template_id: str) -> Template | None:
-    """As `get`, and nobody else changes the row until this transaction ends."""
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, template_id)
-    return read(row) if row else None
+        raise conflict("LIMIT_REACHED", f"A number holds at most {MAX_OF_A_NUMBER} templates.", limit=MAX_OF_A_NUMBER)
+    return await TEMPLATES.insert(connection, template)
 
 
 async def by_name_locked(
@@ -145,71 +119,6 @@ async def submitted(
         return []
     rows = await executor.fetch(SQL.submitted, env, name, language, business_account_id, number_id)
     return [read(row) for row in rows]
-
-
-async def list_page(
-    executor: Executor,
-    organization_id: str,
-    env: str,
-    *,
-    status: str | None = None,
-    category: str | None = None,
-    language: str | None = None,
-    number_id: str | None = None,
-    limit: int,
-    skip: int = 0,
-    before_id: str | None = None,
-) -> Page[Template]:
-    """Newest first, what is read of the page at once; `before_id`: only older ones, and nobody counts them."""
-    filters = (organization_id, env, status, category, language, number_id)
-    rows = await executor.fetch(PAGE, *filters, before_id, limit, skip)
-    total = 0 if before_id else await executor.fetchval(SQL.page_count, *filters)
-    return page([read(row) for row in rows], total, more=rows_of(rows) > len(rows))
-
-
-async def save(executor: Executor, before: Template, after: Template, now: datetime) -> Template:
-    """Write what differs; a visible difference raises the revision.
-
-    Raises `Problem` VERSION_MISMATCH when the row is no longer at `before.revision`.
-    """
-    if after == before:
-        return before
-    visible = before != replace(
-        after,
-        approved_version=before.approved_version,
-        submit_attempts=before.submit_attempts,
-        next_step_at=before.next_step_at,
-        verdict=before.verdict,
-        reported_at=before.reported_at,
-    )
-    row = await executor.fetchrow(
-        SQL.save,
-        before.organization_id,
-        before.env,
-        before.id,
-        before.revision,
-        after.category,
-        after.status,
-        list(after.components),
-        after.header_example_url,
-        after.provider_template_id,
-        after.version,
-        after.approved_version,
-        after.rejection_reason,
-        after.submit_attempts,
-        after.next_step_at,
-        after.verdict,
-        after.deleted_at,
-        before.revision + 1 if visible else before.revision,
-        now if visible else before.updated_at,
-        after.reported_at,
-    )
-    if row is None:
-        raise Problem(
-            "VERSION_MISMATCH",
-            "Another request changed the template at the same time: read it again and repeat the change.",
-        )
-    return read(row)
 
 
 async def claim_due(executor: Executor, env: str, now: datetime, *, lease: timedelta, limit: int) -> list[Template]:

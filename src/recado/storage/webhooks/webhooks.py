@@ -6,18 +6,16 @@ Secrets and custom headers are stored encrypted; who reads them decrypts with th
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem
 from recado.domain.core.events import EVENT_NAMES, EVERY
 from recado.domain.core.ids import created_at
 from recado.domain.webhooks.webhook import MAX_AGE, MAX_SUBSCRIPTIONS, Health, SubscriptionStatus
 from recado.storage.core.directory import Directory
-from recado.storage.core.rows import Executor, Page, columns, page, reader
+from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
-
-SQL = load("webhooks")
+from recado.storage.core.tables import Limit, Table
 
 DELETED_ARE_LISTED = timedelta(days=90)
 SECRET_FIELD, HEADERS_FIELD = "webhook_secret", "webhook_headers"
@@ -93,102 +91,24 @@ class Subscription:
         )
 
 
-read = reader(Subscription, events=tuple, status=SubscriptionStatus)
-
-
-async def insert(connection: Executor, new: Subscription) -> Subscription:
-    """Store a new subscription. Run it in a transaction; raises `Problem` LIMIT_REACHED beyond 20 (C31)."""
-    await connection.execute(SQL.lock_organization, new.organization_id)
-    if await connection.fetchval(SQL.count_of_environment, new.organization_id, new.env) >= MAX_SUBSCRIPTIONS:
-        raise Problem(
-            "LIMIT_REACHED",
-            f"An environment holds at most {MAX_SUBSCRIPTIONS} subscriptions.",
-            meta={"limit": MAX_SUBSCRIPTIONS},
-        )
-    row = await connection.fetchrow(
-        SQL.insert,
-        new.organization_id,
-        new.id,
-        new.env,
-        new.url,
-        new.secret_cipher,
-        new.headers_cipher,
-        list(new.events),
-        new.description,
-        new.include_pii,
-        new.max_attempts,
-        new.backoff_seconds,
-        new.status,
-        new.created_by_id,
-        new.updated_at,
-    )
-    return read(row)
+SUBSCRIPTIONS: Final = Table(
+    "webhook_subscriptions",
+    Subscription,
+    "subscription",
+    own=load("webhooks"),
+    convert={"events": tuple, "status": SubscriptionStatus},
+    limit=Limit(MAX_SUBSCRIPTIONS, "subscriptions"),
+)
+SQL = SUBSCRIPTIONS.sql
+get_locked, insert, save = SUBSCRIPTIONS.get_locked, SUBSCRIPTIONS.insert, SUBSCRIPTIONS.save
 
 
 async def get(executor: Executor, organization_id: str, env: str | None, subscription_id: str) -> Subscription | None:
     """The subscription; `env` None: of whichever environment."""
-    row = await executor.fetchrow(SQL.by_id, organization_id, subscription_id, env)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, env: str, subscription_id: str) -> Subscription | None:
-    """As `get`, and nobody else changes the row until this transaction ends."""
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, subscription_id)
-    return read(row) if row else None
-
-
-async def list_page(
-    executor: Executor,
-    organization_id: str,
-    env: str,
-    *,
-    status: str | None = None,
-    event: str | None = None,
-    limit: int,
-    skip: int,
-) -> Page[Subscription]:
-    """Newest first; `event`: those that take it."""
-    filters = (organization_id, env, status, event)
-    rows = await executor.fetch(SQL.page, *filters, limit, skip)
-    return page([read(row) for row in rows], await executor.fetchval(SQL.page_count, *filters))
-
-
-async def save(connection: Executor, before: Subscription, after: Subscription, now: datetime) -> Subscription:
-    """Write what differs, and raise the revision; the row of `before` is locked by this transaction."""
-    if after == before:
-        return before
-    row = await connection.fetchrow(
-        SQL.save,
-        before.organization_id,
-        before.env,
-        before.id,
-        before.revision,
-        after.url,
-        after.secret_cipher,
-        after.secret_version,
-        after.previous_secret_cipher,
-        after.previous_secret_until,
-        after.headers_cipher,
-        list(after.events),
-        after.description,
-        after.include_pii,
-        after.max_attempts,
-        after.backoff_seconds,
-        after.status,
-        after.consecutive_failures,
-        after.first_failure_at,
-        after.failing_since,
-        after.probe_at,
-        after.probe_seconds,
-        after.deleted_at,
-        now,
-    )
-    if row is None:
-        raise Problem(
-            "VERSION_MISMATCH",
-            "Another request changed the subscription at the same time: read it again and repeat the change.",
-        )
-    return read(row)
+    if env is not None:
+        return await SUBSCRIPTIONS.get(executor, organization_id, env, subscription_id)
+    row = await executor.fetchrow(SQL.of_organization, organization_id, subscription_id)
+    return SUBSCRIPTIONS.read(row) if row else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,9 @@
--- name: insert
-insert into webhook_subscriptions (
-    organization_id, id, env, url, secret_cipher, secret_version, headers_cipher, events, description, include_pii,
-    max_attempts, backoff_seconds, status, created_by_id, revision, updated_at
-) values ($1, $2, $3, $4, $5, 1, $6, $7, $8, $9, $10, $11, $12, $13, 1, $14)
-returning *;
-
--- name: lock_organization
-select from organizations where id = $1 for no key update;
-
 -- name: count_of_environment
 select count(*) from webhook_subscriptions where organization_id = $1 and env = $2 and deleted_at is null;
 
--- name: by_id
-select * from webhook_subscriptions where organization_id = $1 and id = $2 and ($3::text is null or env = $3);
-
--- name: by_id_locked
-select * from webhook_subscriptions where organization_id = $1 and env = $2 and id = $3 for update;
+-- name: of_organization
+-- In whichever environment.
+select * from webhook_subscriptions where organization_id = $1 and id = $2;
 
 -- name: of_environment
 -- Who takes events now; what is revoked for good takes none.
@@ -23,27 +11,12 @@ select id, status, events from webhook_subscriptions
 where organization_id = $1 and env = $2 and deleted_at is null
 order by id;
 
--- name: page
+-- name: matches
+-- $3: a status; $4: an event that they take.
 select * from webhook_subscriptions
 where
     organization_id = $1 and env = $2
-    and ($3::text is null or status = $3) and ($4::text is null or $4 = any(events) or '*' = any(events))
-order by id desc limit $5 offset $6;
-
--- name: page_count
-select count(*) from webhook_subscriptions
-where
-    organization_id = $1 and env = $2
     and ($3::text is null or status = $3) and ($4::text is null or $4 = any(events) or '*' = any(events));
-
--- name: save
-update webhook_subscriptions set
-    url = $5, secret_cipher = $6, secret_version = $7, previous_secret_cipher = $8, previous_secret_until = $9,
-    headers_cipher = $10, events = $11, description = $12, include_pii = $13, max_attempts = $14, backoff_seconds = $15,
-    status = $16, consecutive_failures = $17, first_failure_at = $18, failing_since = $19, probe_at = $20,
-    probe_seconds = $21, deleted_at = $22, revision = revision + 1, updated_at = $23
-where organization_id = $1 and env = $2 and id = $3 and revision = $4
-returning *;
 
 -- name: note_health
 -- How endpoints fare, at most one row for each subscription. `expected`: the status that its actor knows. Where it was changed

@@ -1,12 +1,13 @@
 """Bodies of the operations on accounts and sessions (C24.2, C24.3)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, WithJsonSchema
 
 from recado.domain.access.scopes import ALL_SCOPES
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.api.paging import Page
+from recado.http.routes.core.views import view_of
 from recado.storage.access.accounts import Account
 
 Name = Annotated[str, Field(min_length=1, max_length=120)]
@@ -88,17 +89,4 @@ class SessionOut(ApiModel):
     expires_at: Timestamp
 
 
-def account_view(account: Account) -> dict[str, Any]:
-    """The account as callers see it."""
-    view: dict[str, Any] = {
-        "id": account.id,
-        "name": account.name,
-        "email": account.email,
-        "role": account.role.value,
-        "extraScopes": sorted(account.extra_scopes),
-        "status": account.status.value,
-        "createdAt": account.created_at,
-    }
-    if account.last_login_at is not None:
-        view["lastLoginAt"] = account.last_login_at
-    return view
+account_view = view_of(Account, AccountOut, extra_scopes=lambda account: sorted(account.extra_scopes))

@@ -8,12 +8,13 @@ from recado.domain.core.ids import AUDIT, lowest_id
 from recado.domain.core.retention import AUDIT_MONTHS, months_before
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, Timestamp
-from recado.http.api.paging import CursorPage, CursorQuery, Cursors, PeriodQuery, items_of
+from recado.http.api.paging import CursorPage, CursorQuery, PeriodQuery, items_of
 from recado.http.api.route import Route
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.views import view_of
 from recado.http.wire.reply import Reply
 from recado.storage.core import audit
 from recado.storage.core.audit import AuditEntry
-from recado.storage.core.postgres import Database
 
 OPERATION = "listAudit"
 
@@ -52,22 +53,13 @@ class AuditPage(CursorPage[AuditEntryOut]):
     """Entries, newest first."""
 
 
-def entry_view(entry: AuditEntry) -> dict[str, Any]:
-    """The entry as callers see it."""
-    view: dict[str, Any] = {
-        "id": entry.id,
-        "at": entry.at,
-        "actor": {"type": entry.actor_type, "id": entry.actor_id},
-        "action": entry.action,
-        "details": entry.details,
-    }
-    optional = {"targetId": entry.target_id, "ip": entry.ip, "requestId": entry.request_id}
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
+entry_view = view_of(AuditEntry, AuditEntryOut, actor=lambda entry: {"type": entry.actor_type, "id": entry.actor_id})
 
 
-def audit_routes(*, database: Database, cursors: Cursors) -> tuple[Route, ...]:
+def audit_routes(dependencies: Dependencies) -> tuple[Route, ...]:
     """Entries of the caller's environment, and those of the organization itself."""
+
+    cursors = dependencies.cursors
 
     async def list_entries(call: Call) -> Reply:
         query: AuditQuery = call.query
@@ -77,7 +69,7 @@ def audit_routes(*, database: Database, cursors: Cursors) -> tuple[Route, ...]:
         if after_page is not None:
             before = min(before, after_page[0])
         entries = await audit.list_page(
-            database,
+            dependencies.database,
             call.principal.organization_id,
             call.principal.env,
             first_id=first,

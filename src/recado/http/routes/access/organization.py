@@ -1,14 +1,14 @@
 """The organization: its settings, and what the installation's administrator does with organizations (C24.1)."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from recado.domain.core.errors import not_found
-from recado.domain.core.ids import ORGANIZATION, IdSource
-from recado.domain.messages.changes import OnChange, OrganizationChanged
+from recado.domain.core.ids import ORGANIZATION
+from recado.domain.messages.changes import OrganizationChanged
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
+from recado.http.api.missing import found
 from recado.http.api.route import Access, Route
 from recado.http.routes.access.api_key_models import key_view
 from recado.http.routes.access.organization_models import (
@@ -21,68 +21,49 @@ from recado.http.routes.access.organization_models import (
     organization_view,
     overrides_view,
 )
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.groups import Group
+from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
 from recado.storage.access import organizations
-from recado.storage.access.organizations import Organization
+from recado.storage.access.organizations import ORGANIZATIONS, Organization
 from recado.storage.billing import price_overrides
 from recado.storage.billing.price_overrides import Override
-from recado.storage.core import audit
-from recado.storage.core.changing import changing
-from recado.storage.core.postgres import Connection, Database
+from recado.storage.core.postgres import Connection
 
 
+@dataclass(frozen=True, slots=True)
 class OrganizationOperations:
     """The handlers."""
 
-    def __init__(
-        self, database: Database, ids: IdSource, random_bytes: Callable[[int], bytes], changed: OnChange
-    ) -> None:
-        self._database = database
-        self._ids = ids
-        self._random_bytes = random_bytes
-        self._changed = changed
-
-    async def read(self, call: Call) -> Reply:
-        organization = await organizations.get(self._database, call.principal.organization_id)
-        if organization is None:
-            raise not_found()
-        return _shown(organization)
+    organizations: Resource[Organization]
 
     async def patch(self, call: Call) -> Reply:
-        return await self._change(call, call.principal.organization_id, call.body.changes(), _with_settings)
+        return await self.organizations.reply(call, await self._change(call, _with_settings))
 
     async def find(self, call: Call) -> Organization:
         """The organization that the administrator names in the path."""
-        organization = await organizations.get(self._database, call.path["id"])
-        if organization is None:
-            raise not_found()
-        return organization
+        return found(await organizations.get(self.organizations.database, call.path["id"]))
 
     async def admin_patch(self, call: Call) -> Reply:
-        reply = await self._change(call, call.path["id"], call.body.changes(), _with_decisions)
-        agreed = await price_overrides.in_force(self._database, call.path["id"], call.now)
-        return Reply(200, {**reply.body, "priceOverrides": overrides_view(agreed)}, revision=reply.revision)
+        after = await self._change(call, _with_decisions)
+        agreed = await price_overrides.in_force(self.organizations.database, after.id, call.now)
+        body = {**organization_view(after), "priceOverrides": overrides_view(agreed)}
+        return Reply(200, body, revision=after.revision)
 
     async def admin_create(self, call: Call) -> Reply:
-        async with self._database.transaction() as connection:
+        dependencies = self.organizations.dependencies
+        async with self.organizations.database.transaction() as connection:
             new = await organizations.create_organization(
                 connection,
-                self._ids,
+                dependencies.ids,
                 name=call.body.name,
                 now=call.now,
-                random_bytes=self._random_bytes,
+                random_bytes=dependencies.random_bytes,
                 actor=actor_of(call),
                 owner_email=call.body.owner_email,
             )
-            await audit.write(
-                connection,
-                self._ids,
-                actor_of(call),
-                "organization.create",
-                organization_id=new.organization.id,
-                env=None,
-                target_id=new.organization.id,
-            )
+            await self.organizations.note(connection, call, "organization.create", new.organization)
         keys = {env: {**key_view(key, call.now), "token": token} for env, (key, token) in new.keys.items()}
         body = {**organization_view(new.organization), "keys": keys}
         if new.owner is not None:
@@ -90,36 +71,20 @@ class OrganizationOperations:
         return Reply(201, body, revision=new.organization.revision)
 
     async def _change(
-        self,
-        call: Call,
-        organization_id: str,
-        changes: dict[str, Any],
-        apply: Callable[[Organization, dict[str, Any], Call], Organization],
-    ) -> Reply:
-        change = OrganizationChanged(organization_id)
-        async with changing(self._database, self._changed, change) as connection:
-            before = await organizations.get_locked(connection, organization_id)
-            if before is None:
-                raise not_found()
-            call.check_revision(before.revision)
+        self, call: Call, apply: Callable[[Organization, dict[str, Any], Call], Organization]
+    ) -> Organization:
+        changes = call.body.changes()
+        async with self.organizations.locked(call) as (connection, before):
             wanted = apply(before, changes, call)
             if "price_overrides" in changes and await self._agree(connection, before, changes, call):
                 wanted = replace(wanted, updated_at=call.now)  # the prices stand in a table of their own
-            after = await organizations.save(connection, before, wanted, call.now)
+            after = await ORGANIZATIONS.save(connection, before, wanted, call.now)
             if after is not before:
-                await audit.write(
-                    connection,
-                    self._ids,
-                    actor_of(call),
-                    "organization.update",
-                    organization_id=after.id,
-                    env=None,
-                    target_id=after.id,
-                    details={"fields": call.body.named()},
-                )
+                details = {"fields": call.body.named()}
+                await self.organizations.note(connection, call, "organization.update", after, details)
         if after is not before:
-            self._changed(change)
-        return _shown(after)
+            self.organizations.tell(after)
+        return after
 
     async def _agree(
         self, connection: Connection, organization: Organization, changes: dict[str, Any], call: Call
@@ -134,10 +99,6 @@ class OrganizationOperations:
             return False
         await price_overrides.replace_all(connection, organization.id, agreed, call.now)
         return True
-
-
-def _shown(organization: Organization) -> Reply:
-    return Reply(200, organization_view(organization), revision=organization.revision)
 
 
 def _with_settings(organization: Organization, changes: dict[str, Any], call: Call) -> Organization:
@@ -159,37 +120,26 @@ def _with_decisions(organization: Organization, changes: dict[str, Any], call: C
     return organization
 
 
-def organization_routes(
-    *, database: Database, ids: IdSource, random_bytes: Callable[[int], bytes], changed: OnChange
-) -> tuple[Route, ...]:
-    """`random_bytes`: unpredictable ones, for the tokens of a new organization's keys."""
-    operations = OrganizationOperations(database, ids, random_bytes, changed)
+def organization_routes(dependencies: Dependencies) -> tuple[Route, ...]:
+    """A caller has one organization; the administrator has all of them."""
+    one = Resource(
+        dependencies=dependencies,
+        table=ORGANIZATIONS,
+        path="/v2/organization",
+        prefix=ORGANIZATION,
+        name="organization",
+        group=Group("Organization", "org:read", "org:write"),
+        out=OrganizationOut,
+        views=each(organization_view),
+        tell=lambda organization: dependencies.changed(OrganizationChanged(organization.id)),
+    )
+    operations = OrganizationOperations(one)
     return (
-        Route(
-            method="GET",
-            path="/v2/organization",
-            handler=operations.read,
-            operation_id="getOrganization",
-            summary="Read the organization's settings",
-            tag="Organization",
-            scope="org:read",
-            rate_class="read",
-            responses={200: OrganizationOut},
-            versioned=True,
-        ),
-        Route(
-            method="PATCH",
-            path="/v2/organization",
-            handler=operations.patch,
-            operation_id="updateOrganization",
-            summary="Change the organization's settings",
-            description="The settings hold for both environments. An absent field stays as it is.",
-            tag="Organization",
-            scope="org:write",
-            rate_class="write",
+        one.route("GET /v2/organization", "getOrganization", "Read the organization's settings", one.read),
+        one.route(
+            "PATCH /v2/organization", "updateOrganization", "Change the organization's settings", operations.patch,
             body=OrganizationPatch,
-            responses={200: OrganizationOut},
-            versioned=True,
+            description="The settings hold for both environments. An absent field stays as it is.",
         ),
         Route(
             method="POST",
@@ -220,4 +170,4 @@ def organization_routes(
             versioned=True,
             path_ids={"id": ORGANIZATION},
         ),
-    )
+    )  # fmt: skip

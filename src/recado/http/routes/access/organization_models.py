@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, most_members, unset
 from recado.http.routes.access.account_models import Email
 from recado.http.routes.access.api_key_models import IssuedKey
+from recado.http.routes.core.views import view_of
 from recado.storage.access.organizations import Organization
 from recado.storage.billing.price_overrides import Override
 
@@ -153,24 +154,9 @@ def overrides_view(overrides: Mapping[str, Override]) -> dict[str, Any]:
     return shown
 
 
-def organization_view(organization: Organization) -> dict[str, Any]:
-    """The organization as callers see it."""
-    quiet = None
-    if organization.quiet_start is not None and organization.quiet_end is not None:
-        quiet = {"start": f"{organization.quiet_start:%H:%M}", "end": f"{organization.quiet_end:%H:%M}"}
-    return {
-        "id": organization.id,
-        "name": organization.name,
-        "status": organization.status,
-        "timeZone": organization.time_zone,
-        "country": organization.country,
-        "quietHours": quiet,
-        "requireGrantedForMarketing": organization.require_granted_for_marketing,
-        "hidePhoneHash": organization.hide_phone_hash,
-        "optOutKeywords": list(organization.opt_out_keywords),
-        "optInKeywords": list(organization.opt_in_keywords),
-        "optOutReply": organization.opt_out_reply,
-        "dedicatedSender": organization.dedicated_sender,
-        "createdAt": organization.created_at,
-        "updatedAt": organization.updated_at,
-    }
+def _quiet_hours(organization: Organization) -> dict[str, str] | None:
+    start, end = organization.quiet_start, organization.quiet_end
+    return None if start is None or end is None else {"start": f"{start:%H:%M}", "end": f"{end:%H:%M}"}
+
+
+organization_view = view_of(Organization, OrganizationOut, quiet_hours=_quiet_hours)

@@ -1,54 +1,42 @@
 """Signing in and out (C24.3). A refusal does not tell whether an account has the address."""
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 from recado.domain.access.account import AccountStatus
 from recado.domain.core.errors import Unavailable
-from recado.domain.core.ids import IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.principal import ACCOUNT
 from recado.http.api.route import Access, Route
 from recado.http.middleware.authentication import bearer_token, unauthorized
 from recado.http.routes.access.account_models import SessionOut, SignIn, account_view
+from recado.http.routes.core.resource import Resource
 from recado.http.wire.reply import Reply
 from recado.storage.access import accounts, sessions
 from recado.storage.access.accounts import Account
 from recado.storage.access.passwords import Passwords
-from recado.storage.access.session_directory import SessionDirectory
 from recado.storage.access.sessions import OpenedSession
 from recado.storage.core import audit
 from recado.storage.core.audit import Actor
 from recado.storage.core.changing import changing
-from recado.storage.core.postgres import Database
 
 
+@dataclass(frozen=True, slots=True)
 class SessionOperations:
     """The handlers."""
 
-    def __init__(
-        self,
-        database: Database,
-        ids: IdSource,
-        directory: SessionDirectory,
-        passwords: Passwords,
-        random_bytes: Callable[[int], bytes],
-    ) -> None:
-        self._database = database
-        self._ids = ids
-        self._directory = directory
-        self._passwords = passwords
-        self._random_bytes = random_bytes
+    accounts: Resource[Account]
+    passwords: Passwords
 
     async def sign_in(self, call: Call) -> Reply:
         email, password = call.body.email, call.body.password
-        await sessions.begin_attempt(self._database, email, call.now)
-        account = await accounts.by_email(self._database, email)
+        await sessions.begin_attempt(self.accounts.database, email, call.now)
+        account = await accounts.by_email(self.accounts.database, email)
         active = account is not None and account.status is AccountStatus.ACTIVE
         try:
-            right = await self._passwords.check(password, account.password_hash if account and active else None)
+            right = await self.passwords.check(password, account.password_hash if account and active else None)
         except Unavailable:
-            await sessions.withdraw_attempt(self._database, email)
+            await sessions.withdraw_attempt(self.accounts.database, email)
             raise
         opened = await self._open(call, account) if account is not None and right else None
         if opened is None:
@@ -64,65 +52,44 @@ class SessionOperations:
     async def sign_out(self, call: Call) -> Reply:
         principal = call.principal
         token = bearer_token(call.headers.get("Authorization"))
-        async with changing(self._database, self._directory.forget_account, principal.actor_id) as connection:
+        forget = self.accounts.dependencies.directories.sessions.forget_account
+        async with changing(self.accounts.database, forget, principal.actor_id) as connection:
             await sessions.end(connection, token, call.now)
             await audit.write(
                 connection,
-                self._ids,
+                self.accounts.dependencies.ids,
                 actor_of(call),
                 "session.end",
                 organization_id=principal.organization_id,
                 env=None,
                 target_id=principal.actor_id,
             )
-        self._directory.forget_account(principal.actor_id)
+        forget(principal.actor_id)
         return Reply(204)
 
     async def _open(self, call: Call, account: Account) -> OpenedSession | None:
         actor = Actor(ACCOUNT, account.id, ip=call.client_ip, request_id=call.request_id)
-        async with self._database.transaction() as connection:
+        dependencies = self.accounts.dependencies
+        async with self.accounts.database.transaction() as connection:
             opened = await sessions.open_session(
-                connection, self._ids, account, now=call.now, random_bytes=self._random_bytes
+                connection, dependencies.ids, account, now=call.now, random_bytes=dependencies.random_bytes
             )
             if opened is not None:
-                await audit.write(
-                    connection,
-                    self._ids,
-                    actor,
-                    "session.create",
-                    organization_id=account.organization_id,
-                    env=None,
-                    target_id=account.id,
-                )
+                await self.accounts.note(connection, call, "session.create", account, actor=actor)
         return opened
 
     async def _refused(self, call: Call, email: str, account: Account | None) -> None:
         """One commit either way, so that neither the answer nor its time tells whether there is such an account."""
         actor = Actor(audit.SYSTEM.type, audit.SYSTEM.id, ip=call.client_ip, request_id=call.request_id)
-        async with self._database.transaction() as connection:
+        async with self.accounts.database.transaction() as connection:
             await sessions.settle_attempt(connection, email, call.now)
             if account is not None:
-                await audit.write(
-                    connection,
-                    self._ids,
-                    actor,
-                    "session.refuse",
-                    organization_id=account.organization_id,
-                    env=None,
-                    target_id=account.id,
-                )
+                await self.accounts.note(connection, call, "session.refuse", account, actor=actor)
 
 
-def session_routes(
-    *,
-    database: Database,
-    ids: IdSource,
-    sessions: SessionDirectory,
-    passwords: Passwords,
-    random_bytes: Callable[[int], bytes],
-) -> tuple[Route, ...]:
-    """`random_bytes`: unpredictable ones, for the tokens."""
-    operations = SessionOperations(database, ids, sessions, passwords, random_bytes)
+def session_routes(accounts: Resource[Account], passwords: Passwords) -> tuple[Route, ...]:
+    """Signing in and out."""
+    operations = SessionOperations(accounts, passwords)
     return (
         Route(
             method="POST",

@@ -15,9 +15,10 @@ from recado.domain.audience.segment import (
     Operator,
     document,
 )
-from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.api.models import BLANK_IS_NONE, ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import CursorPage, CursorQuery, Page, PageQuery
 from recado.http.routes.contacts.contact_answers import ContactOut
+from recado.http.routes.core.views import view_of
 from recado.storage.audience.segment_evaluation import Matches
 from recado.storage.audience.segments import Segment
 
@@ -90,7 +91,7 @@ _Filters = Annotated[list[Filter], Field(min_length=1, max_length=MAX_CHILDREN)]
 Name = Annotated[
     str, Field(min_length=1, max_length=120, description="Unique, without regard to case and repeated spaces.")
 ]
-Description = Annotated[str, Field(max_length=500)]
+Description = Annotated[str, Field(max_length=500), BLANK_IS_NONE]
 _GivenFilters = Annotated[
     Any,
     PlainValidator(_as_it_came, json_schema_input_type=_Filters | None),
@@ -173,25 +174,8 @@ class SegmentContacts(CursorPage[ContactOut]):
     """Contacts that match now, newest first."""
 
 
-def segment_view(segment: Segment) -> dict[str, Any]:
-    """The segment as callers see it: always with a tree (C13.1)."""
-    view: dict[str, Any] = {
-        "id": segment.id,
-        "organizationId": segment.organization_id,
-        "name": segment.name,
-        "filters": list(segment.filters),
-        "filterTree": segment.filter_tree or document(segment.tree),
-        "createdAt": segment.created_at,
-        "updatedAt": segment.updated_at,
-    }
-    optional = {
-        "description": segment.description,
-        "size": segment.size,
-        "sizeAt": segment.size_at,
-        "createdById": segment.created_by_id,
-    }
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
+# Always with a tree (C13.1).
+segment_view = view_of(Segment, SegmentOut, filter_tree=lambda segment: segment.filter_tree or document(segment.tree))
 
 
 def preview_view(matches: Matches, at: Any) -> dict[str, Any]:

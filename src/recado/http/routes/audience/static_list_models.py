@@ -6,14 +6,15 @@ from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from recado.domain.audience.members import MAX_IDENTIFIERS
-from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
+from recado.http.api.models import BLANK_IS_NONE, ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import Page, PageQuery
+from recado.http.routes.core.views import view_of
 from recado.storage.audience.lists import Membership, StaticList
 
 Name = Annotated[
     str, Field(min_length=1, max_length=120, description="Unique, without regard to case and repeated spaces.")
 ]
-Description = Annotated[str, Field(max_length=500)]
+Description = Annotated[str, Field(max_length=500), BLANK_IS_NONE]
 _Named = Annotated[
     list[str],
     Field(fail_fast=True, description=f"All three lists together name at most {MAX_IDENTIFIERS:,}."),
@@ -91,18 +92,7 @@ class MembershipOut(ApiModel):
     not_found: NotFoundOut
 
 
-def list_view(static_list: StaticList) -> dict[str, Any]:
-    """The list as callers see it."""
-    view: dict[str, Any] = {
-        "id": static_list.id,
-        "name": static_list.name,
-        "size": static_list.size,
-        "createdAt": static_list.created_at,
-        "updatedAt": static_list.updated_at,
-    }
-    if static_list.description is not None:
-        view["description"] = static_list.description
-    return view
+list_view = view_of(StaticList, ListOut)
 
 
 def membership_view(list_id: str, outcome: Membership) -> dict[str, Any]:

@@ -1,15 +1,18 @@
 """The wallet of an environment: balance, threshold, ledger and top-ups (C25.1)."""
 
+from dataclasses import dataclass
 from typing import Any
 
-from recado.domain.core.errors import FieldError, not_found, validation_error
-from recado.domain.core.ids import LEDGER_ENTRY, TOP_UP, IdSource
-from recado.domain.messages.changes import DeliveriesQueued, OnChange
+from recado.domain.core.errors import FieldError, validation_error
+from recado.domain.core.ids import LEDGER_ENTRY, TOP_UP
+from recado.domain.messages.changes import DeliveriesQueued
 from recado.http.api.audit import record
 from recado.http.api.call import Call
-from recado.http.api.paging import Cursors, PageQuery, items_of
-from recado.http.api.route import Idempotency, Route
+from recado.http.api.missing import found
+from recado.http.api.paging import PageQuery, items_of
+from recado.http.api.route import Route
 from recado.http.routes.billing.wallet_models import (
+    WALLET,
     LedgerPage,
     LedgerQuery,
     TopUpCreate,
@@ -21,31 +24,26 @@ from recado.http.routes.billing.wallet_models import (
     top_up_view,
     wallet_view,
 )
+from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.lists import listed
 from recado.http.wire.reply import Reply
 from recado.storage.billing import ledger, top_ups
 from recado.storage.billing.top_ups import TopUp
-from recado.storage.core.postgres import Database
 from recado.storage.webhooks.webhooks import SubscriptionKey
 
 LEDGER = "listLedger"
 PAGES = f"{LEDGER} by position"
 
 
+@dataclass(frozen=True, slots=True)
 class WalletOperations:
     """The handlers."""
 
-    def __init__(self, database: Database, ids: IdSource, cursors: Cursors, changed: OnChange) -> None:
-        self._database = database
-        self._ids = ids
-        self._cursors = cursors
-        self._changed = changed
+    dependencies: Dependencies
 
     async def read(self, call: Call) -> Reply:
         principal = call.principal
-        wallet = await ledger.get(self._database, principal.organization_id, principal.env)
-        if wallet is None:
-            raise not_found()
+        wallet = found(await ledger.get(self.dependencies.database, principal.organization_id, principal.env))
         return Reply(200, wallet_view(wallet))
 
     async def patch(self, call: Call) -> Reply:
@@ -53,22 +51,22 @@ class WalletOperations:
         if "low_balance_threshold_coins" not in changes:
             return await self.read(call)
         coins = changes["low_balance_threshold_coins"]
-        async with self._database.transaction() as connection:
+        async with self.dependencies.database.transaction() as connection:
             before, after, queued = await ledger.set_threshold(
-                connection, self._ids, principal.organization_id, principal.env, coins, call.now
+                connection, self.dependencies.ids, principal.organization_id, principal.env, coins, call.now
             )
             if after is not before:
                 details = {"lowBalanceThresholdCoins": coins}
-                await record(connection, self._ids, call, "wallet.update", after.id, details)
+                await record(connection, self.dependencies.ids, call, "wallet.update", after.id, details)
         self._announce(queued)
         return Reply(200, wallet_view(after))
 
     async def list_entries(self, call: Call) -> Reply:
         query: LedgerQuery = call.query
         period = None if query.from_ is None and query.to is None else query.ids(LEDGER_ENTRY)
-        after_page = self._cursors.read(call, PAGES)
+        after_page = self.dependencies.cursors.read(call, PAGES)
         entries = await ledger.list_page(
-            self._database,
+            self.dependencies.database,
             call.principal.organization_id,
             call.principal.env,
             period=period,
@@ -78,7 +76,7 @@ class WalletOperations:
             limit=query.limit + 1,
         )
         items = items_of(call, entries, entry_view)
-        return Reply(200, await self._cursors.page(call, PAGES, items, lambda entry: [entry.position]))
+        return Reply(200, await self.dependencies.cursors.page(call, PAGES, items, lambda entry: [entry.position]))
 
     async def top_up(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
@@ -90,20 +88,20 @@ class WalletOperations:
         }
         queued: tuple[SubscriptionKey, ...] = ()
         amount = _given(body, principal.env)
-        async with self._database.transaction() as connection:
+        async with self.dependencies.database.transaction() as connection:
             if principal.env == "test":
-                made, credited = await top_ups.create_paid(connection, self._ids, coins=amount, **place)
+                made, credited = await top_ups.create_paid(connection, self.dependencies.ids, coins=amount, **place)
                 queued = credited.queued
             else:
-                made = await top_ups.create_pending(connection, self._ids, amount_cents=amount, **place)
-            await record(connection, self._ids, call, "wallet.top_up", made.id, {"coins": made.coins})
+                made = await top_ups.create_pending(connection, self.dependencies.ids, amount_cents=amount, **place)
+            await record(connection, self.dependencies.ids, call, "wallet.top_up", made.id, {"coins": made.coins})
         self._announce(queued)
         return Reply(201, top_up_view(made))
 
     async def list_top_ups(self, call: Call) -> Reply:
         principal, query = call.principal, call.query
         page = await top_ups.list_page(
-            self._database.page(query.skip),
+            self.dependencies.database.page(query.skip),
             principal.organization_id,
             principal.env,
             limit=query.limit,
@@ -113,17 +111,15 @@ class WalletOperations:
 
     async def find_top_up(self, call: Call) -> TopUp:
         principal = call.principal
-        found = await top_ups.get(self._database, principal.organization_id, principal.env, call.path["id"])
-        if found is None:
-            raise not_found()
-        return found
+        database = self.dependencies.database
+        return found(await top_ups.get(database, principal.organization_id, principal.env, call.path["id"]))
 
     async def read_top_up(self, call: Call) -> Reply:
         return Reply(200, top_up_view(call.resource))
 
     def _announce(self, queued: tuple[SubscriptionKey, ...]) -> None:
         if queued:
-            self._changed(DeliveriesQueued(queued))
+            self.dependencies.changed(DeliveriesQueued(queued))
 
 
 def _given(body: TopUpCreate, env: str) -> int:
@@ -134,73 +130,34 @@ def _given(body: TopUpCreate, env: str) -> int:
     return given
 
 
-def wallet_routes(*, database: Database, ids: IdSource, cursors: Cursors, changed: OnChange) -> tuple[Route, ...]:
+def wallet_routes(dependencies: Dependencies) -> tuple[Route, ...]:
     """What the owner of a wallet sees and does. Not there where nothing is billed (C25.2.4)."""
-    operations = WalletOperations(database, ids, cursors, changed)
-    read: dict[str, Any] = {"tag": "Wallet", "scope": "wallet:read", "rate_class": "read", "method": "GET"}
-    write: dict[str, Any] = {"tag": "Wallet", "scope": "wallet:write", "rate_class": "write"}
+    operations = WalletOperations(dependencies)
     return (
-        Route(
-            path="/v2/wallet",
-            handler=operations.read,
-            operation_id="getWallet",
-            summary="Read what the environment has",
-            responses={200: WalletOut},
-            errors=("NOT_FOUND",),
-            **read,
+        WALLET.route(
+            "GET /v2/wallet", "getWallet", "Read what the environment has", operations.read,
+            responses={200: WalletOut}, errors=("NOT_FOUND",),
         ),
-        Route(
-            method="PATCH",
-            path="/v2/wallet",
-            handler=operations.patch,
-            operation_id="updateWallet",
-            summary="Change the balance below which the wallet is low",
+        WALLET.route(
+            "PATCH /v2/wallet", "updateWallet", "Change the balance below which the wallet is low", operations.patch,
+            body=WalletPatch, responses={200: WalletOut}, errors=("NOT_FOUND",),
             description="A threshold above what is available makes the wallet low at once.",
-            body=WalletPatch,
-            responses={200: WalletOut},
-            errors=("NOT_FOUND",),
-            **write,
         ),
-        Route(
-            path="/v2/wallet/ledger",
-            handler=operations.list_entries,
-            operation_id=LEDGER,
-            summary="List what changed the balance",
-            query=LedgerQuery,
-            responses={200: LedgerPage},
-            **read,
+        WALLET.route(
+            "GET /v2/wallet/ledger", LEDGER, "List what changed the balance", operations.list_entries,
+            query=LedgerQuery, responses={200: LedgerPage},
         ),
-        Route(
-            method="POST",
-            path="/v2/wallet/top-ups",
-            handler=operations.top_up,
-            operation_id="createTopUp",
-            summary="Add coins",
+        WALLET.route(
+            "POST /v2/wallet/top-ups", "createTopUp", "Add coins", operations.top_up,
+            body=TopUpCreate, responses={201: TopUpOut}, errors=("NOT_FOUND", "LIMIT_REACHED"), creates=True,
             description="In test they are credited at once; in live when the payment under `paymentReference` arrives.",
-            body=TopUpCreate,
-            responses={201: TopUpOut},
-            errors=("NOT_FOUND", "LIMIT_REACHED"),
-            idempotency=Idempotency.ACCEPTED,
-            creates=True,
-            **write,
         ),
-        Route(
-            path="/v2/wallet/top-ups",
-            handler=operations.list_top_ups,
-            operation_id="listTopUps",
-            summary="List top-ups",
-            query=PageQuery,
-            responses={200: TopUpPage},
-            **read,
+        WALLET.route(
+            "GET /v2/wallet/top-ups", "listTopUps", "List top-ups", operations.list_top_ups,
+            query=PageQuery, responses={200: TopUpPage},
         ),
-        Route(
-            path="/v2/wallet/top-ups/{id}",
-            handler=operations.read_top_up,
-            load=operations.find_top_up,
-            operation_id="getTopUp",
-            summary="Read a top-up",
-            responses={200: TopUpOut},
-            path_ids={"id": TOP_UP},
-            **read,
+        WALLET.route(
+            "GET /v2/wallet/top-ups/{id}", "getTopUp", "Read a top-up", operations.read_top_up,
+            responses={200: TopUpOut}, load=operations.find_top_up, path_ids={"id": TOP_UP},
         ),
-    )
+    )  # fmt: skip

@@ -1,34 +1,31 @@
 """What the installation's administrator credits to wallets (C24.1)."""
 
-from recado.domain.core.errors import not_found
-from recado.domain.core.ids import ORGANIZATION, IdSource
-from recado.domain.messages.changes import DeliveriesQueued, OnChange
+from recado.domain.core.ids import ORGANIZATION
+from recado.domain.messages.changes import DeliveriesQueued
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
+from recado.http.api.missing import found
 from recado.http.api.route import Access, Route
 from recado.http.routes.billing.wallet_models import CreditOut, WalletCredit, entry_view, wallet_view
+from recado.http.routes.core.dependencies import Dependencies
 from recado.http.wire.reply import Reply
 from recado.storage.access import organizations
 from recado.storage.access.organizations import Organization
 from recado.storage.billing import grants
-from recado.storage.core.postgres import Database
 
 
-def wallet_credit_routes(*, database: Database, ids: IdSource, changed: OnChange) -> tuple[Route, ...]:
+def wallet_credit_routes(dependencies: Dependencies) -> tuple[Route, ...]:
     """Credits and adjustments. Not there where nothing is billed (C25.2.4)."""
 
     async def find(call: Call) -> Organization:
-        organization = await organizations.get(database, call.path["id"])
-        if organization is None:
-            raise not_found()
-        return organization
+        return found(await organizations.get(dependencies.database, call.path["id"]))
 
     async def credit(call: Call) -> Reply:
         body: WalletCredit = call.body
-        async with database.transaction() as connection:
+        async with dependencies.database.transaction() as connection:
             credited = await grants.grant(
                 connection,
-                ids,
+                dependencies.ids,
                 organization_id=call.resource.id,
                 env=body.env,
                 coins=body.coins,
@@ -37,7 +34,7 @@ def wallet_credit_routes(*, database: Database, ids: IdSource, changed: OnChange
                 now=call.now,
             )
         if credited.queued:
-            changed(DeliveriesQueued(credited.queued))
+            dependencies.changed(DeliveriesQueued(credited.queued))
         shown = {"entry": entry_view(credited.entry), "wallet": wallet_view(credited.wallet)}
         return Reply(201, {**shown, "replayed": credited.replayed})
 

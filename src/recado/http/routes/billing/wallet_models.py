@@ -1,6 +1,6 @@
 """Bodies and views of the wallet, its ledger, its top-ups and the prices (C25.1)."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
@@ -8,8 +8,12 @@ from recado.domain.billing.top_up import LEAST_CENTS, MOST_CENTS, MOST_COINS
 from recado.domain.billing.wallet import MOST_BALANCE
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import CursorPage, CursorQuery, Page, PeriodQuery
+from recado.http.routes.core.groups import Group
+from recado.http.routes.core.views import view_of
 from recado.storage.billing.ledger import LedgerEntry, WalletRecord
 from recado.storage.billing.top_ups import TopUp
+
+WALLET = Group("Wallet", "wallet:read", "wallet:write")
 
 Kind = Literal["topup", "charge", "refund", "adjustment"]
 Env = Literal["live", "test"]
@@ -112,54 +116,6 @@ class CreditOut(ApiModel):
     replayed: bool
 
 
-def wallet_view(wallet: WalletRecord) -> dict[str, Any]:
-    """The wallet as callers see it."""
-    return {
-        "id": wallet.id,
-        "env": wallet.env,
-        "status": wallet.status.value,
-        "balanceCoins": wallet.balance_coins,
-        "heldCoins": wallet.held_coins,
-        "availableCoins": wallet.available_coins,
-        "lowBalanceThresholdCoins": wallet.low_balance_threshold_coins,
-        "updatedAt": wallet.updated_at,
-    }
-
-
-def entry_view(entry: LedgerEntry) -> dict[str, Any]:
-    """The entry as callers see it."""
-    view: dict[str, Any] = {
-        "id": entry.id,
-        "kind": entry.kind,
-        "coins": entry.coins,
-        "balanceAfter": entry.balance_after,
-        "createdAt": entry.created_at,
-    }
-    optional = {
-        "channel": entry.channel,
-        "messageId": entry.message_id,
-        "batchId": entry.batch_id,
-        "description": entry.description,
-    }
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
-
-
-def top_up_view(top_up: TopUp) -> dict[str, Any]:
-    """The top-up as callers see it."""
-    view: dict[str, Any] = {
-        "id": top_up.id,
-        "status": top_up.status.value,
-        "coins": top_up.coins,
-        "createdAt": top_up.created_at,
-        "updatedAt": top_up.updated_at,
-    }
-    optional = {
-        "amountCents": top_up.amount_cents,
-        "paymentReference": top_up.payment_reference,
-        "createdById": top_up.created_by_id,
-        "expiresAt": top_up.expires_at,
-        "paidAt": top_up.paid_at,
-    }
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
+wallet_view = view_of(WalletRecord, WalletOut)
+entry_view = view_of(LedgerEntry, LedgerEntryOut)
+top_up_view = view_of(TopUp, TopUpOut)

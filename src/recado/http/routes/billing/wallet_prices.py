@@ -9,6 +9,7 @@ from recado.domain.billing.prices import BR, FAMILIES, INTL, TIERS, PriceTable, 
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.route import Route
+from recado.http.routes.billing.wallet_models import WALLET
 from recado.http.wire.reply import Reply
 from recado.storage.billing.prices import PriceDirectory
 
@@ -85,7 +86,7 @@ def _price_view(kind: str, in_force: dict[tuple[str, str, int], int], tier: int)
     return view if elsewhere is None else {**view, "internationalCoins": elsewhere}
 
 
-def wallet_price_routes(*, prices: PriceDirectory) -> tuple[Route, ...]:
+def wallet_price_routes(prices: PriceDirectory) -> tuple[Route, ...]:
     """Reading them."""
 
     async def read(call: Call) -> Reply:
@@ -94,15 +95,8 @@ def wallet_price_routes(*, prices: PriceDirectory) -> tuple[Route, ...]:
         return Reply(200, prices_view(table, volumes, call.now))
 
     return (
-        Route(
-            method="GET",
-            path="/v2/wallet/prices",
-            handler=read,
-            operation_id="getPrices",
-            summary="Read the prices in force, the tier and the month's volume",
-            tag="Wallet",
-            scope="wallet:read",
-            rate_class="read",
+        WALLET.route(
+            "GET /v2/wallet/prices", "getPrices", "Read the prices in force, the tier and the month's volume", read,
             responses={200: PricesOut},
         ),
-    )
+    )  # fmt: skip

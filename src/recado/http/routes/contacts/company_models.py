@@ -12,6 +12,7 @@ from recado.domain.core.ids import ACCOUNT, CONTACT
 from recado.http.api.models import ApiModel, PatchModel, QueryInt, Timestamp, unset
 from recado.http.api.paging import MOST_SKIPPED, ListedQuery, Page
 from recado.http.routes.contacts.contact_answers import ContactOut
+from recado.http.routes.core.views import view_with
 from recado.storage.contacts.companies import Company, Counts
 
 MOST_LISTED = 100
@@ -118,30 +119,24 @@ class CompanyContactPage(Page[ContactOut]):
     """Contacts of one company, newest first."""
 
 
-def company_view(company: Company, counts: Counts) -> dict[str, Any]:
-    """The company as callers see it."""
-    view: dict[str, Any] = {
-        "id": company.id,
-        "organizationId": company.organization_id,
-        "nome": company.name,
-        "atributos": company.attributes,
-        "createdAt": company.created_at,
-        "updatedAt": company.updated_at,
-        "contagens": {
-            "contatos": counts.contacts,
-            "negociosAbertos": 0,
-            "valorAberto": 0,
-            "ultimaInteracao": counts.last_interaction_at,
-        },
+def _counted(_: Company, counts: Counts) -> dict[str, Any]:
+    return {
+        "contatos": counts.contacts,
+        "negociosAbertos": 0,
+        "valorAberto": 0,
+        "ultimaInteracao": counts.last_interaction_at,
     }
-    optional = {
-        "cnpj": company.cnpj,
-        "segmento": company.segment,
-        "site": company.site,
-        "endereco": company.address,
-        "responsavelId": company.responsible_id,
-        "contatoPrincipalId": company.main_contact_id if counts.has_main_contact else None,
-        "createdById": company.created_by_id,
-    }
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
+
+
+# With what its contacts say now.
+company_view = view_with(
+    Company,
+    CompanyOut,
+    nome=lambda company, _: company.name,
+    segmento=lambda company, _: company.segment,
+    endereco=lambda company, _: company.address,
+    responsavel_id=lambda company, _: company.responsible_id,
+    contato_principal_id=lambda company, counts: company.main_contact_id if counts.has_main_contact else None,
+    atributos=lambda company, _: company.attributes,
+    contagens=_counted,
+)

@@ -7,8 +7,6 @@ from pydantic import Field
 
 from recado.channels.core.provider import NumberHealth
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import not_found
-from recado.domain.core.ids import NUMBER
 from recado.domain.senders.number import (
     TIER_LIMITS,
     MessagingTier,
@@ -18,9 +16,12 @@ from recado.domain.senders.number import (
     what_to_do,
 )
 from recado.http.api.call import Call
+from recado.http.api.missing import found
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.route import Route
+from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.senders.number_models import NameStatus, ProfileOut
+from recado.http.routes.senders.numbers import number_resource
 from recado.http.wire.reply import Reply
 from recado.services.senders.number_refresh import Checked, NumberRefresh
 from recado.storage.core.directory import Directory
@@ -100,23 +101,13 @@ class HealthReader:
         remembered = self._answers.peek(key)
         if remembered is not None and remembered[0] != number.revision:
             self._answers.forget(key)
-        found = await self._answers.get(key)
-        if found is None:
-            raise not_found()
-        return Reply(200, found[1])
-
-    async def find(self, call: Call) -> Number:
-        principal = call.principal
-        number = await numbers.get(self._database, principal.organization_id, principal.env, call.path["id"])
-        if number is None:
-            raise not_found()
-        return number
+        return Reply(200, found(await self._answers.get(key))[1])
 
     async def _read(self, key: NumberKey) -> tuple[int, dict[str, Any]] | None:
-        found = await numbers.get(self._database, *key)
-        if found is None:
+        stored = await numbers.get(self._database, *key)
+        if stored is None:
             return None
-        checked = await self._refresh.check(found, patience=PATIENCE)
+        checked = await self._refresh.check(stored, patience=PATIENCE)
         now = self._clock.now()
         since = (now - DAY).replace(second=0, microsecond=0)
         number = checked.number
@@ -184,21 +175,13 @@ def issues(number: Number, health: NumberHealth | None) -> list[tuple[str, str]]
     return found + list(health.issues if health is not None else ())
 
 
-def number_health_routes(*, health: HealthReader) -> tuple[Route, ...]:
+def number_health_routes(dependencies: Dependencies, *, health: HealthReader) -> tuple[Route, ...]:
     """One operation."""
+    resource = number_resource(dependencies)
     return (
-        Route(
-            method="GET",
-            path="/numbers/{id}/health",
-            handler=health.health,
-            load=health.find,
-            operation_id="getNumberHealth",
-            summary="Ask the provider how a number is",
-            description="The answer holds for 10 seconds. When the provider does not answer, `live` is false.",
-            tag="Numbers",
-            scope="numbers:read",
-            rate_class="read",
+        resource.route(
+            "GET /numbers/{id}/health", "getNumberHealth", "Ask the provider how a number is", health.health,
             responses={200: HealthOut},
-            path_ids={"id": NUMBER},
+            description="The answer holds for 10 seconds. When the provider does not answer, `live` is false.",
         ),
-    )
+    )  # fmt: skip

@@ -11,6 +11,7 @@ from recado.domain.senders.number import PER_DAY_BOUNDS, PER_SECOND_BOUNDS, Mess
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import Page, PageQuery
+from recado.http.routes.core.views import view_with
 from recado.http.wire.reply import Reply
 from recado.storage.senders.numbers import Number
 
@@ -130,42 +131,33 @@ class NumberPage(Page[NumberOut]):
     """Numbers, newest first."""
 
 
-def number_view(number: Number, *, full: bool) -> dict[str, Any]:
-    """The number as callers see it; `full`: with its phone in the clear."""
-    meta: dict[str, Any] = {
+def _meta(number: Number, _: bool) -> dict[str, Any]:
+    known = {"verifiedName": number.verified_name, "nameStatus": number.name_status}
+    return {
         "byo": number.byo,
         "partnerRemovedAt": number.partner_removed_at,
         "partnerRemovedReason": number.partner_removed_reason,
+        **{name: value for name, value in known.items() if value is not None},
     }
-    if number.verified_name is not None:
-        meta["verifiedName"] = number.verified_name
-    if number.name_status is not None:
-        meta["nameStatus"] = number.name_status
-    return {
-        "id": number.id,
-        "organizationId": number.organization_id,
-        "phoneNumberId": number.phone_number_id,
-        "businessAccountId": number.business_account_id,
-        "displayPhone": number.display_phone if full else mask_phone(number.display_phone),
-        "status": number.status.value,
-        "qualityRating": number.quality_rating.value,
-        "messagingTier": number.messaging_tier.value,
-        "rateLimit": {"perSecond": number.per_second, "perDay": number.per_day},
-        "meta": meta,
-        "profile": dict(number.profile),
-        "lastProviderSyncAt": number.last_provider_sync_at,
-        "createdAt": number.created_at,
-        "updatedAt": number.updated_at,
-    }
+
+
+# In full: with its phone in the clear.
+number_view = view_with(
+    Number,
+    NumberOut,
+    display_phone=lambda number, full: number.display_phone if full else mask_phone(number.display_phone),
+    rate_limit=lambda number, _: {"perSecond": number.per_second, "perDay": number.per_day},
+    meta=_meta,
+)
 
 
 def number_reply(call: Call, number: Number, status: int = 200) -> Reply:
     """The number for this caller; an idempotency key keeps it unmasked and masks it again for anyone who repeats."""
     return Reply(
         status,
-        number_view(number, full=call.can(PII)),
+        number_view(number, call.can(PII)),
         revision=number.revision,
-        stored=number_view(number, full=True) if call.method == "POST" else None,
+        stored=number_view(number, True) if call.method == "POST" else None,
     )
 
 

@@ -1,20 +1,18 @@
 """How much went through a number, in all and over time (C14.4)."""
 
-from typing import Any
 from zoneinfo import ZoneInfo
 
 from pydantic import Field
 
-from recado.domain.core.errors import not_found
-from recado.domain.core.ids import NUMBER
 from recado.domain.senders.usage import Bucket, Window, bucket_starts, default_bucket, since
 from recado.http.api.call import Call
 from recado.http.api.models import ApiModel, QueryModel, Timestamp
 from recado.http.api.route import Route
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.senders.numbers import number_resource
 from recado.http.wire.reply import Reply
-from recado.storage.access.organizations import DEFAULT_TIME_ZONE, OrganizationDirectory
-from recado.storage.core.postgres import Database
-from recado.storage.senders import numbers, usage
+from recado.storage.access.organizations import DEFAULT_TIME_ZONE
+from recado.storage.senders import usage
 from recado.storage.senders.numbers import Number
 
 
@@ -57,15 +55,9 @@ class SeriesOut(ApiModel):
     points: list[Point] = Field(description="Ascending.")
 
 
-def number_usage_routes(*, database: Database, organizations: OrganizationDirectory) -> tuple[Route, ...]:
-    """Days begin at midnight of the organization's zone, hence `organizations`."""
-
-    async def find(call: Call) -> Number:
-        principal = call.principal
-        number = await numbers.get(database, principal.organization_id, principal.env, call.path["id"])
-        if number is None:
-            raise not_found()
-        return number
+def number_usage_routes(dependencies: Dependencies) -> tuple[Route, ...]:
+    """Days begin at midnight of the organization's zone."""
+    resource, database = number_resource(dependencies), dependencies.database
 
     async def read(call: Call) -> Reply:
         number: Number = call.resource
@@ -87,7 +79,7 @@ def number_usage_routes(*, database: Database, organizations: OrganizationDirect
         number: Number = call.resource
         window = call.query.window
         bucket = call.query.bucket or default_bucket(window)
-        organization = await organizations.get(number.organization_id)
+        organization = await dependencies.directories.organizations.get(number.organization_id)
         zone = ZoneInfo(organization.time_zone if organization else DEFAULT_TIME_ZONE)
         start = since(window, call.now)
         starts = bucket_starts(start, call.now, bucket, zone)
@@ -103,32 +95,14 @@ def number_usage_routes(*, database: Database, organizations: OrganizationDirect
             },
         )
 
-    one: dict[str, Any] = {
-        "load": find,
-        "path_ids": {"id": NUMBER},
-        "tag": "Numbers",
-        "scope": "numbers:read",
-        "rate_class": "read",
-    }
     return (
-        Route(
-            method="GET",
-            path="/numbers/{id}/usage",
-            handler=read,
-            operation_id="getNumberUsage",
-            summary="Count what left through a number",
-            query=UsageQuery,
-            responses={200: UsageOut},
-            **one,
+        resource.route(
+            "GET /numbers/{id}/usage", "getNumberUsage", "Count what left through a number", read,
+            query=UsageQuery, responses={200: UsageOut},
         ),
-        Route(
-            method="GET",
-            path="/numbers/{id}/usage/timeseries",
-            handler=series,
-            operation_id="getNumberUsageSeries",
-            summary="Count what left through a number, hour by hour or day by day",
-            query=SeriesQuery,
-            responses={200: SeriesOut},
-            **one,
+        resource.route(
+            "GET /numbers/{id}/usage/timeseries", "getNumberUsageSeries",
+            "Count what left through a number, hour by hour or day by day", series,
+            query=SeriesQuery, responses={200: SeriesOut},
         ),
-    )
+    )  # fmt: skip

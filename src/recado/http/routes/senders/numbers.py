@@ -1,24 +1,26 @@
 """Numbers: register, read, change, connect, disconnect, delete (C14.1). Health and usage have files of their own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from recado.channels.core.adapters import AdminFor
 from recado.channels.core.provider import ProviderError
 from recado.domain.access.scopes import PII
-from recado.domain.core.errors import Problem, conflict, not_found
-from recado.domain.core.ids import NUMBER, IdSource, created_at
-from recado.domain.messages.changes import NumberChanged, OnChange
+from recado.domain.core.errors import Problem, conflict
+from recado.domain.core.ids import NUMBER, created_at
+from recado.domain.messages.changes import NumberChanged
 from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent, what_to_do
-from recado.http.api.audit import record
 from recado.http.api.call import Call
 from recado.http.api.provider_failures import answered_with_502
-from recado.http.api.route import Idempotency, Route
-from recado.http.routes.core.lists import listed
+from recado.http.api.route import Route
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.groups import Group
 from recado.http.routes.core.phones import phone_at
+from recado.http.routes.core.resource import Resource
 from recado.http.routes.senders.number_models import (
     NumberCreate,
     NumberOut,
@@ -32,55 +34,29 @@ from recado.http.routes.senders.number_models import (
 from recado.http.wire.reply import Reply
 from recado.services.senders.accounts import ACCESS_TOKEN, account_of, required
 from recado.services.senders.number_refresh import ASK_AGAIN
-from recado.storage.core.changing import changing
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
 from recado.storage.senders import numbers
-from recado.storage.senders.numbers import Number
+from recado.storage.senders.numbers import NUMBERS, Number
 
 
+@dataclass(frozen=True, slots=True)
 class NumberOperations:
-    """The handlers. A provider is called outside of transactions; the row is looked at again inside."""
+    """The provider is called outside of transactions; the row is looked at again inside.
 
-    def __init__(
-        self, database: Database, ids: IdSource, keys: KeyRing, provider_for: AdminFor, changed: OnChange
-    ) -> None:
-        self._database = database
-        self._ids = ids
-        self._keys = keys
-        self._provider_for = provider_for
-        self._changed = changed
+    `provider_for`: the chat-app provider of an environment, None where none is configured.
+    """
 
-    async def find(self, call: Call) -> Number:
-        principal = call.principal
-        number = await numbers.get(self._database, principal.organization_id, principal.env, call.path["id"])
-        if number is None:
-            raise not_found()
-        return number
-
-    async def list(self, call: Call) -> Reply:
-        principal, query = call.principal, call.query
-        page = await numbers.list_page(
-            self._database,
-            principal.organization_id,
-            principal.env,
-            status=query.status,
-            quality_rating=query.quality_rating,
-            limit=query.limit,
-            skip=query.skip,
-        )
-        full = call.can(PII)
-        return await listed(page, lambda number: number_view(number, full=full))
-
-    async def read(self, call: Call) -> Reply:
-        return number_reply(call, call.resource)
+    numbers: Resource[Number]
+    keys: KeyRing
+    provider_for: AdminFor
 
     async def create(self, call: Call) -> Reply:
         principal, body = call.principal, call.body
         if body.byo:
             raise Problem("FORBIDDEN", "byo is set by the installation's administrator alone.", meta={"field": "byo"})
-        number_id = self._ids.new(NUMBER)
-        provider = self._provider_for(principal.env)
+        number_id = self.numbers.new_id()
+        provider = self.provider_for(principal.env)
         wait = ASK_AGAIN if provider is None else timedelta(seconds=provider.verification_delay)
         rate = body.rate_limit.changes() if body.rate_limit else {}
         new = Number(
@@ -96,10 +72,7 @@ class NumberOperations:
             updated_at=created_at(number_id),
             **rate,
         )
-        async with self._database.transaction() as connection:
-            number = await numbers.insert(connection, new)
-        self._tell(number)
-        return number_reply(call, number, 201)
+        return number_reply(call, await self.numbers.add(new, numbers.insert), 201)
 
     async def patch(self, call: Call) -> Reply:
         found: Number = call.resource
@@ -107,7 +80,7 @@ class NumberOperations:
         call.check_revision(found.revision)
         if "profile" in changes:
             await self._publish_profile(found, _profile(found, changes["profile"]))
-        return await self._change(call, lambda number: self._patched(number, changes))
+        return await self._changed(call, lambda number: self._patched(number, changes))
 
     async def connect(self, call: Call) -> Reply:
         found: Number = call.resource
@@ -117,50 +90,29 @@ class NumberOperations:
             detail = f"The number {found.id} is {found.status.value}: {what}."
             raise conflict("INVALID_STATE", detail, status=found.status.value)
         with answered_with_502():
-            await required(self._provider_for(found.env)).connect(account_of(found, self._keys))
-        return await self._change(call, _connected)
+            await required(self.provider_for(found.env)).connect(account_of(found, self.keys))
+        return await self._changed(call, _connected)
 
     async def disconnect(self, call: Call) -> Reply:
-        reply = await self._change(
+        reply = await self._changed(
             call,
             lambda number: replace(number, status=NUMBER_MACHINE.move(number.status, NumberEvent.DISCONNECT)),
         )
-        provider = self._provider_for(call.principal.env)
+        provider = self.provider_for(call.principal.env)
         if provider is not None:
             # Sending has stopped here already; whether the provider hears of it now changes nothing about that.
             with suppress(ProviderError):
-                await provider.disconnect(account_of(call.resource, self._keys))
+                await provider.disconnect(account_of(call.resource, self.keys))
         return reply
 
-    async def delete(self, call: Call) -> Reply:
-        found: Number = call.resource
-        async with changing(self._database, self._changed, _change_of(found)) as connection:
-            number = await numbers.get_locked(connection, found.organization_id, found.env, found.id)
-            if number is None:
-                raise not_found()
-            call.check_revision(number.revision)
-            await numbers.delete(connection, number, call.now)
-            await record(connection, self._ids, call, "number.delete", number.id)
-        self._tell(number)
-        return Reply(204)
-
-    async def _change(self, call: Call, change: Callable[[Number], Number]) -> Reply:
-        found: Number = call.resource
-        async with changing(self._database, self._changed, _change_of(found)) as connection:
-            before = await numbers.get_locked(connection, found.organization_id, found.env, found.id)
-            if before is None:
-                raise not_found()
-            call.check_revision(before.revision)
-            after = await numbers.save(connection, before, change(before), call.now)
-        if after is not before:
-            self._tell(after)
-        return number_reply(call, after)
+    async def _changed(self, call: Call, edit: Callable[[Number], Number]) -> Reply:
+        return number_reply(call, await self.numbers.change(call, edit))
 
     async def _publish_profile(self, number: Number, profile: dict[str, str]) -> None:
         if profile == number.profile:
             return
         with answered_with_502():
-            await required(self._provider_for(number.env)).update_profile(account_of(number, self._keys), profile)
+            await required(self.provider_for(number.env)).update_profile(account_of(number, self.keys), profile)
 
     def _patched(self, number: Number, changes: dict[str, Any]) -> Number:
         fields: dict[str, Any] = {}
@@ -178,14 +130,7 @@ class NumberOperations:
         """The encrypted access token. The sandbox asks for none, so test keeps none (C14.1)."""
         if token is None or env == "test":
             return None
-        return self._keys.encrypt(token, organization_id=organization_id, record_id=number_id, field=ACCESS_TOKEN)
-
-    def _tell(self, number: Number) -> None:
-        self._changed(_change_of(number))
-
-
-def _change_of(number: Number) -> NumberChanged:
-    return NumberChanged(number.organization_id, number.env, number.id)
+        return self.keys.encrypt(token, organization_id=organization_id, record_id=number_id, field=ACCESS_TOKEN)
 
 
 def _profile(number: Number, sent: Any) -> dict[str, str]:
@@ -202,98 +147,56 @@ def _connected(number: Number) -> Number:
     )
 
 
-def number_routes(
-    *, database: Database, ids: IdSource, keys: KeyRing, provider_for: AdminFor, changed: OnChange
-) -> tuple[Route, ...]:
-    """`provider_for`: the chat-app provider of an environment, None where none is configured."""
-    operations = NumberOperations(database, ids, keys, provider_for, changed)
-    read: dict[str, Any] = {"tag": "Numbers", "scope": "numbers:read", "rate_class": "read"}
-    write: dict[str, Any] = {"tag": "Numbers", "scope": "numbers:write", "rate_class": "write"}
-    one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": NUMBER}, "versioned": True}
-    return (
-        Route(
-            method="GET",
-            path="/numbers",
-            handler=operations.list,
-            operation_id="listNumbers",
-            summary="List numbers",
-            query=NumberQuery,
-            responses={200: NumberPage},
-            **read,
-        ),
-        Route(
-            method="POST",
-            path="/numbers",
-            handler=operations.create,
-            operation_id="createNumber",
-            summary="Register a number",
-            description="It is pending until the provider has verified it, then available to be connected.",
-            body=NumberCreate,
-            responses={201: NumberOut},
-            errors=("FORBIDDEN", "NUMBER_TAKEN", "PHONE_INVALID"),
-            idempotency=Idempotency.ACCEPTED,
-            replay=number_replay,
-            versioned=True,
-            creates=True,
-            **write,
-        ),
-        Route(
-            method="GET",
-            path="/numbers/{id}",
-            handler=operations.read,
-            operation_id="getNumber",
-            summary="Read a number",
-            responses={200: NumberOut},
-            **one,
-            **read,
-        ),
-        Route(
-            method="PATCH",
-            path="/numbers/{id}",
-            handler=operations.patch,
-            operation_id="updateNumber",
-            summary="Change a number's pace, profile or access token",
-            body=NumberPatch,
-            responses={200: NumberOut},
-            errors=("DEPENDENCY_FAILED",),
-            **one,
-            **write,
-        ),
-        Route(
-            method="DELETE",
-            path="/numbers/{id}",
-            handler=operations.delete,
-            operation_id="deleteNumber",
-            summary="Delete a number",
-            responses={204: None},
-            errors=("RESOURCE_IN_USE",),
-            **one,
-            **write,
-        ),
-        Route(
-            method="POST",
-            path="/numbers/{id}/connect",
-            handler=operations.connect,
-            operation_id="connectNumber",
-            summary="Put a number into service",
-            responses={200: NumberOut},
-            errors=("INVALID_STATE", "DEPENDENCY_FAILED"),
-            idempotency=Idempotency.ACCEPTED,
-            replay=number_replay,
-            **one,
-            **write,
-        ),
-        Route(
-            method="POST",
-            path="/numbers/{id}/disconnect",
-            handler=operations.disconnect,
-            operation_id="disconnectNumber",
-            summary="Take a number out of service",
-            responses={200: NumberOut},
-            errors=("INVALID_STATE",),
-            idempotency=Idempotency.ACCEPTED,
-            replay=number_replay,
-            **one,
-            **write,
-        ),
+async def _views(call: Call, _: Executor, found: list[Number]) -> Iterable[dict[str, Any]]:
+    full = call.can(PII)
+    return (number_view(number, full) for number in found)
+
+
+def number_resource(dependencies: Dependencies) -> Resource[Number]:
+    """The chat-app senders of an organization."""
+    return Resource(
+        dependencies=dependencies,
+        table=NUMBERS,
+        path="/numbers/{id}",
+        prefix=NUMBER,
+        name="number",
+        group=Group("Numbers", "numbers:read", "numbers:write"),
+        out=NumberOut,
+        page=NumberPage,
+        views=_views,
+        tell=lambda number: dependencies.changed(NumberChanged(number.organization_id, number.env, number.id)),
     )
+
+
+def number_routes(dependencies: Dependencies, *, provider_for: AdminFor) -> tuple[Route, ...]:
+    """`provider_for`: the chat-app provider of an environment, None where none is configured."""
+    resource = number_resource(dependencies)
+    operations = NumberOperations(resource, dependencies.keys, provider_for)
+    return (
+        resource.route(
+            "GET /numbers", "listNumbers", "List numbers",
+            resource.listing(lambda query: (query.status, query.quality_rating)), query=NumberQuery,
+        ),
+        resource.route(
+            "POST /numbers", "createNumber", "Register a number", operations.create,
+            body=NumberCreate, errors=("FORBIDDEN", "NUMBER_TAKEN", "PHONE_INVALID"), replay=number_replay,
+            description="It is pending until the provider has verified it, then available to be connected.",
+        ),
+        resource.route("GET /numbers/{id}", "getNumber", "Read a number", resource.read),
+        resource.route(
+            "PATCH /numbers/{id}", "updateNumber", "Change a number's pace, profile or access token",
+            operations.patch, body=NumberPatch, errors=("DEPENDENCY_FAILED",),
+        ),
+        resource.route(
+            "DELETE /numbers/{id}", "deleteNumber", "Delete a number", partial(resource.delete, remove=numbers.delete),
+            errors=("RESOURCE_IN_USE",),
+        ),
+        resource.route(
+            "POST /numbers/{id}/connect", "connectNumber", "Put a number into service", operations.connect,
+            errors=("INVALID_STATE", "DEPENDENCY_FAILED"), replay=number_replay,
+        ),
+        resource.route(
+            "POST /numbers/{id}/disconnect", "disconnectNumber", "Take a number out of service",
+            operations.disconnect, errors=("INVALID_STATE",), replay=number_replay,
+        ),
+    )  # fmt: skip

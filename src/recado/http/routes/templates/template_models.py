@@ -9,6 +9,7 @@ from recado.domain.core.ids import NUMBER
 from recado.domain.templates.template import Language, TemplateCategory, TemplateStatus
 from recado.http.api.models import ApiModel, PatchModel, Timestamp, unset
 from recado.http.api.paging import Page, PageQuery
+from recado.http.routes.core.views import view_of
 from recado.storage.templates.templates import Template
 
 MOST_COMPONENTS = 50
@@ -96,25 +97,4 @@ def stored_components(components: Sequence[Component]) -> tuple[dict[str, Any], 
     return tuple(component.model_dump(exclude_unset=True) for component in components)
 
 
-def template_view(template: Template) -> dict[str, Any]:
-    """The template as callers see it."""
-    view: dict[str, Any] = {
-        "id": template.id,
-        "organizationId": template.organization_id,
-        "numberId": template.number_id,
-        "name": template.name,
-        "language": template.language.value,
-        "category": template.category.value,
-        "status": template.status.value,
-        "components": list(template.components),
-        "version": template.version,
-        "createdAt": template.created_at,
-        "updatedAt": template.updated_at,
-    }
-    optional = {
-        "headerExampleUrl": template.header_example_url,
-        "providerTemplateId": template.provider_template_id,
-        "rejectionReason": template.rejection_reason,
-    }
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
+template_view = view_of(Template, TemplateOut)

@@ -114,8 +114,6 @@ def edited(
     status = fields.pop("status", None)
     if "events" in fields:
         fields["events"] = tuple(fields["events"])
-    if "description" in fields:
-        fields["description"] = fields["description"] or None
     retry = fields.pop("retry", None)
     if retry is not None:
         fields.update(retry.changes())

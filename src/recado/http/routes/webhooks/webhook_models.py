@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field, WithJsonSchema, field_validator
 
 from recado.channels.webhooks.webhook_signing import header_key, header_value
 from recado.domain.core.events import EVENT_NAMES, EVERY
-from recado.http.api.models import ApiModel, PatchModel, Timestamp, one_of, unset
+from recado.http.api.models import BLANK_IS_NONE, ApiModel, PatchModel, Timestamp, one_of, unset
 from recado.http.api.paging import CursorQuery, PageQuery, PeriodQuery
 
 MASK = "********"
@@ -26,7 +26,7 @@ Event = Annotated[EventName, one_of(EVENT_NAMES)]
 Taken = Annotated[str, one_of([*EVENT_NAMES, EVERY]), WithJsonSchema({"type": "string", "enum": [*EVENT_NAMES, EVERY]})]
 Events = Annotated[list[Taken], Field(min_length=1, max_length=len(EVENT_NAMES)), AfterValidator(_one_by_one)]
 Url = Annotated[str, Field(min_length=1, max_length=2_048), WithJsonSchema({"type": "string", "format": "uri"})]
-Description = Annotated[str, Field(max_length=200)]
+Description = Annotated[str, Field(max_length=200), BLANK_IS_NONE]
 
 
 class Header(ApiModel):

@@ -9,6 +9,7 @@ from recado.actors.webhooks.webhook_attempt import ANSWER_FIELD
 from recado.domain.webhooks.webhook import SubscriptionStatus
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CursorPage, Page
+from recado.http.routes.core.views import view_with
 from recado.http.routes.webhooks.webhook_models import MASK, masks
 from recado.storage.core.crypto import KeyRing
 from recado.storage.webhooks.deliveries import DELIVERED, PENDING, Delivery
@@ -116,54 +117,20 @@ class ReplayOut(ApiModel):
     queued: int
 
 
-def webhook_view(subscription: Subscription, headers: list[tuple[str, str]]) -> dict[str, Any]:
-    """The subscription as callers see it."""
-    view: dict[str, Any] = {
-        "id": subscription.id,
-        "organizationId": subscription.organization_id,
-        "url": subscription.url,
-        "secretCipher": subscription.secret_cipher,
-        "secretVersion": subscription.secret_version,
-        "headers": [{"key": key, "value": MASK if masks(key) else value} for key, value in headers],
-        "events": list(subscription.events),
-        "status": subscription.status.value,
-        "retry": {"maxAttempts": subscription.max_attempts, "backoffSeconds": subscription.backoff_seconds},
-        "includePii": subscription.include_pii,
-        "consecutiveFailures": subscription.consecutive_failures,
-        "createdAt": subscription.created_at,
-        "updatedAt": subscription.updated_at,
-    }
-    optional = {
-        "description": subscription.description,
-        "createdById": subscription.created_by_id,
-        "lastSuccessAt": subscription.last_success_at,
-        "lastFailureAt": subscription.last_failure_at,
-    }
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
+def _masked(_: Subscription, headers: list[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"key": key, "value": MASK if masks(key) else value} for key, value in headers]
 
 
-def delivery_view(subscription: Subscription, delivery: Delivery) -> dict[str, Any]:
-    """The delivery as lists show it."""
-    view: dict[str, Any] = {
-        "id": delivery.id,
-        "eventId": delivery.event_id,
-        "event": delivery.event,
-        "status": delivery.status,
-        "attemptCount": delivery.attempts,
-        "createdAt": delivery.created_at,
-    }
-    optional: dict[str, Any] = {
-        "lastStatusCode": delivery.last_status,
-        "lastError": delivery.last_error,
-        "nextAttemptAt": _next_attempt_at(subscription, delivery),
-        "deliveredAt": delivery.settled_at if delivery.status == DELIVERED else None,
-    }
-    view.update((name, value) for name, value in optional.items() if value is not None)
-    return view
+# With its headers in the clear.
+webhook_view = view_with(
+    Subscription,
+    WebhookOut,
+    headers=_masked,
+    retry=lambda one, _: {"maxAttempts": one.max_attempts, "backoffSeconds": one.backoff_seconds},
+)
 
 
-def _next_attempt_at(subscription: Subscription, delivery: Delivery) -> datetime | None:
+def _next_attempt_at(delivery: Delivery, subscription: Subscription) -> datetime | None:
     """Not before the next probe while failing; None when its subscription's owner has to act first (C23.2)."""
     due_at = delivery.next_attempt_at
     if delivery.status != PENDING or subscription.status not in QUEUES:
@@ -171,6 +138,17 @@ def _next_attempt_at(subscription: Subscription, delivery: Delivery) -> datetime
     if subscription.status is SubscriptionStatus.FAILING and due_at is not None and subscription.probe_at is not None:
         return max(due_at, subscription.probe_at)
     return due_at
+
+
+# As lists show it; with its subscription.
+delivery_view = view_with(
+    Delivery,
+    DeliveryOut,
+    attempt_count=lambda delivery, _: delivery.attempts,
+    last_status_code=lambda delivery, _: delivery.last_status,
+    next_attempt_at=_next_attempt_at,
+    delivered_at=lambda delivery, _: delivery.settled_at if delivery.status == DELIVERED else None,
+)
 
 
 def attempt_views(

@@ -1,137 +1,243 @@
-"""The operations on webhook subscriptions (C23.1)."""
+"""Webhook subscriptions: made, changed, rotated, tested, revoked (C23.1). Their deliveries have a file of their own."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Any
 
+from recado.actors.webhooks.webhook_attempt import error_of
+from recado.actors.webhooks.webhook_endpoint import headers_of
 from recado.actors.webhooks.webhooks import Webhooks
-from recado.channels.http.outbound_guard import OutboundGuard
-from recado.domain.core.ids import WEBHOOK, IdSource
-from recado.domain.messages.changes import OnChange
-from recado.http.api.route import Idempotency, Route
+from recado.channels.http.outbound_guard import OutboundGuard, UrlRefused
+from recado.channels.webhooks.webhook_signing import new_secret
+from recado.domain.core.errors import FieldError, validation_error
+from recado.domain.core.events import EVERY
+from recado.domain.core.ids import WEBHOOK, created_at
+from recado.domain.messages.changes import DeliveriesQueued, SubscriptionChanged
+from recado.http.api.audit import PII_GRANT
+from recado.http.api.call import Call
+from recado.http.api.principal import Principal
+from recado.http.api.route import Route
+from recado.http.api.tampering import tampering_recorded
+from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.groups import Group
+from recado.http.routes.core.resource import Resource
+from recado.http.routes.webhooks.webhook_edits import (
+    deleted,
+    edited,
+    headers_after,
+    place_of,
+    plain_headers,
+    refuse_deleted,
+    refuse_without_pii,
+    replaced,
+    rotated,
+    sealed_headers,
+    sealed_secret,
+    sends_phones_anew,
+)
 from recado.http.routes.webhooks.webhook_models import (
+    Retry,
     SecretRotation,
     WebhookCreate,
     WebhookPatch,
     WebhookQuery,
     WebhookTest,
 )
-from recado.http.routes.webhooks.webhook_operations import WebhookOperations
-from recado.http.routes.webhooks.webhook_views import WebhookOut, WebhookPage, WebhookTested, WebhookWithSecret
+from recado.http.routes.webhooks.webhook_views import (
+    WebhookOut,
+    WebhookPage,
+    WebhookTested,
+    WebhookWithSecret,
+    webhook_view,
+)
+from recado.http.wire.reply import Reply
+from recado.storage.core.changing import changing
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.postgres import Database
+from recado.storage.core.rows import Executor
+from recado.storage.webhooks import webhooks
+from recado.storage.webhooks.webhooks import SUBSCRIPTIONS, Subscription
+
+DEFAULT_TEST = "message.delivered"
 
 
-def webhook_routes(
-    *,
-    database: Database,
-    ids: IdSource,
-    keys: KeyRing,
-    guard: OutboundGuard,
-    actors: Webhooks,
-    random_bytes: Callable[[int], bytes],
-    changed: OnChange,
-) -> tuple[Route, ...]:
-    """`random_bytes`: unpredictable ones, for the secrets."""
-    operations = WebhookOperations(database, ids, keys, guard, actors, random_bytes, changed)
-    one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": WEBHOOK}, "tag": "Webhooks"}
-    return (
-        Route(
-            method="GET",
-            path="/webhooks",
-            handler=operations.list,
-            operation_id="listWebhooks",
-            summary="List the subscriptions of the environment",
-            tag="Webhooks",
-            scope="webhooks:read",
-            rate_class="read",
-            query=WebhookQuery,
-            responses={200: WebhookPage},
-        ),
-        Route(
-            method="POST",
-            path="/webhooks",
-            handler=operations.create,
-            operation_id="createWebhook",
-            summary="Subscribe an address to events",
-            description="The signing secret is shown in this answer and in that of a rotation, and never again.",
-            tag="Webhooks",
-            scope="webhooks:write",
-            rate_class="write",
-            body=WebhookCreate,
-            responses={201: WebhookWithSecret},
-            errors=("URL_NOT_ALLOWED", "LIMIT_REACHED"),
-            idempotency=Idempotency.ACCEPTED,
-            versioned=True,
-            creates=True,
-        ),
-        Route(
-            method="GET",
-            path="/webhooks/{id}",
-            handler=operations.read,
-            operation_id="getWebhook",
-            summary="Read a subscription",
-            scope="webhooks:read",
-            rate_class="read",
-            responses={200: WebhookOut},
-            versioned=True,
-            **one,
-        ),
-        Route(
-            method="PATCH",
-            path="/webhooks/{id}",
-            handler=operations.patch,
-            operation_id="updateWebhook",
-            summary="Change, pause or resume a subscription",
-            scope="webhooks:write",
-            rate_class="write",
-            body=WebhookPatch,
-            responses={200: WebhookOut},
-            errors=("INVALID_STATE", "URL_NOT_ALLOWED"),
-            versioned=True,
-            **one,
-        ),
-        Route(
-            method="DELETE",
-            path="/webhooks/{id}",
-            handler=operations.delete,
-            operation_id="deleteWebhook",
-            summary="Revoke a subscription for good",
-            scope="webhooks:write",
-            rate_class="write",
-            responses={204: None},
-            versioned=True,
-            **one,
-        ),
-        Route(
-            method="POST",
-            path="/webhooks/{id}/rotate",
-            handler=operations.rotate,
-            operation_id="rotateWebhook",
-            summary="Give a subscription a new secret",
-            description="Until the grace is over, deliveries are signed with the former secret too.",
-            scope="webhooks:write",
-            rate_class="write",
-            body=SecretRotation,
-            responses={200: WebhookWithSecret},
-            errors=("INVALID_STATE",),
-            idempotency=Idempotency.ACCEPTED,
-            rotates=True,
-            versioned=True,
-            **one,
-        ),
-        Route(
-            method="POST",
-            path="/webhooks/{id}/test",
-            handler=operations.test,
-            operation_id="testWebhook",
-            summary="Deliver an example now and tell what the endpoint answered",
-            scope="webhooks:write",
-            rate_class="write",
-            body=WebhookTest,
-            responses={200: WebhookTested},
-            errors=("INVALID_STATE",),
-            idempotency=Idempotency.ACCEPTED,
-            matches=True,
-            **one,
-        ),
+@dataclass(frozen=True, slots=True)
+class WebhookOperations:
+    """What is particular to subscriptions: their addresses, secrets and headers."""
+
+    subscriptions: Resource[Subscription]
+    keys: KeyRing
+    guard: OutboundGuard
+    actors: Webhooks
+
+    async def create(self, call: Call) -> Reply:
+        principal, body = call.principal, call.body
+        refuse_without_pii(call, body.include_pii)
+        await self._check_url(body.url, principal)
+        secret = new_secret(self.subscriptions.dependencies.random_bytes)
+        subscription_id = self.subscriptions.new_id()
+        place = place_of(principal.organization_id, subscription_id)
+        retry = body.retry or Retry()
+        new = Subscription(
+            organization_id=principal.organization_id,
+            id=subscription_id,
+            env=principal.env,
+            url=body.url,
+            secret_cipher=sealed_secret(secret, place, self.keys),
+            headers_cipher=sealed_headers(plain_headers(body.headers, []), place, self.keys),
+            events=tuple(body.events),
+            description=body.description,
+            include_pii=body.include_pii,
+            max_attempts=retry.max_attempts,
+            backoff_seconds=retry.backoff_seconds,
+            created_by_id=principal.actor_id,
+            updated_at=created_at(subscription_id),
+        )
+        async with changing(self.subscriptions.database, self.subscriptions.tell, new) as connection:
+            made = await webhooks.insert(connection, new)
+            await self.subscriptions.note(connection, call, "webhook.create", made, {"events": list(made.events)})
+            if made.include_pii:
+                await self.subscriptions.note(connection, call, PII_GRANT, made)
+        self._tell(made)
+        return await self.subscriptions.reply(call, made, 201, once={"secret": secret})
+
+    async def patch(self, call: Call) -> Reply:
+        seen: Subscription = call.resource
+        changes = call.body.changes()
+        refuse_without_pii(call, sends_phones_anew(seen, changes))
+        if "url" in changes:
+            await self._check_url(changes["url"], call.principal)
+        async with self._tampering_recorded(call):
+            # What the caller may not, or the body cannot, comes before version and state (C2.6); the lock decides it.
+            headers_after(seen, changes, headers_of(seen, self.keys))
+            async with self.subscriptions.locked(call) as (connection, before):
+                refuse_deleted(before)
+                refuse_without_pii(call, sends_phones_anew(before, changes))
+                after = edited(before, changes, headers_of(before, self.keys), self.keys)
+                saved = await webhooks.save(connection, before, after, call.now)
+                if saved is not before:
+                    details = {"fields": call.body.named()}
+                    await self.subscriptions.note(connection, call, "webhook.update", saved, details)
+                    if saved.include_pii and not before.include_pii:
+                        await self.subscriptions.note(connection, call, PII_GRANT, saved)
+        if saved is not before:
+            self._tell(saved)
+        return await self.subscriptions.reply(call, saved)
+
+    async def rotate(self, call: Call) -> Reply:
+        secret = new_secret(self.subscriptions.dependencies.random_bytes)
+        async with self._tampering_recorded(call), self.subscriptions.locked(call) as (connection, before):
+            refuse_deleted(before)
+            headers_of(before, self.keys)  # a secret that could not be answered is not changed
+            cipher = sealed_secret(secret, place_of(before.organization_id, before.id), self.keys)
+            details: dict[str, Any] = {"graceHours": call.body.grace_hours}
+            if call.unshown is not None:
+                after = replaced(before, cipher, call.unshown)
+                details["repeated"] = True
+            else:
+                after = rotated(before, cipher, call.body.grace_hours, call)
+            saved = await webhooks.save(connection, before, after, call.now)
+            call.made = str(saved.secret_version)
+            await self.subscriptions.note(connection, call, "webhook.rotate", saved, details)
+        self._tell(saved)
+        return await self.subscriptions.reply(call, saved, once={"secret": secret})
+
+    async def delete(self, call: Call) -> Reply:
+        async with self.subscriptions.locked(call) as (connection, before):
+            if before.deleted_at is not None:
+                return Reply(204)
+            saved = await webhooks.save(connection, before, deleted(before, call), call.now)
+            await self.subscriptions.note(connection, call, "webhook.delete", saved)
+        self._tell(saved)
+        return Reply(204)
+
+    async def test(self, call: Call) -> Reply:
+        subscription: Subscription = call.resource
+        call.check_revision(subscription.revision)
+        refuse_deleted(subscription)
+        first = subscription.events[0]
+        event = call.body.event or (DEFAULT_TEST if first == EVERY else first)
+        delivery_id, response = await self.actors.test(subscription, event)
+        answer: dict[str, Any] = {
+            "deliveryId": delivery_id,
+            "durationMs": round(response.seconds * 1000),
+            "ok": response.ok,
+        }
+        if response.status is not None:
+            answer["statusCode"] = response.status
+        if not response.ok:
+            answer["error"] = error_of(response)
+        return Reply(200, answer)
+
+    async def _check_url(self, url: str, principal: Principal) -> None:
+        try:
+            await self.guard.check(url, live=principal.env == "live", owner=principal.organization_id)
+        except UrlRefused as refusal:
+            fault = FieldError("/url", "URL_NOT_ALLOWED", f"cannot be called: {refusal}")
+            raise validation_error([fault], code="URL_NOT_ALLOWED") from None
+
+    def _tell(self, subscription: Subscription) -> None:
+        self.subscriptions.tell(subscription)
+        self.subscriptions.dependencies.changed(DeliveriesQueued((subscription.key,)))
+
+    def _tampering_recorded(self, call: Call) -> AbstractAsyncContextManager[None]:
+        return tampering_recorded(self.subscriptions.database, self.subscriptions.dependencies.ids, call)
+
+
+def subscription_resource(dependencies: Dependencies) -> Resource[Subscription]:
+    """Who is told of what happens."""
+
+    async def views(call: Call, _: Executor, found: list[Subscription]) -> Iterable[dict[str, Any]]:
+        async with tampering_recorded(dependencies.database, dependencies.ids, call):
+            return [webhook_view(each, headers_of(each, dependencies.keys)) for each in found]
+
+    def tell(subscription: Subscription) -> None:
+        dependencies.changed(SubscriptionChanged(subscription.organization_id, subscription.env, subscription.id))
+
+    return Resource(
+        dependencies=dependencies,
+        table=SUBSCRIPTIONS,
+        path="/webhooks/{id}",
+        prefix=WEBHOOK,
+        name="webhook",
+        group=Group("Webhooks", "webhooks:read", "webhooks:write"),
+        out=WebhookOut,
+        page=WebhookPage,
+        views=views,
+        tell=tell,
     )
+
+
+def webhook_routes(dependencies: Dependencies, *, guard: OutboundGuard, actors: Webhooks) -> tuple[Route, ...]:
+    """`guard`: which addresses may be called; `actors`: who calls them."""
+    resource = subscription_resource(dependencies)
+    operations = WebhookOperations(resource, dependencies.keys, guard, actors)
+    return (
+        resource.route(
+            "GET /webhooks", "listWebhooks", "List the subscriptions of the environment",
+            resource.listing(lambda query: (query.status, query.event)), query=WebhookQuery,
+        ),
+        resource.route(
+            "POST /webhooks", "createWebhook", "Subscribe an address to events", operations.create,
+            body=WebhookCreate, responses={201: WebhookWithSecret}, errors=("URL_NOT_ALLOWED", "LIMIT_REACHED"),
+            description="The signing secret is shown in this answer and in that of a rotation, and never again.",
+        ),
+        resource.route("GET /webhooks/{id}", "getWebhook", "Read a subscription", resource.read),
+        resource.route(
+            "PATCH /webhooks/{id}", "updateWebhook", "Change, pause or resume a subscription", operations.patch,
+            body=WebhookPatch, errors=("INVALID_STATE", "URL_NOT_ALLOWED"),
+        ),
+        resource.route(
+            "DELETE /webhooks/{id}", "deleteWebhook", "Revoke a subscription for good", operations.delete
+        ),
+        resource.route(
+            "POST /webhooks/{id}/rotate", "rotateWebhook", "Give a subscription a new secret", operations.rotate,
+            body=SecretRotation, responses={200: WebhookWithSecret}, errors=("INVALID_STATE",), rotates=True,
+            description="Until the grace is over, deliveries are signed with the former secret too.",
+        ),
+        resource.route(
+            "POST /webhooks/{id}/test", "testWebhook",
+            "Deliver an example now and tell what the endpoint answered", operations.test,
+            body=WebhookTest, responses={200: WebhookTested}, errors=("INVALID_STATE",), matches=True,
+        ),
+    )  # fmt: skip

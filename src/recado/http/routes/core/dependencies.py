@@ -1,0 +1,26 @@
+"""What the routes of many records are made with. What those of one record need alone, they take beside it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from recado.domain.core.clock import Clock
+from recado.domain.core.ids import IdSource
+from recado.domain.messages.changes import OnChange
+from recado.http.api.paging import Cursors
+from recado.storage.access.directories import Directories
+from recado.storage.core.crypto import KeyRing
+from recado.storage.core.postgres import Database
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dependencies:
+    """Made once. `random_bytes`: unpredictable ones; `changed`: told after the commit of what others hold a copy of."""
+
+    database: Database
+    ids: IdSource
+    clock: Clock
+    keys: KeyRing
+    cursors: Cursors
+    random_bytes: Callable[[int], bytes]
+    directories: Directories
+    changed: OnChange
