@@ -74,7 +74,7 @@ LISTS: Final = Table(
     "list",
     own=load("lists"),
     derived={"name_key": lambda static_list: name_key(static_list.name)},
-    unique=Unique(("organization_id", "env", "name_key"), "LIST_NAME_TAKEN", "Another list has this name.", "listId"),
+    unique=Unique(("name_key",), "LIST_NAME_TAKEN", "Another list has this name.", "listId"),
     limit=Limit(MAX_LISTS, "lists"),
 )
 SQL = LISTS.sql

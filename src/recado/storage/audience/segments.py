@@ -54,9 +54,7 @@ SEGMENTS: Final = Table(
     own=load("segments"),
     convert={"filters": tuple},
     derived={"name_key": lambda segment: name_key(segment.name)},
-    unique=Unique(
-        ("organization_id", "env", "name_key"), "SEGMENT_NAME_TAKEN", "Another segment has this name.", "segmentId"
-    ),
+    unique=Unique(("name_key",), "SEGMENT_NAME_TAKEN", "Another segment has this name.", "segmentId"),
     limit=Limit(MAX_SEGMENTS, "segments"),
     wide=("filters", "filter_tree"),
 )

@@ -69,9 +69,7 @@ COMPANIES: Final = Table(
     "company",
     own=load("companies"),
     derived={"name_key": lambda company: name_key(company.name)},
-    unique=Unique(
-        ("organization_id", "env", "cnpj"), "CNPJ_JA_CADASTRADO", "Another company has this CNPJ.", "companyId"
-    ),
+    unique=Unique(("cnpj",), "CNPJ_JA_CADASTRADO", "Another company has this CNPJ.", "companyId"),
 )
 SQL = COMPANIES.sql
 PAGE: Final = bounded(SQL.page, ("attributes",), "p.name_key, p.id")

@@ -26,7 +26,7 @@ _PLACES: Final = re.compile(r"\$(\d+)")
 
 @dataclass(frozen=True, slots=True)
 class Unique:
-    """What only one record may have, by its columns. `holder`: what the refusal calls the id of the one that has it."""
+    """What only one record of its owner may have, by columns. `holder`: what the refusal calls the id of who has it."""
 
     columns: tuple[str, ...]
     code: str
@@ -83,6 +83,7 @@ class Table(Generic[R]):
         self._derived = dict(derived or {})
         self._unseen = frozenset(unseen)
         self._unique = unique
+        self._named = () if unique is None else (*self._key[:-1], *unique.columns)
         self._limit = limit
         self._wide = bool(wide)
         there = " and deleted_at is null" if keeps_deleted else ""
@@ -92,7 +93,7 @@ class Table(Generic[R]):
             "key": _equal(self._key) + there,
             "version": _equal(self._key + self._version) + there,
             "owner": _equal(self._key[:-1]) + there,
-            "unique": _equal(() if unique is None else unique.columns) + there,
+            "unique": _equal(self._named) + there,
             "columns": ", ".join(columns),
             "values": ", ".join(f"${place}" for place in range(1, len(columns) + 1)),
         }
@@ -145,7 +146,7 @@ class Table(Generic[R]):
             await self._refuse_beyond(self._limit, connection, values)
         row = await connection.fetchrow(self.sql.insert, *values.values())
         if row is None and self._unique is not None:
-            raise self._unique.taken(await self._holder(self._unique, connection, values))
+            raise self._unique.taken(await self._holder(connection, values))
         return self.read(row)
 
     async def save(self, connection: Executor, before: R, after: R, now: datetime) -> R:
@@ -211,12 +212,12 @@ class Table(Generic[R]):
             return
         if self._limit is not None:  # who adds one waits: so it is known who has the value
             await lock_organization(connection, will["organization_id"])
-        holder = await self._holder(unique, connection, will)
+        holder = await self._holder(connection, will)
         if holder is not None:
             raise unique.taken(holder)
 
-    async def _holder(self, unique: Unique, connection: Executor, values: Mapping[str, Any]) -> str | None:
-        holder: str | None = await connection.fetchval(self.sql.named, *[values[column] for column in unique.columns])
+    async def _holder(self, connection: Executor, values: Mapping[str, Any]) -> str | None:
+        holder: str | None = await connection.fetchval(self.sql.named, *[values[column] for column in self._named])
         return holder
 
 

@@ -64,7 +64,7 @@ TEMPLATES: Final = Table(
     convert={"language": Language, "category": TemplateCategory, "status": TemplateStatus, "components": tuple},
     unseen=("approved_version", "submit_attempts", "next_step_at", "verdict", "reported_at"),
     unique=Unique(
-        ("organization_id", "env", "number_id", "name", "language"),
+        ("number_id", "name", "language"),
         "TEMPLATE_NAME_TAKEN",
         "Another template of this number has this name and language.",
         "templateId",

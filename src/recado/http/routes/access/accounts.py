@@ -197,17 +197,9 @@ def account_routes(accounts: Resource[Account], passwords: Passwords) -> tuple[R
             responses={200: InvitedAccount}, errors=("SCOPE_ESCALATION", "INVALID_STATE"),
             description="The former invitation and a former password are void.",
         ),
-        Route(
-            method="POST",
-            path="/v2/accounts/accept-invite",
-            handler=operations.accept,
-            operation_id="acceptInvite",
-            summary="Accept an invitation and choose a password",
-            tag="Accounts",
-            access=Access.PUBLIC,
-            rate_class="login",
-            body=InviteAcceptance,
-            responses={200: AccountOut},
+        Group("Accounts", access=Access.PUBLIC).route(
+            "POST /v2/accounts/accept-invite", "acceptInvite", "Accept an invitation and choose a password",
+            operations.accept, rate_class="login", body=InviteAcceptance, responses={200: AccountOut},
             errors=("UNAUTHORIZED", "ORGANIZATION_SUSPENDED", "SERVICE_UNAVAILABLE"),
         ),
     )  # fmt: skip

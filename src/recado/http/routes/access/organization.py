@@ -9,7 +9,7 @@ from recado.domain.messages.changes import OrganizationChanged
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.missing import found
-from recado.http.api.route import Access, Route
+from recado.http.api.route import Route
 from recado.http.routes.access.api_key_models import key_view
 from recado.http.routes.access.organization_models import (
     AdministeredOrganizationOut,
@@ -22,7 +22,7 @@ from recado.http.routes.access.organization_models import (
     overrides_view,
 )
 from recado.http.routes.core.dependencies import Dependencies
-from recado.http.routes.core.groups import Group
+from recado.http.routes.core.groups import ADMINISTRATION, Group
 from recado.http.routes.core.resource import Resource, each
 from recado.http.wire.reply import Reply
 from recado.storage.access import organizations
@@ -141,33 +141,16 @@ def organization_routes(dependencies: Dependencies) -> tuple[Route, ...]:
             body=OrganizationPatch,
             description="The settings hold for both environments. An absent field stays as it is.",
         ),
-        Route(
-            method="POST",
-            path="/v2/admin/organizations",
-            handler=operations.admin_create,
-            operation_id="createOrganization",
-            summary="Create an organization",
+        ADMINISTRATION.route(
+            "POST /v2/admin/organizations", "createOrganization", "Create an organization", operations.admin_create,
+            body=OrganizationCreate, responses={201: NewOrganizationOut}, errors=("ACCOUNT_EMAIL_TAKEN",),
+            versioned=True, creates=True,
             description="It has keys, a sandbox number and an invited owner. Their tokens are shown once.",
-            tag="Administration",
-            access=Access.ADMIN,
-            body=OrganizationCreate,
-            responses={201: NewOrganizationOut},
-            errors=("ACCOUNT_EMAIL_TAKEN",),
-            versioned=True,
-            creates=True,
         ),
-        Route(
-            method="PATCH",
-            path="/v2/admin/organizations/{id}",
-            handler=operations.admin_patch,
-            load=operations.find,
-            operation_id="administerOrganization",
-            summary="Suspend, release or equip an organization",
-            tag="Administration",
-            access=Access.ADMIN,
-            body=OrganizationAdminPatch,
-            responses={200: AdministeredOrganizationOut},
-            versioned=True,
-            path_ids={"id": ORGANIZATION},
+        ADMINISTRATION.route(
+            "PATCH /v2/admin/organizations/{id}", "administerOrganization",
+            "Suspend, release or equip an organization", operations.admin_patch,
+            load=operations.find, path_ids={"id": ORGANIZATION},
+            body=OrganizationAdminPatch, responses={200: AdministeredOrganizationOut}, versioned=True,
         ),
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from recado.domain.audience.segment import condition, document
 from recado.domain.audience.segment_reading import read_conditions, read_tree, tree_of
 from recado.domain.core.errors import FieldError, Unavailable, validation_error
-from recado.domain.core.ids import SEGMENT, created_at
+from recado.domain.core.ids import SEGMENT
 from recado.domain.core.names import name_key
 from recado.http.api.call import Call
 from recado.http.api.page_items import PageItems
@@ -47,20 +47,16 @@ class SegmentOperations:
     evaluation: Evaluation
 
     async def create(self, call: Call) -> Reply:
-        principal, body = call.principal, call.body
-        segment_id = self.segments.new_id()
+        body = call.body
         filters, tree = _given(body.filters, body.filter_tree)
         new = Segment(
-            organization_id=principal.organization_id,
-            env=principal.env,
-            id=segment_id,
+            **self.segments.born(call),
             name=body.name,
             description=body.description,
             filters=filters,
             filter_tree=tree,
             due_at=call.now,
-            created_by_id=principal.actor_id,
-            updated_at=created_at(segment_id),
+            created_by_id=call.principal.actor_id,
         )
         # Counted before, not after: nothing is waited for once it is committed, or an answer that comes too late would
         # hide from a repeat under the same key that the segment is there.

@@ -5,7 +5,7 @@ from functools import partial
 
 from recado.domain.audience.members import reading
 from recado.domain.core.errors import Problem
-from recado.domain.core.ids import LIST, created_at
+from recado.domain.core.ids import LIST
 from recado.domain.core.names import name_key
 from recado.engine.steps import in_steps
 from recado.http.api.call import Call
@@ -28,18 +28,6 @@ from recado.http.wire.reply import Reply
 from recado.storage.audience.lists import LISTS, MemberChange, StaticList, change_members, nobody_matched
 
 MEMBERS_LIMIT = 64 * MIB
-
-
-def new_list(call: Call, list_id: str) -> StaticList:
-    """A list without members."""
-    return StaticList(
-        organization_id=call.principal.organization_id,
-        env=call.principal.env,
-        id=list_id,
-        name=call.body.name,
-        description=call.body.description,
-        updated_at=created_at(list_id),
-    )
 
 
 def members(lists: Resource[StaticList], change: MemberChange) -> Handler:
@@ -83,7 +71,8 @@ def static_list_routes(dependencies: Dependencies) -> tuple[Route, ...]:
             lists.listing(lambda query: (query.q and name_key(query.q),)), query=ListQuery,
         ),
         lists.route(
-            "POST /v2/lists", "createList", "Make a list", lists.adding(new_list),
+            "POST /v2/lists", "createList", "Make a list",
+            lists.adding(lambda born, call: StaticList(**born, name=call.body.name, description=call.body.description)),
             body=ListCreate, errors=("LIST_NAME_TAKEN", "LIMIT_REACHED"),
         ),
         lists.route("GET /v2/lists/{id}", "getList", "Read a list", lists.read),

@@ -27,6 +27,7 @@ from recado.http.routes.billing.wallet_models import (
 from recado.http.routes.core.dependencies import Dependencies
 from recado.http.routes.core.lists import listed
 from recado.http.wire.reply import Reply
+from recado.services.effects.record_events import announce
 from recado.storage.billing import ledger, top_ups
 from recado.storage.billing.top_ups import TopUp
 from recado.storage.webhooks.webhooks import SubscriptionKey
@@ -58,7 +59,7 @@ class WalletOperations:
             if after is not before:
                 details = {"lowBalanceThresholdCoins": coins}
                 await record(connection, self.dependencies.ids, call, "wallet.update", after.id, details)
-        self._announce(queued)
+        announce(self.dependencies.changed, DeliveriesQueued(queued))
         return Reply(200, wallet_view(after))
 
     async def list_entries(self, call: Call) -> Reply:
@@ -95,7 +96,7 @@ class WalletOperations:
             else:
                 made = await top_ups.create_pending(connection, self.dependencies.ids, amount_cents=amount, **place)
             await record(connection, self.dependencies.ids, call, "wallet.top_up", made.id, {"coins": made.coins})
-        self._announce(queued)
+        announce(self.dependencies.changed, DeliveriesQueued(queued))
         return Reply(201, top_up_view(made))
 
     async def list_top_ups(self, call: Call) -> Reply:
@@ -116,10 +117,6 @@ class WalletOperations:
 
     async def read_top_up(self, call: Call) -> Reply:
         return Reply(200, top_up_view(call.resource))
-
-    def _announce(self, queued: tuple[SubscriptionKey, ...]) -> None:
-        if queued:
-            self.dependencies.changed(DeliveriesQueued(queued))
 
 
 def _given(body: TopUpCreate, env: str) -> int:

@@ -5,10 +5,12 @@ from recado.domain.messages.changes import DeliveriesQueued
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.missing import found
-from recado.http.api.route import Access, Route
+from recado.http.api.route import Route
 from recado.http.routes.billing.wallet_models import CreditOut, WalletCredit, entry_view, wallet_view
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.groups import ADMINISTRATION
 from recado.http.wire.reply import Reply
+from recado.services.effects.record_events import announce
 from recado.storage.access import organizations
 from recado.storage.access.organizations import Organization
 from recado.storage.billing import grants
@@ -33,26 +35,16 @@ def wallet_credit_routes(dependencies: Dependencies) -> tuple[Route, ...]:
                 actor=actor_of(call),
                 now=call.now,
             )
-        if credited.queued:
-            dependencies.changed(DeliveriesQueued(credited.queued))
+        announce(dependencies.changed, DeliveriesQueued(credited.queued))
         shown = {"entry": entry_view(credited.entry), "wallet": wallet_view(credited.wallet)}
         return Reply(201, {**shown, "replayed": credited.replayed})
 
     return (
-        Route(
-            method="POST",
-            path="/v2/admin/organizations/{id}/wallet-credits",
-            handler=credit,
-            load=find,
-            operation_id="creditWallet",
-            summary="Credit coins to a wallet, or adjust it down",
-            description="Once for each `reference`. The payment reference of a top-up confirms its payment.",
-            tag="Administration",
-            access=Access.ADMIN,
-            body=WalletCredit,
-            responses={201: CreditOut},
+        ADMINISTRATION.route(
+            "POST /v2/admin/organizations/{id}/wallet-credits", "creditWallet",
+            "Credit coins to a wallet, or adjust it down", credit, load=find, path_ids={"id": ORGANIZATION},
+            body=WalletCredit, responses={201: CreditOut}, creates=True,
             errors=("PAYMENT_REQUIRED", "CONFLICT", "INVALID_STATE", "LIMIT_REACHED"),
-            creates=True,
-            path_ids={"id": ORGANIZATION},
+            description="Once for each `reference`. The payment reference of a top-up confirms its payment.",
         ),
-    )
+    )  # fmt: skip

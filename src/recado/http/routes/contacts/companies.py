@@ -8,7 +8,7 @@ from typing import Any, Final
 from recado.domain.contacts.cnpj import searched_cnpj
 from recado.domain.contacts.contact_attributes import merged, read_attributes
 from recado.domain.core.errors import Problem, validation_error
-from recado.domain.core.ids import ACCOUNT, COMPANY, CONTACT, created_at
+from recado.domain.core.ids import ACCOUNT, COMPANY, CONTACT
 from recado.domain.core.reading import Refusal
 from recado.domain.core.references import reference_not_found
 from recado.http.api.call import Call
@@ -96,16 +96,11 @@ class CompanyOperations:
         return await shown(PageItems(await read(limit=limit, skip=skip), views, rest, limit))
 
     async def create(self, call: Call) -> Reply:
-        principal, body = call.principal, call.body
-        company_id = self.companies.new_id()
         new = Company(
-            organization_id=principal.organization_id,
-            env=principal.env,
-            id=company_id,
-            attributes=_attributes(body.atributos),
-            created_by_id=principal.actor_id,
-            updated_at=created_at(company_id),
-            **{column: getattr(body, name) for name, column in _COLUMNS.items()},
+            **self.companies.born(call),
+            attributes=_attributes(call.body.atributos),
+            created_by_id=call.principal.actor_id,
+            **{column: getattr(call.body, name) for name, column in _COLUMNS.items()},
         )
         async with self.companies.database.transaction() as connection:
             await self._check_references(connection, new)

@@ -9,10 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
-from typing import Any, Generic, TypeVar, Unpack
+from typing import Any, Generic, TypedDict, TypeVar, Unpack
 
 from pydantic import BaseModel
 
+from recado.domain.core.ids import created_at
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.missing import found
@@ -45,6 +46,15 @@ def each(view: View[R]) -> Views[R]:
     return views
 
 
+class Born(TypedDict):
+    """What any new record of an environment has."""
+
+    organization_id: str
+    env: str
+    id: str
+    updated_at: datetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource(Generic[R]):
     """The records of a `table`: the handlers of their operations, and the routes.
@@ -71,8 +81,15 @@ class Resource(Generic[R]):
     def database(self) -> Database:
         return self.dependencies.database
 
-    def new_id(self) -> str:
-        return self.dependencies.ids.new(self.prefix)
+    def born(self, call: Call) -> Born:
+        """What a new record of the caller begins with."""
+        principal, new_id = call.principal, self.dependencies.ids.new(self.prefix)
+        return {
+            "organization_id": principal.organization_id,
+            "env": principal.env,
+            "id": new_id,
+            "updated_at": created_at(new_id),
+        }
 
     async def find(self, call: Call) -> R:
         """The record that the path names; 404."""
@@ -162,11 +179,11 @@ class Resource(Generic[R]):
 
         return listed
 
-    def adding(self, make: Callable[[Call, str], R]) -> Handler:
-        """`make`: from a call and a new id to the record."""
+    def adding(self, make: Callable[[Born, Call], R]) -> Handler:
+        """`make`: the record, of what any has and what the caller says."""
 
         async def added(call: Call) -> Reply:
-            return await self.reply(call, await self.add(make(call, self.new_id())), 201)
+            return await self.reply(call, await self.add(make(self.born(call), call)), 201)
 
         return added
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 from recado.domain.core.ids import NUMBER, ORGANIZATION
 from recado.http.api.call import Call
 from recado.http.api.missing import found
-from recado.http.api.route import Access, Route
+from recado.http.api.route import Route
 from recado.http.routes.core.dependencies import Dependencies
+from recado.http.routes.core.groups import ADMINISTRATION
 from recado.http.routes.senders.number_models import NumberAdminPatch, NumberOut, number_view
 from recado.http.routes.senders.numbers import number_resource
 from recado.http.wire.reply import Reply
@@ -32,20 +33,12 @@ def number_administration_routes(dependencies: Dependencies) -> tuple[Route, ...
         return Reply(200, number_view(after, False), revision=after.revision)
 
     return (
-        Route(
-            method="PATCH",
-            path="/v2/admin/organizations/{id}/numbers/{numberId}",
-            handler=patch,
-            load=find,
-            operation_id="administerNumber",
-            summary="Decide whether a number is the customer's own at the provider",
+        ADMINISTRATION.route(
+            "PATCH /v2/admin/organizations/{id}/numbers/{numberId}", "administerNumber",
+            "Decide whether a number is the customer's own at the provider", patch,
+            load=find, path_ids={"id": ORGANIZATION, "numberId": NUMBER},
+            body=NumberAdminPatch, responses={200: NumberOut}, versioned=True,
             description="With `byo` only the platform's price is charged for its messages. Those that are accepted "
             "already keep their price.",
-            tag="Administration",
-            access=Access.ADMIN,
-            body=NumberAdminPatch,
-            responses={200: NumberOut},
-            versioned=True,
-            path_ids={"id": ORGANIZATION, "numberId": NUMBER},
         ),
-    )
+    )  # fmt: skip

@@ -11,7 +11,7 @@ from recado.channels.core.adapters import AdminFor
 from recado.channels.core.provider import ProviderError
 from recado.domain.access.scopes import PII
 from recado.domain.core.errors import Problem, conflict
-from recado.domain.core.ids import NUMBER, created_at
+from recado.domain.core.ids import NUMBER
 from recado.domain.messages.changes import NumberChanged
 from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent, what_to_do
 from recado.http.api.call import Call
@@ -55,21 +55,18 @@ class NumberOperations:
         principal, body = call.principal, call.body
         if body.byo:
             raise Problem("FORBIDDEN", "byo is set by the installation's administrator alone.", meta={"field": "byo"})
-        number_id = self.numbers.new_id()
+        born = self.numbers.born(call)
         provider = self.provider_for(principal.env)
         wait = ASK_AGAIN if provider is None else timedelta(seconds=provider.verification_delay)
         rate = body.rate_limit.changes() if body.rate_limit else {}
         new = Number(
-            organization_id=principal.organization_id,
-            id=number_id,
-            env=principal.env,
+            **born,
             phone_number_id=body.phone_number_id,
             business_account_id=body.business_account_id,
             display_phone=phone_at("/displayPhone", body.display_phone),
             profile=body.profile.merged({}) if body.profile else {},
-            access_token_cipher=self._sealed(principal.organization_id, principal.env, number_id, body.access_token),
+            access_token_cipher=self._sealed(born["organization_id"], born["env"], born["id"], body.access_token),
             verify_at=call.now + wait,
-            updated_at=created_at(number_id),
             **rate,
         )
         return number_reply(call, await self.numbers.add(new, numbers.insert), 201)

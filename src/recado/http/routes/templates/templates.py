@@ -6,7 +6,7 @@ from datetime import datetime
 from recado.channels.core.adapters import ReviewerFor
 from recado.channels.core.provider import ProviderError
 from recado.domain.core.errors import Problem
-from recado.domain.core.ids import NUMBER, TEMPLATE, created_at
+from recado.domain.core.ids import NUMBER, TEMPLATE
 from recado.domain.core.references import reference_not_found
 from recado.http.api.call import Call
 from recado.http.api.provider_failures import answered_with_502
@@ -57,20 +57,16 @@ class TemplateOperations:
                 raise Problem(
                     "NUMBER_NOT_OWNED", "`numberId` is not a number of this organization in this environment."
                 )
-            template_id = self.templates.new_id()
             template = await templates.insert(
                 connection,
                 Template(
-                    organization_id=principal.organization_id,
-                    id=template_id,
-                    env=principal.env,
+                    **self.templates.born(call),
                     number_id=number.id,
                     name=body.name,
                     language=body.language,
                     category=body.category,
                     components=stored_components(body.components),
                     header_example_url=body.header_example_url,
-                    updated_at=created_at(template_id),
                 ),
             )
         return template_reply(template, 201)

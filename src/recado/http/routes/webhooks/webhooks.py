@@ -12,7 +12,7 @@ from recado.channels.http.outbound_guard import OutboundGuard, UrlRefused
 from recado.channels.webhooks.webhook_signing import new_secret
 from recado.domain.core.errors import FieldError, validation_error
 from recado.domain.core.events import EVERY
-from recado.domain.core.ids import WEBHOOK, created_at
+from recado.domain.core.ids import WEBHOOK
 from recado.domain.messages.changes import DeliveriesQueued, SubscriptionChanged
 from recado.http.api.audit import PII_GRANT
 from recado.http.api.call import Call
@@ -75,13 +75,11 @@ class WebhookOperations:
         refuse_without_pii(call, body.include_pii)
         await self._check_url(body.url, principal)
         secret = new_secret(self.subscriptions.dependencies.random_bytes)
-        subscription_id = self.subscriptions.new_id()
-        place = place_of(principal.organization_id, subscription_id)
+        born = self.subscriptions.born(call)
+        place = place_of(born["organization_id"], born["id"])
         retry = body.retry or Retry()
         new = Subscription(
-            organization_id=principal.organization_id,
-            id=subscription_id,
-            env=principal.env,
+            **born,
             url=body.url,
             secret_cipher=sealed_secret(secret, place, self.keys),
             headers_cipher=sealed_headers(plain_headers(body.headers, []), place, self.keys),
@@ -91,7 +89,6 @@ class WebhookOperations:
             max_attempts=retry.max_attempts,
             backoff_seconds=retry.backoff_seconds,
             created_by_id=principal.actor_id,
-            updated_at=created_at(subscription_id),
         )
         async with changing(self.subscriptions.database, self.subscriptions.tell, new) as connection:
             made = await webhooks.insert(connection, new)
