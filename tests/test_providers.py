@@ -32,7 +32,7 @@ def test_whoever_calls_in_the_name_of_the_sandbox_is_not_it(live: Any) -> None:
 
     assert adapters.callback_sources() == {}
     assert adapters.sends_in(CHATAPP) == ({"test", "live"} if live else {"test"})
-    assert adapters.connections(CHATAPP) == {}
+    assert adapters.connections() == {}
 
 
 def test_an_adapter_is_found_by_channel_environment_and_route() -> None:
@@ -41,7 +41,7 @@ def test_an_adapter_is_found_by_channel_environment_and_route() -> None:
     live = adapters.find(CHATAPP, "live")
     assert live.sender is live.callbacks is live.admin is live.templates
     assert adapters.callback_sources() == {(CHATAPP, "bridge"): live.callbacks}
-    assert adapters.connections(CHATAPP) == {"live": 7}
+    assert adapters.connections() == {(CHATAPP, "live"): 7}
     for missing in (("sms", "live"), (CHATAPP, "other"), (CHATAPP, "live", "gateway_a")):
         assert adapters.sender(*missing) is adapters.admin(*missing) is adapters.reviewer(*missing) is None
     assert adapters.sends_in("sms") == frozenset()

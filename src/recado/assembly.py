@@ -7,6 +7,7 @@ from functools import partial
 from recado.actors.jobs.segment_sizes import SegmentSizes
 from recado.actors.system import ActorSystem, Follow
 from recado.actors.webhooks.webhooks import Webhooks
+from recado.channel_table import CHANNELS, RuleParts
 from recado.channels.core.adapters import Adapters
 from recado.channels.http.guarded_http import GuardedHttp
 from recado.channels.http.outbound_guard import LOOKUPS_AT_ONCE, OutboundGuard
@@ -26,7 +27,6 @@ from recado.services.billing.payments import Payments
 from recado.services.dispatch.records import Records
 from recado.services.imports.contact_system import ContactSystem
 from recado.services.messages.acceptance import Acceptance
-from recado.services.messages.chatapp_rules import ChatAppRules
 from recado.services.messages.opt_out_replies import OptOutReplies
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
@@ -101,23 +101,21 @@ class Assembly:
             begun=BegunCalls(settings.data_dir, boot=boot_id()),
             payments=payments,
             prices=prices,
-            connections=adapters.connections(CHATAPP),
+            connections=adapters.connections(),
+            gateways=[plan for each in CHANNELS for plan in each.gateways(settings, adapters)],
         )
         windows = ChatWindows(db, clock=clock)
         recipients = Recipients(db, clock=clock)
-        chatapp = ChatAppRules(
-            numbers=directories.numbers,
-            organizations=directories.organizations,
-            templates=directories.templates,
-            windows=windows,
-            ids=ids,
-            clock=clock,
-            sends_in=adapters.sends_in(CHATAPP),
-            prices=prices,
-        )
+
+        def rule_parts(channel: str) -> RuleParts:
+            sends_in = adapters.sends_in(channel)
+            return RuleParts(
+                directories=directories, windows=windows, ids=ids, clock=clock, sends_in=sends_in, prices=prices
+            )
+
         self.acceptance = Acceptance(
             db,
-            rules=[chatapp],
+            rules=[each.rules(rule_parts(each.channel)) for each in CHANNELS],
             organizations=directories.organizations,
             recipients=recipients,
             sending=system.sending,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 
 from recado.assembly import Assembly
+from recado.channel_table import CHANNELS
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.page import CursorSigner
 from recado.http.api.paging import Cursors
@@ -90,6 +91,7 @@ def route_table(made: Assembly) -> tuple[Route, ...]:
         *webhook_delivery_routes(dependencies),
         *audit_routes(dependencies),
         *(billing_routes(dependencies) if made.settings.billing_enabled else ()),
+        *(route for each in CHANNELS for route in each.routes(dependencies, made.acceptance)),
         *callback_routes(providers=made.callback_providers, take=system.callbacks.take),
     )
 

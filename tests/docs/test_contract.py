@@ -13,6 +13,7 @@ import typer.main
 from recado.actors.webhooks import webhook_dispatcher
 from recado.actors.webhooks.webhooks import MOST_TESTS_WAITING, TESTS_AT_ONCE, TESTS_EACH
 from recado.assembly import LOOKUPS_EACH, MOST_LOOKUPS_WAITING
+from recado.channel_table import MOST_CALLS_WAITING, PART_OF_AN_ACCOUNT
 from recado.channels.http.outbound_guard import LOOKUP_LIMIT, LOOKUPS_AT_ONCE
 from recado.channels.http.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
 from recado.cli.program import app
@@ -81,7 +82,6 @@ from recado.http.wire.connection import (
 )
 from recado.http.wire.deadlines import READ_SECONDS, WRITE_SECONDS
 from recado.http.wire.request_turns import OF_NETWORKS, OF_ORGANIZATIONS
-from recado.providers import MOST_CALLS_WAITING, PART_OF_AN_ACCOUNT
 from recado.services.imports import contact_imports
 from recado.services.inbound.receipts import PARKED_FOR
 from recado.storage.audience.segment_evaluation import AT_ONCE, MOST_WAITING

@@ -1,15 +1,15 @@
 """The actor system: everything that sends and tracks, under one supervisor tree, started and stopped in order."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 
 import structlog
 
-from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
 from recado.actors.dispatch.due_poller import DuePoller
+from recado.actors.dispatch.gateway import GatewayPlan
 from recado.actors.dispatch.lane import Lane
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import AskSituation, Changed, LaneSituation, TemplateMoved
@@ -21,7 +21,6 @@ from recado.actors.jobs.retention import Retention
 from recado.actors.jobs.upkeep import Upkeep
 from recado.actors.webhooks.webhooks import Webhooks
 from recado.channels.core.adapters import CallbackSource
-from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.ids import IdSource
 from recado.domain.core.moments import Moments
@@ -108,14 +107,15 @@ class ActorSystem:
         begun: BegunCalls,
         payments: Payments | None = None,
         prices: PriceDirectory | None = None,
-        connections: Mapping[str, int] | None = None,
+        connections: Mapping[tuple[str, str], int] | None = None,
+        gateways: Iterable[GatewayPlan] = (),
     ) -> None:
         """`begun`: the calls of this process, and of the one before.
 
         `changed` hears of changes made here; `owing`, that people who opted out are owed an answer (C28.3).
 
-        `prices` None: nothing is billed (C25.2.4). `connections`: by environment, how many calls chat-app's adapter
-        bears at once, where those are fewer than usual (C31).
+        `prices` None: nothing is billed (C25.2.4). `connections`: by channel and environment, how many calls its
+        adapter bears at once, where those are fewer than usual (C31). `gateways`: those that lanes share.
         """
         self._records = records
         self._webhooks = webhooks
@@ -155,8 +155,9 @@ class ActorSystem:
             self.calls,
             Moments(clock),
             clock.monotonic() + OWNERSHIP_PAUSE,
-            rooms={env: CallRoom((connections or {}).get(env, CONNECTIONS)) for env in ENVIRONMENTS},
+            connections=connections or {},
         )
+        self._lanes.share(gateways)
         self._new_lane = partial(Lane, context=self._lanes)
         self.callbacks = Callbacks(
             db,

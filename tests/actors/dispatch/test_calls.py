@@ -117,8 +117,8 @@ async def test_a_number_that_fails_when_it_is_given_room_harms_neither_the_call_
 async def test_calls_of_one_environment_take_no_room_of_the_same_account_in_the_other() -> None:
     """A business account belongs to one organization in each environment, and not to the same one."""
     shared: Any = SimpleNamespace()
-    rooms = LaneContext(shared, shared, shared, shared, 0.0).rooms
-    live, test = rooms["live"], rooms["test"]
+    context = LaneContext(shared, shared, shared, shared, 0.0)
+    live, test = context.room("chatapp", "live"), context.room("chatapp", "test")
     calls, most = calls_with(stopped=None), live.each
     calls.begin(departure(Accepted("wamid-1"), live), lambda _, __: None)
     for _ in range(most - 1):

@@ -4,8 +4,7 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recado.actors.dispatch.call_room import CallRoom
-from recado.actors.dispatch.gateway import FAIL_OVER_FOR, Borrower, Failover, SharedGateway
+from recado.actors.dispatch.gateway import FAIL_OVER_FOR, Borrower, Failover, GatewayPlan, SharedGateway
 from recado.channels.core.provider import Accepted, Down, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.domain.dispatch.gates import Hold
 from recado.domain.messages.message import BULK, CRITICAL, NORMAL, WaitReason
@@ -18,16 +17,10 @@ SENT, REFUSED = Accepted("p-1"), Refused("invalid_number", "no such number")
 
 
 def gateway(clock: VirtualClock, *, per_second: float = 100.0, name: str = "gateway_a") -> SharedGateway:
-    return SharedGateway(
-        name,
-        clock,
-        per_second=per_second,
-        provider=NO_PROVIDER,
-        account=NO_PROVIDER,
-        room=CallRoom(),
-        ahead=lambda: AHEAD,
-        opens_at=lambda: 0.0,
+    plan = GatewayPlan(
+        channel="sms", env="live", name=name, per_second=per_second, provider=NO_PROVIDER, account=NO_PROVIDER
     )
+    return SharedGateway(plan, clock, ahead=lambda: AHEAD, opens_at=lambda: 0.0)
 
 
 class LaneOfAnOrganization:

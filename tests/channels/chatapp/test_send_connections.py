@@ -9,11 +9,11 @@ import pytest
 from tests.channels.behaviours import Behaviour
 from tests.channels.chatapp.cloud_answers import chunks_of
 
+from recado.channel_table import PART_OF_AN_ACCOUNT, by_account
 from recado.channels.chatapp.bridge import Bridge
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.core.provider import Accepted, Account, OutboundMessage
 from recado.channels.http.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTIONS
-from recado.providers import PART_OF_AN_ACCOUNT, by_account
 
 if TYPE_CHECKING:
     from tests.channels.peer import Connection, FakeBridge

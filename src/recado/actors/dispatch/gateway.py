@@ -7,12 +7,14 @@ by many lanes, which borrow permits: a provider's trouble is found out once, and
 
 from collections import deque
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.channels.core.adapters import MessageSender
 from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refused, SlowDown, Unknown
+from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.domain.core.fairness import SmoothRoundRobin
 from recado.domain.dispatch.breaker import Breaker, BreakerState
@@ -26,6 +28,19 @@ FAILURES_TO_FAIL_OVER: Final = 3
 """In a row: then the other gateway takes over (C16.3)."""
 FAIL_OVER_FOR: Final = 300.0
 """Seconds."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GatewayPlan:
+    """A gateway that the lanes of a channel share in an environment. `connections`: the calls that it bears at once."""
+
+    channel: str
+    env: str
+    name: str
+    per_second: float
+    provider: MessageSender
+    account: Account
+    connections: int = CONNECTIONS
 
 
 class Gateway:
@@ -156,21 +171,12 @@ class SharedGateway(Gateway):
     shared = True
 
     def __init__(
-        self,
-        name: str,
-        clock: Clock,
-        *,
-        per_second: float,
-        provider: MessageSender,
-        account: Account,
-        room: CallRoom,
-        ahead: Callable[[], float],
-        opens_at: Callable[[], float],
+        self, plan: GatewayPlan, clock: Clock, *, ahead: Callable[[], float], opens_at: Callable[[], float]
     ) -> None:
         """`ahead`: how many seconds before its departure a message is claimed. `opens_at`: nothing departs before."""
-        super().__init__(clock, room, per_second=per_second)
-        self.name = name
-        self.provider, self.account = provider, account
+        super().__init__(clock, CallRoom(plan.connections), per_second=plan.per_second)
+        self.name = plan.name
+        self.provider, self.account = plan.provider, plan.account
         self.failures = 0
         self._ahead = ahead
         self._opens_at = opens_at

@@ -1,15 +1,16 @@
 """The context of all lanes of a process: what they share, and what outlives each of them."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
-from recado.actors.dispatch.gateway import Failover, Gateway
+from recado.actors.dispatch.gateway import Failover, Gateway, GatewayPlan, SharedGateway
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
+from recado.channels.http.outbound_http import CONNECTIONS
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.pair_pacing import PairPacing
@@ -18,7 +19,6 @@ from recado.services.dispatch.consent_watch import ConsentWatch
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.row import Row, row_from
 from recado.services.dispatch.sending import Sending
-from recado.storage.access.organizations import ENVIRONMENTS
 from recado.storage.dispatch import dispatch
 
 CLAIM_AHEAD = 0.05  # seconds
@@ -44,8 +44,8 @@ class LaneContext:
 
     `starting`: lanes that have not read their sender yet.
 
-    `rooms`: by environment, the calls that the adapter of those bears who have a gateway of their own. `shared`: the
-    gateways of the others, by channel and environment.
+    `connections`: by channel and environment, how many calls the adapter of those who have a gateway of their own bears
+    at once, where those are fewer than usual (C31).
     """
 
     records: Records
@@ -53,14 +53,30 @@ class LaneContext:
     calls: Calls
     moments: Moments
     opens_at: float
-    rooms: Mapping[str, CallRoom] = field(default_factory=lambda: {env: CallRoom() for env in ENVIRONMENTS})
-    shared: dict[tuple[str, str], Failover] = field(default_factory=dict)
+    connections: Mapping[tuple[str, str], int] = field(default_factory=dict)
     starting: int = 0
     consents: ConsentWatch = field(default_factory=ConsentWatch)
     _own: dict[str, Gateway] = field(default_factory=dict)
+    _rooms: dict[tuple[str, str], CallRoom] = field(default_factory=dict)
+    _shared: dict[tuple[str, str], Failover] = field(default_factory=dict)
     _days: dict[str, DayUsage] = field(default_factory=dict)
     _pairs: dict[str, PairPacing] = field(default_factory=dict)
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+
+    def share(self, plans: Iterable[GatewayPlan]) -> None:
+        """Have the lanes of their channels share these gateways, which are preferred in this order."""
+        made: dict[tuple[str, str], list[SharedGateway]] = {}
+        for plan in plans:
+            gateway = SharedGateway(plan, self.records.clock, ahead=self.claims_ahead, opens_at=lambda: self.opens_at)
+            made.setdefault((plan.channel, plan.env), []).append(gateway)
+        self._shared = {key: Failover(self.records.clock, tuple(gateways)) for key, gateways in made.items()}
+
+    def room(self, channel: str, env: str) -> CallRoom:
+        """The calls at once of the adapter of those senders of a channel that have a gateway of their own."""
+        key = (channel, env)
+        if key not in self._rooms:
+            self._rooms[key] = CallRoom(self.connections.get(key, CONNECTIONS))
+        return self._rooms[key]
 
     def claims_ahead(self) -> float:
         """How many seconds before its departure a message is claimed."""
@@ -112,12 +128,12 @@ class LaneContext:
 
     def _gateway(self, key: SenderKey, found: SenderRecords) -> Gateway | Failover:
         """The gateway through which the sender's messages go: its own, as it is connected now, or its channel's."""
-        shared = self.shared.get((key.channel, key.env))
+        shared = self._shared.get((key.channel, key.env))
         if shared is not None:
             return shared
         own = self._own.get(key.sender_id)
         if own is None:
-            own = self._own[key.sender_id] = Gateway(self.records.clock, self.rooms[key.env])
+            own = self._own[key.sender_id] = Gateway(self.records.clock, self.room(key.channel, key.env))
         if found.number is not None:
             connect(own, self.records, found.number, key.channel)
         return own

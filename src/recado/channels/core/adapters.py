@@ -170,10 +170,10 @@ class Adapters:
             if adapter.callbacks is not None
         }
 
-    def connections(self, channel: str) -> dict[str, int]:
-        """By environment, where a channel's adapter has not as many calls in flight as usual."""
+    def connections(self) -> dict[tuple[str, str], int]:
+        """By channel and environment, where the adapter of a channel without routes bears fewer calls than usual."""
         return {
-            env: adapter.connections
-            for (at, env, _), adapter in self._adapters.items()
-            if at == channel and adapter.connections is not None
+            (channel, env): adapter.connections
+            for (channel, env, route), adapter in self._adapters.items()
+            if route is None and adapter.connections is not None
         }

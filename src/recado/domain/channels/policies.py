@@ -1,15 +1,15 @@
-"""The policies in force, by channel: the one list that a new channel is entered in."""
+"""The policies in force, by channel, and what follows from all of them together."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
-from recado.domain.channels import chatapp
+from recado.domain.channels.installed import INSTALLED
 from recado.domain.channels.policy import MASK, SENDER_FIELD, AddressKind, Policy
 from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import GateTable
 from recado.domain.messages.message import MessageEvent, WaitReason
 
-POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in (chatapp.POLICY,)}
+POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLED}
 
 
 _MASKS: Final = {

@@ -241,7 +241,7 @@ async def test_a_database_that_is_far_away_does_not_slow_a_number_down(
 
 
 async def test_numbers_of_one_account_share_its_calls_in_flight(line: "Line", monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line.context.rooms["test"], "each", 3)
+    monkeypatch.setattr(line.context.room("chatapp", "test"), "each", 3)
     answered, send, most = asyncio.Event(), line.provider.send, []
 
     async def slow(message: OutboundMessage, account: Account, attempt: int) -> Outcome:
