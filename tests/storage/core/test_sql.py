@@ -1,8 +1,12 @@
 """Named SQL: what is written under a name is what the name gives, and mistakes show at load."""
 
+import random
 import re
+from dataclasses import dataclass
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from recado.storage.core import sql
 
@@ -16,6 +20,74 @@ where organization_id = $1 and id = $2;
 -- name: remove
 delete from numbers where id = $1
 """
+
+NAMES = st.sampled_from(["id", "env", "phone_hash", "at2", "n"])
+INSIDE = st.text("abc:= \n$1-*", max_size=8)
+UNTOUCHED = st.one_of(
+    INSIDE.map(lambda text: f"'{text}'"),
+    INSIDE.map(lambda text: f"'it''s {text}'"),
+    INSIDE.map(lambda text: f"e'it\\'s {text}'"),
+    INSIDE.map(lambda text: f'"{text}"'),
+    INSIDE.map(lambda text: f"$$ '{text.replace('$', '')}:id $$"),
+    INSIDE.map(lambda text: f"$body$ {text} $$ :id $body$"),
+    INSIDE.map(lambda text: f"-- :id {text.replace(chr(10), ' ')}\n"),
+    INSIDE.map(lambda text: f"/* :id {text.replace('*', '')} */"),
+    st.sampled_from(["::text", "::text[]", "x := 1", "x :=id", "[1 : n]", "e", "select * from t where", "a <> b"]),
+)
+PIECES = st.lists(st.tuples(st.just(""), UNTOUCHED) | st.tuples(NAMES, st.sampled_from(["", "::text", "::id[]"])))
+
+
+@dataclass
+class Contact:
+    """A record whose attributes are values of a statement."""
+
+    id: str
+    env: str
+
+
+@given(PIECES)
+def test_names_are_numbered_and_whatever_else_looks_like_one_stays(pieces: list[tuple[str, str]]) -> None:
+    text = " ".join(f":{name}{rest}" if name else rest for name, rest in pieces)
+    names = list(dict.fromkeys(name for name, _ in pieces if name))
+    expected = " ".join(f"${names.index(name) + 1}{rest}" if name else rest for name, rest in pieces)
+    assert sql.numbered(text) == (expected, tuple(names))
+
+
+@given(st.lists(NAMES, min_size=1), st.randoms(use_true_random=False))
+def test_values_come_in_the_order_of_the_numbers(names: list[str], chance: random.Random) -> None:
+    queries = sql.Queries("numbers", {"one": " ".join(f":{name}" for name in names)})
+    values = [(name, f"the {name}") for name in set(names)]
+    chance.shuffle(values)
+    text, *bound = queries.bind("one", **dict(values))
+    assert text == queries.one
+    assert [bound[int(place) - 1] for place in re.findall(r"\$(\d+)", text)] == [f"the {name}" for name in names]
+
+
+def test_what_is_not_given_by_name_is_an_attribute_of_the_record() -> None:
+    queries = sql.Queries("numbers", {"save": "update t set env = :env, at = :at where id = :id"})
+    text = "update t set env = $1, at = $2 where id = $3"
+    assert queries.bind("save", Contact("1", "test"), at=7) == (text, "test", 7, "1")
+    assert queries.bind("save", Contact("1", "test"), at=7, id="2") == (text, "test", 7, "2")
+
+
+@pytest.mark.parametrize("values", [{"id": 1}, {"id": 1, "env": 2, "at": 3}, {"id": 1, "at": 3}, {}])
+def test_a_value_that_is_missing_or_that_nobody_asks_for_is_an_error(values: dict[str, int]) -> None:
+    queries = sql.Queries("numbers", {"one": "select :id, :env"})
+    with pytest.raises(TypeError, match="one "):
+        queries.bind("one", **values)
+    with pytest.raises(TypeError, match="one has no parameters"):
+        queries.bind("one", Contact("1", "test"), nothing=1)
+
+
+def test_a_statement_numbers_its_parameters_or_names_them() -> None:
+    with pytest.raises(ValueError, match=r"numbers\.sql: one names some"):
+        sql.Queries("numbers", {"one": "select :id, $1"})
+    assert sql.Queries("numbers", {"one": "select '$1', :id"}).one == "select '$1', $1"
+
+
+def test_lists_stand_in_place_of_their_names() -> None:
+    assert "pg_column_size(p.tags)" in sql.load("wide_rows", column="tags").width
+    assert "pg_column_size(p.{column})" in sql.load("wide_rows").width
 
 
 def test_each_statement_is_found_under_its_name() -> None:

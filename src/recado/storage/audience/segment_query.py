@@ -11,9 +11,9 @@ import orjson
 from recado.domain.audience.segment import NEGATIONS, And, Field, Leaf, Node, Not, Operator, Or
 from recado.domain.contacts.contact import tag_key
 from recado.storage.core.compose import compose
-from recado.storage.core.sql import load
+from recado.storage.core.sql import fragments
 
-SQL = load("segments")
+SQL = fragments("segments")
 
 _COMPARISONS: Final = {Operator.GT: ">", Operator.GTE: ">=", Operator.LT: "<", Operator.LTE: "<="}
 _BY_PHONE: Final = ("chatapp", "sms", "rcs")

@@ -13,7 +13,7 @@ from recado.domain.audience.segment_reading import tree_of
 from recado.domain.core.ids import created_at
 from recado.domain.core.names import name_key
 from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.sql import fragments
 from recado.storage.core.tables import Limit, Table, Unique
 
 REFRESH_EVERY: Final = timedelta(hours=1)  # C32
@@ -51,7 +51,7 @@ SEGMENTS: Final = Table(
     "segments",
     Segment,
     "segment",
-    own=load("segments"),
+    own=fragments("segments"),
     convert={"filters": tuple},
     derived={"name_key": lambda segment: name_key(segment.name)},
     unique=Unique(("name_key",), "SEGMENT_NAME_TAKEN", "Another segment has this name.", "segmentId"),

@@ -18,9 +18,9 @@ from recado.storage.batches.batch_rows import Recipients
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.opt_outs import Address
 from recado.storage.core.rows import Executor, columns, reader
-from recado.storage.core.sql import load
+from recado.storage.core.sql import fragments
 
-SQL = load("audiences")
+SQL = fragments("audiences")
 OF_LIST, NEXT_OF_LIST = (sql.replace("{member}", SQL.member) for sql in (SQL.of_list, SQL.next_of_list))
 
 BatchKey = tuple[str, str, str]

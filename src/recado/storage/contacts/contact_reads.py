@@ -18,10 +18,10 @@ from recado.storage.contacts.contacts import WIDE, Contact, read
 from recado.storage.contacts.list_pages import Milestones
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import COUNTED_TO, Executor, Page, page
-from recado.storage.core.sql import load
+from recado.storage.core.sql import fragments
 from recado.storage.core.wide_rows import bounded, rows_of
 
-SQL = load("contact_reads")
+SQL = fragments("contact_reads")
 
 READ_LIMIT = 5.0  # seconds that one list may take
 

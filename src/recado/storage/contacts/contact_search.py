@@ -6,9 +6,9 @@ from typing import Any
 from recado.domain.contacts.contact_search import Inside, SearchTerm
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import Executor
-from recado.storage.core.sql import load
+from recado.storage.core.sql import fragments
 
-SQL = load("contact_search")
+SQL = fragments("contact_search")
 
 
 class ContactSearch:

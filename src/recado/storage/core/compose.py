@@ -3,11 +3,10 @@
 Fragments name their values (`:number_id`); values travel as bind parameters only, never as text of the query.
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-_NAMED = re.compile(r"(?<!:):([a-z_]+)")  # not the type of a cast, `::text`
+from recado.storage.core.sql import numbered
 
 
 def compose(text: str, values: Mapping[str, Any], before: Sequence[Any] = ()) -> tuple[str, list[Any]]:
@@ -16,14 +15,5 @@ def compose(text: str, values: Mapping[str, Any], before: Sequence[Any] = ()) ->
     A name may stand several times; values that are not named are left out. KeyError for a name without value. `before`:
     arguments that a part of the text numbers already; they come first.
     """
-    positions: dict[str, int] = {}
-    arguments: list[Any] = list(before)
-
-    def position(match: re.Match[str]) -> str:
-        name = match[1]
-        if name not in positions:
-            arguments.append(values[name])
-            positions[name] = len(arguments)
-        return f"${positions[name]}"
-
-    return _NAMED.sub(position, text), arguments
+    query, names = numbered(text, len(before))
+    return query, [*before, *(values[name] for name in names)]

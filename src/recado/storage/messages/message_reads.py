@@ -16,10 +16,10 @@ from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import MessageStatus
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import Executor, Page, page, reader
-from recado.storage.core.sql import load
+from recado.storage.core.sql import fragments
 from recado.storage.core.wide_rows import bounded, rows_of
 
-SQL = load("message_reads")
+SQL = fragments("message_reads")
 
 GENERIC_CHANNELS = ("chatapp", "social", "sms", "email")  # RCS has its own view (C1.11)
 READ_LIMIT = 5.0  # seconds that one list may take

@@ -12,10 +12,10 @@ from recado.domain.core.ids import MESSAGE, lowest_id
 from recado.domain.messages.message import is_uncertain
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import Executor, reader
-from recado.storage.core.sql import load
+from recado.storage.core.sql import fragments
 from recado.storage.messages.message_reads import AFTER_ALL_IDS, READ_LIMIT
 
-SQL = load("resends")
+SQL = fragments("resends")
 
 
 @dataclass(frozen=True, slots=True)
