@@ -6,7 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from recado.domain.contacts.cnpj import check_digits, searched_cnpj
+from recado.domain.contacts.documents import cnpj_check_digits as check_digits
+from recado.domain.contacts.documents import searched_cnpj
 
 BASES = st.text(string.digits + string.ascii_uppercase, min_size=12, max_size=12)
 # Of public registers, and the example of the tax office for numbers with letters.

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from recado.domain.contacts.consent import ConsentChange, ConsentStatus, OptOut
+from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_input import read_new
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import CONTACT, IdSource
@@ -19,7 +20,6 @@ from recado.services.effects.consequences import Consequences
 from recado.services.imports.contact_system import ContactSystem
 from recado.storage.access.directories import Directories
 from recado.storage.contacts import debtor_groups, opt_outs
-from recado.storage.contacts.contacts import Contact
 from recado.storage.contacts.documents import Documents
 from recado.storage.contacts.opt_outs import Address
 from recado.storage.core.audit import SYSTEM

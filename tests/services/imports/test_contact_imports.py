@@ -12,6 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 from tests.waiting import until
 
+from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_import import ImportFormat, ImportOptions
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
@@ -27,9 +28,9 @@ from recado.services.imports.contact_rows import Row, RowReader
 from recado.services.imports.contact_targets import STATEMENT
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
-from recado.storage.contacts import contact_imports, contact_lines, contacts
+from recado.storage.contacts import contact_columns as contact_lines
+from recado.storage.contacts import contact_imports, contacts
 from recado.storage.contacts.contact_imports import ContactImport
-from recado.storage.contacts.contacts import Contact
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.audit import Actor
 from recado.storage.core.crypto import KeyRing

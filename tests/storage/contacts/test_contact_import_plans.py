@@ -3,7 +3,7 @@
 import pytest
 from tests.plans import plan_for_any
 
-from recado.storage.contacts import companies, contact_imports, contact_updates, contacts
+from recado.storage.contacts import companies, contact_imports, contacts, opt_outs
 from recado.storage.core.postgres import Database
 
 HOLDERS = {"contacts_phone": "phone", "contacts_external_id": "external_id"}
@@ -36,13 +36,13 @@ async def test_who_has_what_new_contacts_were_left_out_for_is_looked_up_one_by_o
 
 
 async def test_changed_contacts_are_found_one_by_one_without_statistics(database: Database) -> None:
-    found = await indexes(database, contact_updates.SQL.save_contacts)
+    found = await indexes(database, contacts.SQL.save_contacts)
     assert list(found) == ["contacts_pkey"]
     assert ">= g.id" in found["contacts_pkey"]
 
 
 async def test_contacts_that_are_held_as_they_are_are_found_one_by_one_without_statistics(database: Database) -> None:
-    found = await indexes(database, contact_updates.SQL.hold_unchanged)
+    found = await indexes(database, contacts.SQL.hold_unchanged)
     assert list(found) == ["contacts_pkey"]
     assert ">= g.id" in found["contacts_pkey"]
 
@@ -56,4 +56,4 @@ async def test_open_imports_are_found_among_many_that_are_through(database: Data
 
 
 async def test_the_registry_is_looked_into_along_its_key(database: Database) -> None:
-    assert list(await indexes(database, contact_imports.SQL.anyone_opted_out)) == ["opt_outs_pkey"]
+    assert list(await indexes(database, opt_outs.SQL.anyone_opted_out)) == ["opt_outs_pkey"]

@@ -7,9 +7,9 @@ import orjson
 import pytest
 from tests.people import contact_id, insert_people, phone
 
+from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.storage.contacts import inbound_contacts
-from recado.storage.contacts.contacts import Contact
 from recado.storage.core.postgres import Database
 
 ORG, ENV = "org_7", "test"

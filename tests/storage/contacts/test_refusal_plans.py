@@ -3,7 +3,7 @@
 import pytest
 from tests.plans import indexes, plan_for_any, whole_tables
 
-from recado.storage.contacts import contact_updates, contacts
+from recado.storage.contacts import contacts
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import withdrawals
 
@@ -37,7 +37,7 @@ async def uncounted(database: Database, request: pytest.FixtureRequest) -> Datab
         (contacts.SQL.by_email, "contacts_email", "email_key = $3"),
         (contacts.SQL.lock, "contacts_pkey", "<= g.id"),
         (contacts.SQL.by_ids, "contacts_pkey", "<= g.id"),
-        (contact_updates.SQL.save_contacts, "contacts_pkey", ">= g.id"),
+        (contacts.SQL.save_contacts, "contacts_pkey", ">= g.id"),
     ],
     ids=["by_email", "lock", "by_ids", "save_contacts"],
 )

@@ -61,6 +61,17 @@ class Consent:
     revoked_reason: str | None = field(default=None, repr=False)
 
 
+CONSENT_FIELDS: Final = {
+    "status": "status",
+    "source": "source",
+    "at": "at",
+    "ip": "ip",
+    "userAgent": "user_agent",
+    "revokedAt": "revoked_at",
+    "revokedReason": "revoked_reason",
+}
+"""The members of `optIn`, as callers name them, and the attributes of `Consent` and `ConsentChange`."""
+
 UNKNOWN: Final = Consent()
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from recado.domain.audience.segment import OPERATORS, Field
+from recado.domain.contacts.contact import FIELDS, ContactField, Kind
 
 MOST_KEYS: Final = 500
 
@@ -18,33 +19,24 @@ class AttributeKey:
     uses: int
 
 
-_STANDARD: Final[tuple[tuple[str, str, str, Field | None], ...]] = (
-    ("name", "Name", "text", None),
-    ("phone", "Phone", "text", None),
-    ("email", "E-mail", "text", None),
-    ("chatappProfileName", "Chat-app profile name", "text", None),
-    ("tags", "Tags", "list", Field.TAG),
-    ("optIn.status", "Consent", "text", Field.OPT_IN),
-    ("source", "Source", "text", None),
-    ("externalId", "External id", "text", None),
-    ("companyId", "Company", "text", None),
-    ("papelNaEmpresa", "Role in the company", "text", None),
-    ("createdAt", "Created at", "date", None),
-    ("lastInteractionAt", "Last interaction at", "date", Field.LAST_INTERACTION),
-)
+_TYPES: Final = {Kind.TAGS: "list", Kind.MOMENT: "date"}
+_CONDITIONS: Final = {"tags": Field.TAG, "opt_in": Field.OPT_IN, "last_interaction_at": Field.LAST_INTERACTION}
 
 
 def catalogue(keys: Iterable[AttributeKey]) -> list[dict[str, Any]]:
     """The catalogue as callers see it; `keys` most used first."""
-    standard = [
-        _entry(key, label, kind, "standard", () if field is None else OPERATORS[field], key)
-        for key, label, kind, field in _STANDARD
-    ]
     attributes = [
         _entry(each.key, each.key, each.type, "attribute", OPERATORS[Field.ATTRIBUTE], f"attributes.{each.key}")
         for each in keys
     ]
-    return [*standard, *attributes]
+    return [*(_standard(each, each.label) for each in FIELDS if each.label is not None), *attributes]
+
+
+def _standard(field: ContactField, label: str) -> dict[str, Any]:
+    key = "optIn.status" if field.kind is Kind.CONSENT else field.key
+    condition = _CONDITIONS.get(field.name)
+    operators = () if condition is None else OPERATORS[condition]
+    return _entry(key, label, _TYPES.get(field.kind, "text"), "standard", operators, key)
 
 
 def _entry(key: str, label: str, kind: str, origin: str, operators: Iterable[Any], variable: str) -> dict[str, Any]:

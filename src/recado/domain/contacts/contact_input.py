@@ -8,32 +8,41 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import partial
 from typing import Any, Final
 
-from recado.domain.contacts.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentChange, ConsentStatus
+from recado.domain.contacts.consent import (
+    CONSENT_FIELDS,
+    MOST_REASON,
+    MOST_SOURCE,
+    MOST_USER_AGENT,
+    ConsentChange,
+    ConsentStatus,
+)
 from recado.domain.contacts.contact import (
+    FIELDS,
     GIVEN_SOURCES,
     INTEGRATIONS,
+    MOST_AVATAR,
     MOST_EMAIL,
     MOST_EXTERNAL_ID,
-    MOST_NAME,
     MOST_TAG,
     MOST_TAGS,
     CompanyRole,
+    ContactField,
     ContactSource,
+    Kind,
     tags_united,
 )
 from recado.domain.contacts.contact_attributes import read_attributes, read_keys
 from recado.domain.contacts.debts import phone, read_groups
-from recado.domain.contacts.documents import canonical_birth_date, canonical_cnpj, canonical_cpf
+from recado.domain.contacts.documents import CANONICAL
 from recado.domain.core.errors import FieldError, Problem
 from recado.domain.core.reading import Refusal, members, one_of, text, texts
 from recado.domain.core.timestamps import parse_timestamp
 
-MOST_AVATAR: Final = 65_536
 MOST_URL: Final = 2_048
 MOST_IP: Final = 45
-MOST_ID: Final = 64
 
 _EMAIL = re.compile(r"[^@\s]+@[^@\s]+").fullmatch
 _URL = re.compile(r"https?://([^\s/?#@]+)([/?#]\S*)?", re.IGNORECASE).fullmatch
@@ -42,7 +51,7 @@ _DATA = re.compile(r"data:image/(?:png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What was read. `values` by the names of `_FIELDS`: absent is not given, None is to be cleared."""
+    """What was read. `values` by the names of `FIELDS`: absent is not given, None is to be cleared."""
 
     values: Mapping[str, Any] = field(repr=False)
     errors: tuple[FieldError, ...] = ()
@@ -50,7 +59,7 @@ class Given:
 
 def read_new(document: Any, today: date) -> Given:
     """A contact to create: `phone` is required; null is the same as absent."""
-    return _read(document, _FIELDS, today, new=True)
+    return _read(document, _NEW, today, new=True)
 
 
 def read_changes(document: Any, today: date) -> Given:
@@ -65,19 +74,19 @@ def _read(document: Any, readers: "Mapping[str, tuple[str, Reader]]", today: dat
     errors: list[FieldError] = []
     if new and document.get("phone") is None:
         errors.append(FieldError("/phone", "REQUIRED", "is required"))
-    for name, (key, read) in readers.items():
-        if name not in document:
+    for key, (name, read) in readers.items():
+        if key not in document:
             continue
-        value = document[name]
+        value = document[key]
         try:
             if value is not None:
-                values[key] = read(value, today)
+                values[name] = read(value, today)
             elif not new:
-                if key in _ALWAYS_THERE:
+                if name in _ALWAYS_THERE:
                     raise Refusal("REQUIRED", "cannot be cleared")
-                values[key] = None
+                values[name] = None
         except Refusal as refusal:
-            errors.append(refusal.under(name).error)
+            errors.append(refusal.under(key).error)
     return Given(values, tuple(errors))
 
 
@@ -128,23 +137,14 @@ def read_consent(value: Any) -> ConsentChange:
     given = members(value)
     if given.get("status") is None:
         raise Refusal("REQUIRED", "is required", "/status")
-
-    def optional(name: str, read: Callable[[Any], Any]) -> Any:
-        try:
-            return None if given.get(name) is None else read(given[name])
-        except Refusal as refusal:
-            raise refusal.under(name) from None
-
-    return ConsentChange(
-        status=optional("status", lambda item: one_of(item, ConsentStatus)),
-        source=optional("source", lambda item: text(item, MOST_SOURCE, least=0)) or None,
-        at=optional("at", read_moment),
-        ip=optional("ip", lambda item: text(item, MOST_IP, least=0)) or None,
-        user_agent=optional("userAgent", lambda item: text(item, MOST_USER_AGENT, least=0)) or None,
-        revoked_at=optional("revokedAt", read_moment),
-        revoked_reason=optional("revokedReason", lambda item: text(item, MOST_REASON, least=0)) or None,
-        dates_count=True,
-    )
+    found: dict[str, Any] = {}
+    for key, name in CONSENT_FIELDS.items():
+        if (item := given.get(key)) is not None:
+            try:
+                found[name] = _CONSENT_READERS[name](item) or None
+            except Refusal as refusal:
+                raise refusal.under(key) from None
+    return ConsentChange(**found, dates_count=True)
 
 
 def read_moment(value: Any) -> datetime:
@@ -159,58 +159,65 @@ def read_moment(value: Any) -> datetime:
         ) from None
 
 
-def _document(canonical: Callable[[str], str]) -> "Reader":
-    def read(value: Any, _: date) -> str:
-        if not isinstance(value, str):
-            raise Refusal("WRONG_TYPE", "must be a text")
-        try:
-            return canonical(value)
-        except Problem as problem:
-            raise Refusal(problem.code, problem.detail) from None
+_CONSENT_READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "status": lambda value: one_of(value, ConsentStatus),
+    "source": lambda value: text(value, MOST_SOURCE, least=0),
+    "at": read_moment,
+    "ip": lambda value: text(value, MOST_IP, least=0),
+    "user_agent": lambda value: text(value, MOST_USER_AGENT, least=0),
+    "revoked_at": read_moment,
+    "revoked_reason": lambda value: text(value, MOST_REASON, least=0),
+}
 
-    return read
 
-
-def _birth_date(value: Any, today: date) -> str:
+def _document(name: str, value: Any, today: date) -> str:
     if not isinstance(value, str):
         raise Refusal("WRONG_TYPE", "must be a text")
     try:
-        return canonical_birth_date(value, today)
+        return CANONICAL[name](value, today)
     except Problem as problem:
-        raise Refusal("INVALID", problem.detail) from None
+        code = "INVALID" if problem.code == "VALIDATION_ERROR" else problem.code
+        raise Refusal(code, problem.detail) from None
 
 
 Reader = Callable[[Any, date], Any]
 
-_COMMON: Final[dict[str, tuple[str, Reader]]] = {
-    "phone": ("phone", lambda value, _: phone(value)),
-    "name": ("name", lambda value, _: text(value, MOST_NAME)),
-    "email": ("email", lambda value, _: read_email(value)),
-    "avatarUrl": ("avatar_url", lambda value, _: read_avatar(value)),
-    "cpf": ("cpf", _document(canonical_cpf)),
-    "cnpj": ("cnpj", _document(canonical_cnpj)),
-    "birthDate": ("birth_date", _birth_date),
-    "attributes": ("attributes", lambda value, _: read_attributes(value)),
-    "tags": ("tags", lambda value, _: read_tags(value)),
-    "optIn": ("opt_in", lambda value, _: read_consent(value)),
-    "externalId": ("external_id", lambda value, _: text(value, MOST_EXTERNAL_ID)),
-    "externalIds": ("external_ids", lambda value, _: read_external_ids(value)),
-    "companyId": ("company_id", lambda value, _: text(value, MOST_ID)),
-    "papelNaEmpresa": ("company_role", lambda value, _: one_of(value, CompanyRole)),
-    "debtorGroups": ("debtor_groups", lambda value, _: read_groups(value)),
+
+def _reader(field: ContactField) -> Reader:
+    """What reads a value of the field at birth."""
+    match field.kind:
+        case Kind.DOCUMENT:
+            return partial(_document, field.key)
+        case Kind.TEXT | Kind.ID:
+            return lambda value, _: text(value, field.most)
+    read = _READERS[field.kind]
+    return lambda value, _: read(value)
+
+
+_READERS: Final[Mapping[Kind, Callable[[Any], Any]]] = {
+    Kind.PHONE: phone,
+    Kind.EMAIL: read_email,
+    Kind.PICTURE: read_avatar,
+    Kind.ROLE: lambda value: one_of(value, CompanyRole).value,
+    Kind.SOURCE: lambda value: one_of(value, ContactSource, GIVEN_SOURCES),
+    Kind.TAGS: read_tags,
+    Kind.ATTRIBUTES: read_attributes,
+    Kind.CONSENT: read_consent,
+    Kind.INTEGRATIONS: read_external_ids,
+    Kind.GROUPS: read_groups,
 }
 
-_FIELDS: Final[Mapping[str, tuple[str, Reader]]] = {
-    **_COMMON,
-    "source": ("source", lambda value, _: one_of(value, ContactSource, GIVEN_SOURCES)),
-}
+_TOLD: Final = sorted(FIELDS, key=lambda each: (each.kind is not Kind.PHONE, each.kind is Kind.SOURCE))
+"""The order in which errors are told: of the phone first, and of the source last."""
+
+_NEW: Final[Mapping[str, tuple[str, Reader]]] = {each.key: (each.name, _reader(each)) for each in _TOLD if each.given}
 
 _CHANGES: Final[Mapping[str, tuple[str, Reader]]] = {
-    **_COMMON,
+    **_NEW,
     "source": ("source", lambda value, _: one_of(value, ContactSource)),
     "removeAttributes": ("removed_attributes", lambda value, _: read_keys(value)),
     "addTags": ("added_tags", lambda value, _: read_tags(value)),
     "removeTags": ("removed_tags", lambda value, _: texts(value, MOST_TAGS, MOST_TAG)),
 }
 
-_ALWAYS_THERE: Final = frozenset({"phone", "attributes", "tags", "opt_in", "source"})
+_ALWAYS_THERE: Final = frozenset(each.name for each in FIELDS if each.always)

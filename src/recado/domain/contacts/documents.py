@@ -4,6 +4,7 @@ The texts of refusals never repeat what was given.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from datetime import date
 from operator import mul
 from typing import Final
@@ -22,6 +23,7 @@ EARLIEST_BIRTH: Final = date(1900, 1, 1)
 _SEPARATORS = str.maketrans("", "", "./-")
 _CPF = re.compile(r"[0-9]{11}").fullmatch
 _CNPJ = re.compile(r"[0-9A-Za-z]{12}[0-9]{2}").fullmatch
+_CNPJ_WEIGHTS: Final = (2, 3, 4, 5, 6, 7, 8, 9)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}").fullmatch
 
 
@@ -64,6 +66,14 @@ def canonical_birth_date(text: str, today: date) -> str:
     return given
 
 
+CANONICAL: Final[Mapping[str, Callable[[str, date], str]]] = {
+    CPF: lambda text, _: canonical_cpf(text),
+    CNPJ: lambda text, _: canonical_cnpj(text),
+    BIRTH_DATE: canonical_birth_date,
+}
+"""What brings each into its stored form, on a day; raises Problem."""
+
+
 def searched_document(text: str) -> tuple[str, str] | None:
     """Field and canonical value that `?documento=` asks for; None for what no contact can have (C30.2)."""
     for field, canonical in ((CPF, canonical_cpf), (CNPJ, canonical_cnpj)):
@@ -72,3 +82,24 @@ def searched_document(text: str) -> tuple[str, str] | None:
         except Problem:
             continue
     return None
+
+
+def searched_cnpj(text: str) -> str | None:
+    """The 14 characters of a CNPJ whose check digits are right, with or without mask; None for anything else (C20)."""
+    try:
+        number = canonical_cnpj(text)
+    except Problem:
+        return None
+    if number == number[0] * len(number) or cnpj_check_digits(number[:12]) != number[12:]:
+        return None
+    return number
+
+
+def cnpj_check_digits(base: str) -> str:
+    """The two check digits of the first 12 characters of a CNPJ: each over all that stands before it."""
+    for _ in range(2):
+        values = [ord(character) - 48 for character in reversed(base)]
+        total = sum(value * _CNPJ_WEIGHTS[place % len(_CNPJ_WEIGHTS)] for place, value in enumerate(values))
+        digit = 11 - total % 11
+        base += str(digit if digit < 10 else 0)
+    return base[-2:]

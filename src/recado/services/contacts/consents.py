@@ -8,13 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from recado.domain.contacts.consent import Changed, OptOut
-from recado.domain.contacts.contact import email_key
+from recado.domain.contacts.contact import Contact, email_key
 from recado.domain.core.ids import MESSAGE, IdSource, created_at, lowest_id
 from recado.domain.messages.changes import Change, ConsentRefused, DeliveriesQueued, OnChange, WithdrawalsLeft
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.services.contacts import contact_events
 from recado.storage.contacts import contact_consents, opt_outs
-from recado.storage.contacts.contacts import Contact
 from recado.storage.contacts.opt_outs import Address, Refusal
 from recado.storage.core.audit import Actor
 from recado.storage.core.moves import AfterCommit, Effects, Moved

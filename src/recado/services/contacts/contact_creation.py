@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recado.domain.contacts.consent import Changed, ConsentChange, ConsentStatus, OptOut, Refused, decide
+from recado.domain.contacts.contact import Contact, consent_columns
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
@@ -16,7 +17,6 @@ from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Outcome, address_of
 from recado.services.contacts.contact_rules import no_such_company, refusal_of, taken
 from recado.storage.contacts import companies, contacts, debtor_groups, opt_outs
-from recado.storage.contacts.contacts import Contact, consent_columns
 from recado.storage.core.audit import Actor
 from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Connection, Database

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.contacts.consent import Changed
+from recado.domain.contacts.contact import Contact
 from recado.domain.core.masking import mask_phone
-from recado.storage.contacts.contacts import Contact
 from recado.storage.webhooks.events import RecordEvent
 
 CREATED = "contact.created"

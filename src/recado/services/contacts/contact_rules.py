@@ -8,22 +8,29 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from recado.domain.contacts.consent import Refused
-from recado.domain.contacts.contact import MOST_TAGS, ContactSource, tags_united, tags_without
+from recado.domain.contacts.contact import (
+    FIELDS,
+    MOST_TAGS,
+    Contact,
+    ContactField,
+    ContactSource,
+    Kind,
+    tags_united,
+    tags_without,
+)
 from recado.domain.contacts.contact_attributes import merged as merged_attributes
-from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import COMPANY, created_at
 from recado.domain.core.phones import phone_hash
 from recado.domain.core.reading import Refusal
 from recado.domain.core.references import reference_not_found
-from recado.storage.contacts.contacts import Contact
-from recado.storage.contacts.documents import Documents
+from recado.storage.contacts.documents import INDEX_COLUMNS, Documents
 
 Values = Mapping[str, Any]
 
-_PLAIN = ("name", "email", "avatar_url", "external_id", "company_id")
-_DOCUMENTS = {"cpf": (CPF, "cpf_cipher", "cpf_index"), "cnpj": (CNPJ, "cnpj_cipher", "cnpj_index"),
-              "birth_date": (BIRTH_DATE, "birth_date_cipher", None)}  # fmt: skip
+_AS_GIVEN = frozenset({Kind.TEXT, Kind.ID, Kind.EMAIL, Kind.PICTURE, Kind.ROLE})
+_PLAIN = tuple(each.name for each in FIELDS if each.given and each.kind in _AS_GIVEN)
+_DOCUMENTS = tuple(each for each in FIELDS if each.kind is Kind.DOCUMENT)
 
 
 def new_contact(
@@ -69,17 +76,15 @@ _NOTHING = _Has({}, (), {})
 def _changes(has: _Has, place: tuple[str, str, str], given: Values, documents: Documents) -> dict[str, Any]:
     """The fields of a contact that `given` sets. `place`: its organization, environment and id."""
     changes: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
-    if "company_role" in given:
-        role = given["company_role"]
-        changes["company_role"] = None if role is None else str(role.value)
     if "attributes" in given or "removed_attributes" in given:
         changes["attributes"] = _attributes(has, given)
     if "external_ids" in given:
         changes["external_ids"] = _external_ids(has, given["external_ids"])
     if "tags" in given or "added_tags" in given or "removed_tags" in given:
         changes["tags"] = _tags(has, given)
-    if "cpf" in given or "cnpj" in given or "birth_date" in given:
-        changes |= _documents(place, given, documents)
+    for document in _DOCUMENTS:
+        if document.name in given:
+            changes |= _sealed(document, given[document.name], place, documents)
     return changes
 
 
@@ -112,19 +117,17 @@ def _tags(has: _Has, given: Values) -> tuple[str, ...]:
     return tags
 
 
-def _documents(place: tuple[str, str, str], given: Values, documents: Documents) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for name, (field, cipher_column, index_column) in _DOCUMENTS.items():
-        if name not in given:
-            continue
-        cipher, index = None, None
-        if given[name] is not None:
-            sealed = documents.seal(field, given[name], organization_id=place[0], env=place[1], contact_id=place[2])
-            cipher, index = sealed.cipher, sealed.index
-        changes[cipher_column] = cipher
-        if index_column is not None:
-            changes[index_column] = index
-    return changes
+def _sealed(
+    field: ContactField, value: str | None, place: tuple[str, str, str], documents: Documents
+) -> dict[str, Any]:
+    """The columns of a document; None clears it."""
+    organization_id, env, contact_id = place
+    cipher, index = None, None
+    if value is not None:
+        sealed = documents.seal(field.key, value, organization_id=organization_id, env=env, contact_id=contact_id)
+        cipher, index = sealed.cipher, sealed.index
+    columns = {field.column: cipher}
+    return columns | {INDEX_COLUMNS[field.key]: index} if field.key in INDEX_COLUMNS else columns
 
 
 def refusal_of(refused: Refused) -> Problem:

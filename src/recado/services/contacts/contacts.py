@@ -15,6 +15,7 @@ from recado.domain.contacts.consent import (
     readdressed,
     repeated_refusal,
 )
+from recado.domain.contacts.contact import Contact, consent_columns
 from recado.domain.core.errors import not_found
 from recado.domain.core.ids import IdSource
 from recado.services.contacts import contact_events
@@ -32,12 +33,10 @@ from recado.storage.contacts import (
     companies,
     contact_consents,
     contact_erasures,
-    contact_updates,
     contacts,
     debtor_groups,
     opt_outs,
 )
-from recado.storage.contacts.contacts import Contact, consent_columns
 from recado.storage.contacts.debtor_groups import Groups
 from recado.storage.contacts.documents import Documents
 from recado.storage.contacts.opt_outs import Address, Refusal
@@ -151,7 +150,7 @@ class Contacts:
             if before.consent.revoked_at is not None:  # the registry may not know its present address yet
                 refusal = OptOut(before.consent.revoked_at, before.consent.source)
                 await opt_outs.enter(connection, [(address_of(before), refusal)])
-            await debtor_groups.remove(connection, *key)
+            await debtor_groups.remove(connection, organization_id, env, [contact_id])
             await contact_consents.forget(connection, before)
             await contacts.delete(connection, before)
             await lists.leave(connection, organization_id, env, [contact_id])
@@ -194,7 +193,7 @@ class Contacts:
             elif (repeat := repeated_refusal(before.consent, change, now=now)) is not None:
                 repeated.append((address_of(before), repeat))
         if refusing:
-            await contact_updates.save_many(connection, *environment, [after for after, _ in refusing], now)
+            await contacts.save_many(connection, *environment, [after for after, _ in refusing], now)
         changes = [
             ConsentChanged(replace(after, revision=after.revision + 1, updated_at=now), decided, by)
             for after, decided in refusing
@@ -223,7 +222,7 @@ class Contacts:
         if "debtor_groups" not in given:
             return (await debtor_groups.of_contacts(connection, key[0], key[1], [contact.id])).get(contact.id, ())
         groups = debtor_groups.with_ids(given["debtor_groups"] or (), self._ids)
-        await debtor_groups.remove(connection, *key)
+        await debtor_groups.remove(connection, key[0], key[1], [contact.id])
         await debtor_groups.insert(connection, key[0], key[1], [(contact.id, groups)])
         return groups
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import asyncpg
 
 from recado.domain.contacts.consent import Changed, ConsentStatus, Refused, decide, readdressed, repeated_refusal
-from recado.domain.contacts.contact import ContactSource, tags_without
+from recado.domain.contacts.contact import Contact, ContactSource, consent_columns, tags_without
 from recado.domain.contacts.contact_import import ImportOptions
 from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.core.clock import Clock
@@ -27,9 +27,8 @@ from recado.services.imports.contact_plain import PIECE, may_be_plain, parted, w
 from recado.services.imports.contact_rows import Row
 from recado.services.imports.contact_targets import STATEMENT, Finder, Target, looked_up, sifted, turn, without_bad
 from recado.storage.audience import lists
-from recado.storage.contacts import companies, contact_imports, contact_lines, contact_updates, contacts, opt_outs
+from recado.storage.contacts import companies, contact_columns, contact_imports, contacts, opt_outs
 from recado.storage.contacts.contact_imports import ContactImport, Progress
-from recado.storage.contacts.contacts import Contact, consent_columns
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.audit import Actor
 from recado.storage.core.failures import Collided
@@ -275,13 +274,13 @@ class _Block:
             await self._deny_opted_out([each for each in piece if each.consent is None])
             lines: list[str] = []
             async for some in in_pieces(piece, PIECE):
-                lines += [contact_lines.line(each.contact) for each in some]
-            await contact_lines.copy_new(self._connection, lines)
+                lines += [contact_columns.line(each.contact) for each in some]
+            await contact_columns.copy_new(self._connection, lines)
         self._progress.created += len(new)
 
     async def _deny_opted_out(self, new: Sequence[Target]) -> None:
         people = [(each.contact.phone, each.contact.email) for each in new]
-        places = await contact_updates.opted_out(self._connection, *self._environment, people)
+        places = await opt_outs.registered_places(self._connection, *self._environment, people)
         known = [new[place] for place in places]
         entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in known])
         for each, entry in zip(known, entries, strict=True):
@@ -297,7 +296,7 @@ class _Block:
         differing = [each for each in known if each.contact is not each.before or each.groups is not None]
         differing.sort(key=lambda each: each.contact.id)  # as everybody locks contacts, who changes several
         async for piece in in_pieces(differing, STATEMENT):
-            written = await contact_updates.save_many(
+            written = await contacts.save_many(
                 self._connection, *self._environment, [each.contact for each in piece], self._now
             )
             if len(written) < len(piece):
@@ -306,11 +305,11 @@ class _Block:
                 each.contact = replace(each.contact, revision=each.contact.revision + 1, updated_at=self._now)
         repeating = [each.contact for each in known if each.repeated is not None and each.contact is each.before]
         async for held in in_pieces(repeating, STATEMENT):
-            if not await contact_updates.hold_unchanged(self._connection, *self._environment, held):
+            if not await contacts.hold_unchanged(self._connection, *self._environment, held):
                 raise Raced
         if self.options.list_id is not None:
             same = [each.contact.id for each in known if each.contact is each.before and each.groups is None]
-            if not await contact_updates.hold(self._connection, *self._environment, same):
+            if not await contacts.hold(self._connection, *self._environment, same):
                 raise Raced
         self._progress.updated += len(differing)
         self._progress.unchanged += len(known) - len(differing)

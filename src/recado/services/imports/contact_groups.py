@@ -7,7 +7,7 @@ from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import IdSource
 from recado.services.imports.contact_targets import Target, sifted
-from recado.storage.contacts import contact_updates, debtor_groups
+from recado.storage.contacts import debtor_groups
 from recado.storage.contacts.contact_imports import Progress
 from recado.storage.core.rows import Executor
 
@@ -20,7 +20,7 @@ async def with_groups(
     if not giving:
         return list(targets)
     named = [group.id for each in giving for group in each.groups or () if group.id is not None]
-    held: dict[str, str] = await contact_updates.holders_of_groups(connection, *environment, named)
+    held: dict[str, str] = await debtor_groups.holders(connection, *environment, named)
     before = await debtor_groups.of_contacts(
         connection, *environment, [each.contact.id for each in giving if each.before is not None]
     )
@@ -46,7 +46,7 @@ async def write_groups(
     if not giving:
         return
     replaced = [each.contact.id for each in giving if each.before is not None]
-    await contact_updates.remove_groups(connection, *environment, replaced)
+    await debtor_groups.remove(connection, *environment, replaced)
     owned = [(each.contact.id, debtor_groups.with_ids(each.groups or (), ids)) for each in giving]
     await debtor_groups.insert(connection, *environment, owned)
 

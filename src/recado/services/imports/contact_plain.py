@@ -11,8 +11,8 @@ from recado.domain.contacts.contact_import import ImportMode, ImportOptions, Mat
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.turns import in_pieces
 from recado.services.imports.contact_rows import Row
-from recado.storage.contacts import contact_updates
-from recado.storage.contacts.contact_lines import PlainLines
+from recado.storage.contacts import opt_outs
+from recado.storage.contacts.contact_columns import PlainLines
 from recado.storage.core.postgres import Connection
 
 PIECE = 50  # contacts that are made in one turn
@@ -54,7 +54,7 @@ async def write_plain(
     Raises `asyncpg.UniqueViolationError` when somebody has the phone or the external id of one of them.
     """
     people = [(row.values["phone"], row.values.get("email")) for row in rows]
-    places = set(await contact_updates.opted_out(connection, *environment, people))
+    places = set(await opt_outs.registered_places(connection, *environment, people))
     registered = [row for place, row in enumerate(rows) if place in places]
     new = [row for place, row in enumerate(rows) if place not in places] if places else rows
     lines = PlainLines(*environment, ContactSource.IMPORT.value)

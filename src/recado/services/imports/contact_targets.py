@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from recado.domain.contacts.consent import Changed, ConsentChange, OptOut
-from recado.domain.contacts.contact import ContactSource
+from recado.domain.contacts.contact import Contact, ContactSource
 from recado.domain.contacts.contact_import import ImportMode, ImportOptions, MatchBy
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import CONTACT, lowest_id
@@ -14,7 +14,6 @@ from recado.services.contacts.contact_rules import no_such_company, taken
 from recado.services.imports.contact_rows import Row, folded, row_error
 from recado.storage.contacts import companies, contacts
 from recado.storage.contacts.contact_imports import ContactImport, Progress
-from recado.storage.contacts.contacts import Contact
 from recado.storage.contacts.debtor_groups import Groups
 from recado.storage.core.rows import Executor
 

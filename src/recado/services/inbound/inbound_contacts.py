@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.contacts.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
-from recado.domain.contacts.contact import MOST_NAME, ContactSource
+from recado.domain.contacts.contact import MOST_NAME, Contact, ContactSource, consent_columns
 from recado.domain.contacts.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT, IdSource, created_at
@@ -19,7 +19,6 @@ from recado.domain.messages.changes import OnChange
 from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Gathered, address_of
 from recado.storage.contacts import contacts, inbound_contacts, opt_outs
-from recado.storage.contacts.contacts import Contact, consent_columns
 from recado.storage.contacts.inbound_contacts import Person, person_of
 from recado.storage.contacts.opt_outs import Address
 from recado.storage.core.audit import SYSTEM

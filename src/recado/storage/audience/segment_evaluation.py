@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from recado.domain.audience.segment import Node
 from recado.domain.billing.prices import BR, INTL
+from recado.domain.contacts.contact import Contact
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import CONTACT
 from recado.storage.audience.segment_query import SQL, query
 from recado.storage.batches import audiences
 from recado.storage.batches.audiences import Audience, Reached
 from recado.storage.contacts import contacts
-from recado.storage.contacts.contacts import Contact
 from recado.storage.core.compose import compose
 from recado.storage.core.fair_places import FairPlaces
 from recado.storage.core.postgres import Connection, Database

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recado.domain.contacts.consent import Changed, ConsentStatus
-from recado.storage.contacts.contacts import Contact
+from recado.domain.contacts.contact import Contact
 from recado.storage.core.audit import Actor
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import load

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recado.domain.contacts.contact import tag_key
+from recado.domain.contacts.contact import Contact, tag_key
 from recado.domain.contacts.contact_search import Inside, SearchTerm, search_mark, search_terms
 from recado.domain.core.errors import Unavailable
 from recado.storage.contacts import list_pages
 from recado.storage.contacts.contact_search import condition
-from recado.storage.contacts.contacts import WIDE, Contact, read
+from recado.storage.contacts.contacts import WIDE, read
 from recado.storage.contacts.list_pages import Milestones
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import COUNTED_TO, Executor, Page, page

@@ -58,44 +58,17 @@ order by c.id
 
 -- name: insert
 -- A batch of new contacts, by phone, so that two batches with the same phones do not wait for each other. Anyone who has the
--- phone or the external id of another one is left out, and with $31 also anyone the opt-out registry knows: those need a
--- closer look. Answers the ids of those that were stored.
+-- phone or the external id of another one is left out, and with :unless_opted_out also anyone the opt-out registry knows: those
+-- need a closer look. Answers the ids of those that were stored.
 with given as (
-    select
-        organization_id, env, id, phone, decode(phone_hash, 'hex') as phone_hash, name, chatapp_profile_name, email, email_key,
-        decode(email_hash, 'hex') as email_hash, avatar_url, cpf_cipher, cnpj_cipher, birth_date_cipher,
-        decode(cpf_index, 'hex') as cpf_index, decode(cnpj_index, 'hex') as cnpj_index, attributes, tags, tag_keys, source,
-        external_id, external_ids, company_id, company_role, opt_in_status, opt_in_source, moment(opt_in_at_us) as opt_in_at,
-        opt_in_ip, opt_in_user_agent, moment(opt_in_revoked_us) as opt_in_revoked_at, opt_in_revoked_reason, words,
-        moment(updated_us) as updated_at, spellings
-    from unnest(
-        unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], $7::text[], unpack($8), unpack($9), unpack($10),
-        unpack($11), unpack($12), unpack($13), unpack($14), unpack($15), unpack($16), unpack($17), $18::text[], $19::text[],
-        unpack($20), $21::text[], $22::text[], unpack($23), unpack($24), unpack($25), $26::text[], unpack($27)::bigint[],
-        $28::text[], $29::text[], unpack($30)::bigint[], $32::text[], unpack($33), unpack($34)::bigint[],
-        unpack($35)
-    ) as g (
-        organization_id, env, id, phone, phone_hash, name, chatapp_profile_name, email, email_key, email_hash, avatar_url,
-        cpf_cipher, cnpj_cipher, birth_date_cipher, cpf_index, cnpj_index, attributes, tags, tag_keys, source, external_id,
-        external_ids, company_id, company_role, opt_in_status, opt_in_source, opt_in_at_us, opt_in_ip, opt_in_user_agent,
-        opt_in_revoked_us, opt_in_revoked_reason, words, updated_us, spellings
-    )
+    select {values}, decode(email_hash, 'hex') as email_hash, spellings
+    from unnest({arrays}, unpack(:email_hash), unpack(:spellings)) as g ({columns}, email_hash, spellings)
 )
-insert into contacts (
-    organization_id, env, id, phone, phone_hash, name, chatapp_profile_name, email, email_key, avatar_url, cpf_cipher,
-    cnpj_cipher, birth_date_cipher, cpf_index, cnpj_index, attributes, tags, tag_keys, source, external_id, external_ids,
-    company_id, company_role, opt_in_status, opt_in_source, opt_in_at, opt_in_ip, opt_in_user_agent, opt_in_revoked_at,
-    opt_in_revoked_reason, search, updated_at
-)
-select
-    organization_id, env, id, phone, phone_hash, name, chatapp_profile_name, email, email_key, avatar_url, cpf_cipher,
-    cnpj_cipher, birth_date_cipher, cpf_index, cnpj_index, attributes::jsonb, tags::text[], tag_keys::text[], source,
-    external_id, coalesce(external_ids, '{}')::jsonb, company_id, company_role, opt_in_status, opt_in_source, opt_in_at,
-    opt_in_ip, opt_in_user_agent, opt_in_revoked_at, opt_in_revoked_reason, array_to_tsvector(string_to_array(words, ' ')),
-    updated_at
+insert into contacts ({columns})
+select {columns}
 from given g
 where
-    not $31::boolean
+    not :unless_opted_out::boolean
     or (
         not exists (
             select from opt_outs o
@@ -135,13 +108,45 @@ cross join lateral (
 
 -- name: save
 update contacts set
-    name = $5, chatapp_profile_name = $6, email = $7, email_key = $8, avatar_url = $9, cpf_cipher = $10, cnpj_cipher = $11,
-    birth_date_cipher = $12, cpf_index = $13, cnpj_index = $14, attributes = $15, tags = $16, tag_keys = $17,
-    external_id = $18, external_ids = $19, company_id = $20, company_role = $21, opt_in_status = $22, opt_in_source = $23,
-    opt_in_at = $24, opt_in_ip = $25, opt_in_user_agent = $26, opt_in_revoked_at = $27, opt_in_revoked_reason = $28,
-    search = array_to_tsvector($29::text[]), revision = revision + 1, updated_at = $30
-where organization_id = $1 and env = $2 and id = $3 and revision = $4
+    {change}, search = array_to_tsvector(:words::text[]), revision = revision + 1, updated_at = :updated_at
+where organization_id = :organization_id and env = :env and id = :id and revision = :revision
 returning *
+
+-- name: save_contacts
+-- Many changed contacts; anyone who was changed since it was read is left out. Answers the ids of those that were written.
+-- Each is found along the one index that has the order that is asked for, and touched by its place: without statistics every
+-- index of the environment is as good to the planner, and it would read all of its contacts for each.
+update contacts c set {changes}, revision = c.revision + 1, updated_at = :now
+from (
+    select r.place, g.*
+    from unnest(:ids::text[], :revisions::integer[], {saved_arrays}) as g (id, revision, {saved})
+    cross join lateral (
+        select ctid as place, id, revision from contacts
+        where organization_id = :organization_id and env = :env and id >= g.id
+        order by id
+        limit 1
+    ) r
+    where r.id = g.id and r.revision = g.revision
+) g
+where c.ctid = g.place
+returning c.id
 
 -- name: delete
 delete from contacts where organization_id = $1 and env = $2 and id = $3
+
+-- name: hold
+-- Those of these contacts that are there; none of them goes away meanwhile.
+select id from contacts where organization_id = $1 and env = $2 and id = any($3::text[]) order by id for key share
+
+-- name: hold_unchanged
+-- Those of these contacts that still have these revisions; none of them changes meanwhile. One by one along the key, in the
+-- order of their ids: so everybody locks contacts who changes several.
+select c.id
+from (select * from unnest($3::text[], $4::integer[]) as g (id, revision) order by id offset 0) g
+cross join lateral (
+    select id from contacts
+    where organization_id = $1 and env = $2 and id >= g.id and id <= g.id and revision = g.revision
+    order by id
+    limit 1
+    for no key update
+) c

@@ -28,6 +28,9 @@ class OwnedGroup:
     group: DebtGroup
 
 
+_COLUMNS = (
+    "id", "contact_id", "position", "company", "company_key", "phones", "amount_cents", "status", "reference",
+)  # fmt: skip
 _read = reader(DebtGroup, status=DebtStatus, phones=tuple)
 
 
@@ -70,15 +73,26 @@ async def insert(
     ]
     if not rows:
         return
-    stored = {row["id"] for row in await connection.fetch(SQL.insert, organization_id, env, *columns(rows, 9))}
+    given = dict(zip(_COLUMNS, columns(rows, len(_COLUMNS)), strict=True))
+    stored = {
+        row["id"]
+        for row in await connection.fetch(*SQL.bind("insert", organization_id=organization_id, env=env, **given))
+    }
     taken = [FieldError(f"/debtorGroups/{row[2]}/id", _FOREIGN, _NOT_HERS) for row in rows if row[0] not in stored]
     if taken:
         raise validation_error(taken, code=_FOREIGN)
 
 
-async def remove(connection: Executor, organization_id: str, env: str, contact_id: str) -> None:
-    """Remove all of a contact."""
-    await connection.execute(SQL.remove, organization_id, env, contact_id)
+async def holders(connection: Executor, organization_id: str, env: str, group_ids: Sequence[str]) -> dict[str, str]:
+    """By the id of each group that exists: the contact that it belongs to."""
+    rows = await connection.fetch(SQL.held, organization_id, env, list(group_ids))
+    return {row["id"]: row["contact_id"] for row in rows}
+
+
+async def remove(connection: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> None:
+    """Remove all of these contacts."""
+    if contact_ids:
+        await connection.execute(SQL.remove, organization_id, env, list(contact_ids))
 
 
 async def list_page(

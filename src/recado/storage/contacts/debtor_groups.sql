@@ -8,16 +8,18 @@ order by contact_id, position;
 insert into debtor_groups (
     organization_id, env, id, contact_id, position, company, company_key, phones, amount_cents, status, reference
 )
-select $1, $2, g.id, g.contact_id, g.position, g.company, g.company_key, string_to_array(g.phones, e'\n'), g.amount_cents,
-    g.status, g.reference
+select
+    :organization_id, :env, g.id, g.contact_id, g.position, g.company, g.company_key, string_to_array(g.phones, e'\n'),
+    g.amount_cents, g.status, g.reference
 from unnest(
-    $3::text[], $4::text[], $5::smallint[], $6::text[], $7::text[], $8::text[], $9::bigint[], $10::text[], $11::text[]
+    :id::text[], :contact_id::text[], :position::smallint[], :company::text[], :company_key::text[], :phones::text[],
+    :amount_cents::bigint[], :status::text[], :reference::text[]
 ) as g (id, contact_id, position, company, company_key, phones, amount_cents, status, reference)
 on conflict do nothing
 returning id;
 
 -- name: remove
-delete from debtor_groups where organization_id = $1 and env = $2 and contact_id = $3;
+delete from debtor_groups where organization_id = $1 and env = $2 and contact_id = any($3::text[]);
 
 -- name: page
 select * from debtor_groups
@@ -38,3 +40,7 @@ from (
         and ($5::text is null or contact_id = $5)
     limit 10001
 ) matches;
+
+-- name: held
+-- Whose the debt groups of these ids are.
+select id, contact_id from debtor_groups where organization_id = $1 and env = $2 and id = any($3::text[])

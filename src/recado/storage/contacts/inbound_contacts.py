@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from recado.storage.contacts.contacts import Contact, derived, read
+from recado.domain.contacts.contact import Contact
+from recado.storage.contacts.contact_columns import derived
+from recado.storage.contacts.contacts import read
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 

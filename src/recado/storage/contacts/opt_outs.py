@@ -11,7 +11,7 @@ from recado.domain.contacts.consent import OptOut
 from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.contacts.keywords import OWN_SOURCES
 from recado.domain.core.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
-from recado.storage.core.rows import Executor, columns, pack_some
+from recado.storage.core.rows import Executor, columns, pack, pack_some
 from recado.storage.core.sql import load
 
 SQL = load("opt_outs")
@@ -80,6 +80,23 @@ async def entries(executor: Executor, addresses: Sequence[Address]) -> list[OptO
         known, entry = found[row["n"]], OptOut(row["at"], row["source"])
         found[row["n"]] = entry if known is None else known.joined(entry)
     return found
+
+
+async def registered_places(
+    connection: Executor, organization_id: str, env: str, new: Sequence[tuple[str, str | None]]
+) -> list[int]:
+    """The places of those, by phone and address, that the opt-out registry knows, if it knows anyone."""
+    if not new or not await connection.fetchval(SQL.anyone_opted_out, organization_id, env):
+        return []
+    rows = await connection.fetch(
+        SQL.opted_out,
+        organization_id,
+        env,
+        pack([phone_hash(organization_id, phone).hex() for phone, _ in new]),
+        pack([None if email is None else email_hash(organization_id, email).hex() for _, email in new]),
+        pack_spellings([phone for phone, _ in new]),
+    )
+    return [row["place"] - 1 for row in rows]
 
 
 async def enter(connection: Executor, refusals: Sequence[Refusal]) -> None:

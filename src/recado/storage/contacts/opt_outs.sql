@@ -37,3 +37,21 @@ where
         select from contacts
         where organization_id = $1 and env = $2 and email_key = $5 and id <> $6 and opt_in_status = 'denied'
     );
+
+-- name: anyone_opted_out
+select exists (select from opt_outs where organization_id = $1 and env = $2)
+
+-- name: opted_out
+-- The places of new contacts whose phone, in any spelling, or address is in the registry.
+select g.place::integer
+from unnest(unpack($3), unpack($4), unpack($5)) with ordinality as g (phone_hash, email_hash, spellings, place)
+where
+    exists (
+        select from opt_outs
+        where organization_id = $1 and env = $2 and kind = 'phone' and hash = decode(g.phone_hash, 'hex')
+    )
+    or exists (
+        select from opt_outs
+        where organization_id = $1 and env = $2 and kind = 'email' and hash = decode(g.email_hash, 'hex')
+    )
+    or (opted_out_as($1, $2, g.spellings)) is true

@@ -5,8 +5,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from recado.domain.contacts.cnpj import searched_cnpj
+from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_attributes import merged, read_attributes
+from recado.domain.contacts.documents import searched_cnpj
 from recado.domain.core.errors import Problem, validation_error
 from recado.domain.core.ids import ACCOUNT, COMPANY, CONTACT
 from recado.domain.core.reading import Refusal
@@ -35,7 +36,6 @@ from recado.http.wire.reply import Reply
 from recado.storage.access import accounts
 from recado.storage.contacts import companies, contact_reads
 from recado.storage.contacts.companies import COMPANIES, Company
-from recado.storage.contacts.contacts import Contact
 from recado.storage.core.postgres import Connection
 from recado.storage.core.rows import Executor, Page
 

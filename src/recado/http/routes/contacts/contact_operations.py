@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 from recado.domain.contacts.consent import ConsentChange, with_request
+from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_input import Given, read_changes, read_new
 from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.core.errors import not_found
@@ -27,7 +28,6 @@ from recado.services.contacts.contact_rules import new_contact
 from recado.services.imports.contact_system import ContactSystem
 from recado.storage.contacts import contact_reads, contacts, debtor_groups
 from recado.storage.contacts.contact_reads import ContactFilter, ContactPage
-from recado.storage.contacts.contacts import Contact
 from recado.storage.contacts.debtor_groups import Groups
 from recado.storage.contacts.list_pages import Milestones
 from recado.storage.core.postgres import Database

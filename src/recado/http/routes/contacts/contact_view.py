@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.debts import DebtGroup
 from recado.domain.core.masking import mask_phone
 from recado.storage.contacts.contact_consents import ConsentEntry
-from recado.storage.contacts.contacts import Contact
 
 # What is shown only where there is something: the names of the API, and the fields of a contact.
 _OPTIONAL: Final = {

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.documents import SHOWN_AS
 from recado.domain.core.errors import not_found
 from recado.domain.core.ids import CONTACT, IdSource
@@ -14,7 +15,6 @@ from recado.http.api.route import Route
 from recado.http.api.tampering import tampering_recorded
 from recado.http.wire.reply import Reply
 from recado.storage.contacts import contacts, reveals
-from recado.storage.contacts.contacts import Contact
 from recado.storage.contacts.documents import CIPHER_COLUMNS, Documents
 from recado.storage.core import audit
 from recado.storage.core.postgres import Connection, Database
