@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from recado.domain.contacts.contact_import import Country, ImportOptions, MatchBy
 from recado.domain.core.ids import CONTACT_IMPORT, ORGANIZATION, IdSource
 from recado.engine.clock import SystemClock
-from recado.services.imports.contact_cells import PlainCells
-from recado.services.imports.contact_rows import RowReader
+from recado.services.imports.contact_rows import PlainCells, RowReader
 from recado.storage.contacts.contact_imports import ContactImport
 
 IDS = IdSource(SystemClock(), random.Random(3))

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from recado.services.imports import contact_document, contact_files
-from recado.services.imports.contact_document import DocumentFile
-from recado.services.imports.contact_files import Block, LineFile, TableFile, Unreadable, lines_of
+from recado.services.imports import contact_files
+from recado.services.imports.contact_files import Block, DocumentFile, LineFile, TableFile, Unreadable, lines_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=12)
 VALUES = st.recursive(
@@ -59,7 +58,7 @@ def test_a_document_that_is_cut_off_is_unreadable(rows: Any, cut: int) -> None:
 
 
 def test_what_is_read_of_a_document_does_not_stay_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contact_document, "_PIECE", 4_096)
+    monkeypatch.setattr(contact_files, "_PIECE", 4_096)
     rows = [{"phone": f"+{n}"} for n in range(5_000)]
     file = DocumentFile(io.BytesIO(orjson.dumps({"contacts": rows})))
     longest = 0

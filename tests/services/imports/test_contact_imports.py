@@ -21,15 +21,13 @@ from recado.engine.turns import Turns
 from recado.services.contacts.consents import Consents
 from recado.services.effects.consequences import Consequences
 from recado.services.imports import contact_imports as actors_imports
-from recado.services.imports.contact_block import Raced
+from recado.services.imports.contact_block import PIECE, Raced
 from recado.services.imports.contact_imports import MOST_ATTEMPTS, ContactImports, Draft
-from recado.services.imports.contact_plain import PIECE
 from recado.services.imports.contact_rows import Row, RowReader
 from recado.services.imports.contact_targets import STATEMENT
 from recado.storage.audience import lists
 from recado.storage.audience.lists import StaticList
-from recado.storage.contacts import contact_columns as contact_lines
-from recado.storage.contacts import contact_imports, contacts
+from recado.storage.contacts import contact_columns, contact_imports, contacts
 from recado.storage.contacts.contact_imports import ContactImport
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.audit import Actor
@@ -95,7 +93,7 @@ async def test_an_import_that_cannot_be_written_fails_and_keeps_no_other_waiting
 async def test_few_rows_are_read_looked_up_and_made_in_one_turn(
     database: Database, imports: ContactImports, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read, line, look_up, wait = RowReader.rows, contact_lines.line, contacts.by_phones, Turns.next
+    read, line, look_up, wait = RowReader.rows, contact_columns.line, contacts.by_phones, Turns.next
     of_tasks: defaultdict[Any, Counter[str]] = defaultdict(Counter)  # two blocks are under way at once
     most: Counter[str] = Counter()
 
@@ -121,7 +119,7 @@ async def test_few_rows_are_read_looked_up_and_made_in_one_turn(
         await wait(turns)
 
     monkeypatch.setattr(RowReader, "rows", reading)
-    monkeypatch.setattr(contact_lines, "line", making)
+    monkeypatch.setattr(contact_columns, "line", making)
     monkeypatch.setattr(contacts, "by_phones", looking_up)
     monkeypatch.setattr(Turns, "next", waiting)
     rows = b"\n".join(b"+55119%08d,granted,site" % serial for serial in range(MANY))

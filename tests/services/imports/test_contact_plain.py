@@ -16,8 +16,8 @@ from recado.engine.clock import SystemClock
 from recado.services.contacts.consents import Consents
 from recado.services.effects.consequences import Consequences
 from recado.services.imports import contact_block
+from recado.services.imports.contact_block import may_be_plain, parted
 from recado.services.imports.contact_imports import ContactImports, Draft
-from recado.services.imports.contact_plain import may_be_plain, parted
 from recado.services.imports.contact_rows import Row
 from recado.storage.contacts import opt_outs
 from recado.storage.contacts.documents import Documents

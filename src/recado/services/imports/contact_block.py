@@ -1,10 +1,12 @@
 """Writes one block of an import: its rows in one transaction, by statements for many rows (C12.7).
 
 Rows are taken in their order. Those of the same contact are folded into one, unless one of them changes its consent or
-may fail alone: each change of consent has its place in the contact's history, and so a turn of its own.
+may fail alone: each change of consent has its place in the contact's history, and so a turn of its own. New contacts of
+whom a row gives nothing but plain fields go a shorter way, which writes the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
@@ -12,28 +14,29 @@ from typing import Any, Final
 import asyncpg
 
 from recado.domain.contacts.consent import Changed, ConsentStatus, Refused, decide, readdressed, repeated_refusal
-from recado.domain.contacts.contact import Contact, ContactSource, consent_columns, tags_without
-from recado.domain.contacts.contact_import import ImportOptions
+from recado.domain.contacts.contact import MOST_TAGS, Contact, ContactSource, consent_columns, tags_without
+from recado.domain.contacts.contact_import import ImportMode, ImportOptions, MatchBy
+from recado.domain.contacts.debts import DebtGroup
 from recado.domain.contacts.documents import BIRTH_DATE, CNPJ, CPF
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem
+from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.engine.turns import in_pieces, turns
 from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Gathered, Outcome, address_of, new_address
 from recado.services.contacts.contact_rules import changed_contact, new_contact, refusal_of
-from recado.services.imports.contact_groups import with_groups, write_groups
-from recado.services.imports.contact_plain import PIECE, may_be_plain, parted, write_plain
 from recado.services.imports.contact_rows import Row
 from recado.services.imports.contact_targets import STATEMENT, Finder, Target, looked_up, sifted, turn, without_bad
 from recado.storage.audience import lists
-from recado.storage.contacts import companies, contact_columns, contact_imports, contacts, opt_outs
+from recado.storage.contacts import companies, contact_columns, contact_imports, contacts, debtor_groups, opt_outs
+from recado.storage.contacts.contact_columns import PlainLines
 from recado.storage.contacts.contact_imports import ContactImport, Progress
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.audit import Actor
 from recado.storage.core.failures import Collided
 from recado.storage.core.postgres import Connection, Database
 
+PIECE: Final = 50  # contacts that are made in one turn
 _IGNORED: Final = ("CONSENTIMENTO_ANTERIOR_A_RECUSA", "CONSENTIMENTO_SEM_ORIGEM")
 """A consent that does not undo a refusal: the row is written without it."""
 
@@ -122,11 +125,22 @@ class _Block:
         known = {contact.phone: contact for contact in found}
         await turns.next()
         plain, others = parted(rows, known)
-        members, registered = await write_plain(self._connection, self._environment, plain, self._ids)
-        self._members += members
-        self._progress.created += len(members)
+        people = [(row.values["phone"], row.values.get("email")) for row in plain]
+        registered = set(await opt_outs.registered_places(self._connection, *self._environment, people))
+        new = [row for place, row in enumerate(plain) if place not in registered]
+        lines = PlainLines(*self._environment, ContactSource.IMPORT.value)
+        async for piece in in_pieces(new, PIECE):
+            for row in piece:
+                contact_id = self._ids.new(CONTACT)
+                lines.add(contact_id, row.values)
+                self._members.append(contact_id)
+        if new:
+            await lines.copy(self._connection)
+        self._progress.created += len(new)
         self._known = known
-        return others if not registered else sorted([*others, *registered], key=lambda row: row.number)
+        if not registered:
+            return others
+        return sorted([*others, *(plain[place] for place in registered)], key=lambda row: row.number)
 
     async def write(self, targets: Sequence[Target]) -> Outcome:
         """Write one turn: no two of the targets are the same contact."""
@@ -134,14 +148,14 @@ class _Block:
         by_phone, self._known = self._known, None
         targets = await finder.found(await finder.with_companies(targets), wary=self._wary, known=by_phone)
         targets = await self._made(targets)
-        targets = await with_groups(self._connection, self._environment, targets, self._progress)
+        targets = await self._with_groups(targets)
         targets = await self._decided(targets)
         await self._readdressed(targets)
         new = [each for each in targets if each.before is None]
         known = [each for each in targets if each.before is not None]
         await self._insert(new)
         await self._save(known)
-        await write_groups(self._connection, self._environment, targets, self._ids)
+        await self._write_groups(targets)
         await turns.next()
         self._members += [each.contact.id for each in targets]
         self._progress.unchanged += sum(each.rows - 1 for each in targets)
@@ -266,6 +280,29 @@ class _Block:
                 each.registered = entry or each.registered
                 _take(each, readdressed(each.contact.consent, entry))
 
+    async def _with_groups(self, targets: Sequence[Target]) -> list[Target]:
+        """Without those that name the group of another contact; groups that are the same as before are dropped."""
+        giving = [each for each in targets if each.groups is not None]
+        if not giving:
+            return list(targets)
+        named = [group.id for each in giving for group in each.groups or () if group.id is not None]
+        held = await debtor_groups.holders(self._connection, *self._environment, named)
+        before = await debtor_groups.of_contacts(
+            self._connection, *self._environment, [each.contact.id for each in giving if each.before is not None]
+        )
+
+        def check(each: Target) -> Problem | None:
+            for place, group in enumerate(each.groups or ()):
+                if group.id is not None and held.setdefault(group.id, each.contact.id) != each.contact.id:
+                    message = "is not the id of a group of this contact"
+                    error = FieldError(f"/debtorGroups/{place}/id", "REFERENCE_NOT_FOUND", message)
+                    return validation_error([error], code="REFERENCE_NOT_FOUND")
+            if each.groups is not None and _are_same(each.groups, before.get(each.contact.id, ())):
+                each.groups = None
+            return None
+
+        return sifted(targets, check, self._progress)
+
     # What is written ------------------------------------------------------------------------------------------------
 
     async def _insert(self, new: Sequence[Target]) -> None:
@@ -313,6 +350,51 @@ class _Block:
                 raise Raced
         self._progress.updated += len(differing)
         self._progress.unchanged += len(known) - len(differing)
+
+    async def _write_groups(self, targets: Sequence[Target]) -> None:
+        """Store the groups that differ."""
+        giving = [each for each in targets if each.groups is not None]
+        if not giving:
+            return
+        replaced = [each.contact.id for each in giving if each.before is not None]
+        await debtor_groups.remove(self._connection, *self._environment, replaced)
+        owned = [(each.contact.id, debtor_groups.with_ids(each.groups or (), self._ids)) for each in giving]
+        await debtor_groups.insert(self._connection, *self._environment, owned)
+
+
+def may_be_plain(options: ImportOptions) -> bool:
+    """Whether an import may have plain rows: matched by phone, free to create, and no event to be told of them."""
+    return options.match_by is MatchBy.PHONE and options.mode is not ImportMode.UPDATE and not options.emit_events
+
+
+def parted(rows: Sequence[Row], known: Collection[str]) -> tuple[list[Row], list[Row]]:
+    """The rows of new contacts that meet no other row, and give only plain fields; and the others. `known`: phones."""
+    phones = Counter([row.values["phone"] for row in rows])
+    external_ids = Counter([row.values.get("external_id") for row in rows])
+    external_ids[None] = 1  # anyone who has none meets nobody
+    plain: list[Row] = []
+    others: list[Row] = []
+    for row in rows:
+        values = row.values
+        phone = values["phone"]
+        if (
+            phone not in known
+            and phones[phone] == 1
+            and external_ids[values.get("external_id")] == 1
+            and values.keys() <= PlainLines.PLAIN
+            and len(values.get("added_tags", ())) <= MOST_TAGS
+        ):
+            plain.append(row)
+        else:
+            others.append(row)
+    return plain, others
+
+
+def _are_same(given: Sequence[DebtGroup], before: Sequence[DebtGroup]) -> bool:
+    """Whether groups are those that the contact has; one that is given without an id is compared by what it says."""
+    return len(given) == len(before) and all(
+        (new if new.id is not None else replace(new, id=old.id)) == old for new, old in zip(given, before, strict=True)
+    )
 
 
 def _is_same(one: Any, other: Any) -> bool:

@@ -28,8 +28,7 @@ from recado.engine.periodic import Periodic
 from recado.engine.turns import turns
 from recado.services.contacts.consents import Consents
 from recado.services.imports.contact_block import BlockWriter, Raced
-from recado.services.imports.contact_document import DocumentFile
-from recado.services.imports.contact_files import STEP, ContactFile, LineFile, TableFile, Unreadable
+from recado.services.imports.contact_files import STEP, ContactFile, DocumentFile, LineFile, TableFile, Unreadable
 from recado.services.imports.contact_rows import Row, RowReader
 from recado.storage.audience import lists
 from recado.storage.contacts import contact_imports

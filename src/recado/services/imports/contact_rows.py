@@ -10,8 +10,18 @@ from typing import Any, Final
 
 import orjson
 
-from recado.domain.contacts.consent import ConsentChange, with_request
-from recado.domain.contacts.contact import tags_united
+from recado.domain.contacts.consent import CONSENT_FIELDS, ConsentChange, with_request
+from recado.domain.contacts.contact import (
+    FIELDS,
+    MOST_ATTRIBUTES,
+    MOST_TAG,
+    MOST_TAGS,
+    NESTED,
+    TEXTS,
+    Kind,
+    tags_united,
+)
+from recado.domain.contacts.contact_attributes import MOST_TEXT
 from recado.domain.contacts.contact_import import (
     ATTRIBUTE,
     CONSENT,
@@ -23,26 +33,29 @@ from recado.domain.contacts.contact_import import (
     MatchBy,
     international,
 )
-from recado.domain.contacts.contact_input import read_new
+from recado.domain.contacts.contact_input import read_email, read_new
+from recado.domain.contacts.debts import phone as read_phone
 from recado.domain.core.errors import FieldError
-from recado.services.imports.contact_cells import Column, PlainCells
+from recado.domain.core.reading import Refusal
 from recado.services.imports.contact_files import COLUMNS, TOO_LONG, lines_of
 from recado.storage.contacts.contact_imports import ContactImport
 
 SESSION: Final = "account"
 
-_LISTS: Final = ("attributes", "external_ids", "debtor_groups")
-_PLAIN: Final = frozenset(
-    {"phone", "name", "email", "avatarUrl", "cpf", "cnpj", "birthDate", "externalId", "companyId", "papelNaEmpresa"}
+FIELD_COLUMNS: Final = frozenset(
+    each.key for each in FIELDS if each.given and each.kind not in NESTED and each.kind is not Kind.SOURCE
 )
-FIELD_COLUMNS: Final = _PLAIN | {TAGS}
 """The columns of a table that are named as a field of a contact."""
-_CONSENT: Final = frozenset({"status", "source", "at", "ip", "userAgent", "revokedAt", "revokedReason"})
 
+ATTRIBUTES: Final = "attributes"
+_LISTS: Final = (ATTRIBUTES, "external_ids", "debtor_groups")
+_MOST_LISTS: Final = 1_000  # of tags that are remembered
 _COUNTRY: Final = "The option `defaultCountry` (--default-country) reads phones of one country without its code."
 _NUL: Final = b"\\u0000"  # in JSON
 
 Error = dict[str, Any]
+Column = tuple[int, str, str]
+"""Of a column that is known: its place, the object that its cells belong to (or none), and their name there."""
 
 
 @dataclass(slots=True)
@@ -158,6 +171,74 @@ class RowReader:
         return with_request(change, ip=self._import.actor_ip or "", user_agent=self._import.actor_agent)
 
 
+class PlainCells:
+    """Reads plain rows of a table: nothing but a phone, texts, tags and attributes, and nothing wrong with them.
+
+    What it reads is what `contact_input.py` makes of them; any other row takes a closer look.
+    """
+
+    def __init__(self, columns: Sequence[Column], options: ImportOptions) -> None:
+        alone = {name: place for place, group, name in columns if not group}
+        self._phone = alone.pop("phone", None)
+        self._email = alone.pop("email", None)
+        self._tags = alone.pop("tags", None)
+        self._texts = [(alone.pop(each.key), each.name, each.most) for each in TEXTS if each.key in alone]
+        self._attributes = [(place, name) for place, group, name in columns if group == ATTRIBUTES]
+        self._others = [*alone.values(), *(place for place, group, _ in columns if group and group != ATTRIBUTES)]
+        self._national = options.default_country is not None
+        self._given_tags = tags_united(options.tags)
+        self._known_tags: dict[str, tuple[str, ...] | None] = {}
+        self._key = "external_id" if options.match_by is MatchBy.EXTERNAL_ID else "phone"
+
+    def values(self, cells: Sequence[str]) -> dict[str, Any] | None:
+        """What a row gives, its tags under `added_tags`; None when it takes a closer look. No cell holds U+0000."""
+        for place in self._others:
+            if cells[place].strip():
+                return None
+        values: dict[str, Any] = {}
+        try:
+            if self._phone is not None and (cell := cells[self._phone].strip()):
+                values["phone"] = read_phone(international(cell) if self._national else cell)
+            if self._email is not None and (cell := cells[self._email].strip()):
+                values["email"] = read_email(cell)
+        except Refusal:
+            return None
+        for place, name, most in self._texts:
+            if cell := cells[place].strip():
+                if len(cell) > most:
+                    return None
+                values[name] = cell
+        if self._key not in values:
+            return None
+        tags = self._given_tags if self._tags is None else self._tags_of(cells[self._tags])
+        if tags is None:
+            return None
+        if tags:
+            values["added_tags"] = tags
+        if self._attributes:
+            attributes = {}
+            for place, name in self._attributes:
+                if cell := cells[place].strip():
+                    if len(cell) > MOST_TEXT:
+                        return None
+                    attributes[name] = cell
+            if len(attributes) > MOST_ATTRIBUTES:
+                return None
+            if attributes:
+                values[ATTRIBUTES] = attributes
+        return values
+
+    def _tags_of(self, cell: str) -> tuple[str, ...] | None:
+        """The tags of a cell and those of all rows; None when some do not fit. Many rows have the same ones."""
+        if cell not in self._known_tags:
+            if len(self._known_tags) == _MOST_LISTS:
+                self._known_tags.clear()
+            given = [tag for part in cell.split(TAG_SEPARATOR) if (tag := part.strip())]
+            fits = len(given) <= MOST_TAGS and all(len(tag) <= MOST_TAG for tag in given)
+            self._known_tags[cell] = tags_united(given, self._given_tags) if fits else None
+        return self._known_tags[cell]
+
+
 def _closely(_: Sequence[str]) -> dict[str, Any] | None:
     """Takes no row for a plain one."""
     return None
@@ -175,7 +256,7 @@ def _columns(columns: Sequence[str]) -> list[Column]:
         for prefix in (ATTRIBUTE, CONSENT, INTEGRATION):
             if name.startswith(prefix):
                 member = name.removeprefix(prefix)
-                if prefix != CONSENT or member in _CONSENT:
+                if prefix != CONSENT or member in CONSENT_FIELDS:
                     found.append((place, prefix[:-1], member))
                 break
         else:
