@@ -89,7 +89,7 @@ class Condition:
         scalars = [value for value in wanted if not isinstance(value, str)]
         found = []
         if texts:
-            names = {f"value_{_letters(place)}": text for place, text in enumerate(texts)}
+            names = {f"value_{place}": text for place, text in enumerate(texts)}
             several = ", ".join(f"lower(:{name}::text)" for name in names)
             found.append(self._fragment(SQL.attribute_texts.replace("{values}", several), key=leaf.key, **names))
         if scalars:
@@ -141,8 +141,3 @@ def _cost(node: Node) -> int:
 
 def _values(leaf: Leaf) -> list[Any]:
     return list(leaf.value) if isinstance(leaf.value, tuple) else [leaf.value]
-
-
-def _letters(number: int) -> str:
-    """A number in letters: names of values hold no digits."""
-    return chr(ord("a") + number // 26) + chr(ord("a") + number % 26)

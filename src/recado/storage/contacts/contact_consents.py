@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any
 
 from recado.domain.contacts.consent import Changed, ConsentStatus
 from recado.domain.contacts.contact import Contact
 from recado.storage.core.audit import Actor
-from recado.storage.core.rows import Executor, columns, reader
+from recado.storage.core.rows import Executor, reader
 from recado.storage.core.sql import load
 
 SQL = load("contact_consents")
@@ -48,28 +47,28 @@ async def append(connection: Executor, changes: Sequence[tuple[Contact, Changed,
     A repeat adds nothing.
     """
     for start in range(0, len(changes), _STATEMENT):
-        rows = [_row(*change) for change in changes[start : start + _STATEMENT]]
-        await connection.execute(SQL.append, *columns(rows, 15))
-
-
-def _row(contact: Contact, changed: Changed, actor: Actor) -> tuple[Any, ...]:
-    return (
-        contact.organization_id,
-        contact.env,
-        contact.id,
-        contact.revision,
-        None if contact.revision == 1 else changed.before.value,
-        changed.after.status.value,
-        changed.at,
-        changed.date_given,
-        changed.after.source,
-        changed.after.ip,
-        changed.after.user_agent,
-        changed.after.revoked_reason,
-        actor.type,
-        actor.id,
-        contact.updated_at,
-    )
+        some = changes[start : start + _STATEMENT]
+        contacts, decided, actors = zip(*some, strict=True)
+        await connection.execute(
+            *SQL.bind(
+                "append",
+                organization_id=[contact.organization_id for contact in contacts],
+                env=[contact.env for contact in contacts],
+                contact_id=[contact.id for contact in contacts],
+                revision=[contact.revision for contact in contacts],
+                from_status=[None if each.revision == 1 else change.before.value for each, change, _ in some],
+                to_status=[change.after.status.value for change in decided],
+                at=[change.at for change in decided],
+                date_given=[change.date_given for change in decided],
+                source=[change.after.source for change in decided],
+                ip=[change.after.ip for change in decided],
+                user_agent=[change.after.user_agent for change in decided],
+                reason=[change.after.revoked_reason for change in decided],
+                actor_type=[actor.type for actor in actors],
+                actor_id=[actor.id for actor in actors],
+                recorded_at=[contact.updated_at for contact in contacts],
+            )
+        )
 
 
 async def of_contact(executor: Executor, contact: Contact, *, before: int = LATEST, limit: int) -> list[ConsentEntry]:

@@ -5,8 +5,9 @@ insert into contact_consents (
 )
 select g.*
 from unnest(
-    $1::text[], $2::text[], $3::text[], $4::integer[], $5::text[], $6::text[], $7::timestamptz[], $8::boolean[], $9::text[],
-    $10::text[], $11::text[], $12::text[], $13::text[], $14::text[], $15::timestamptz[]
+    :organization_id::text[], :env::text[], :contact_id::text[], :revision::integer[], :from_status::text[],
+    :to_status::text[], :at::timestamptz[], :date_given::boolean[], :source::text[], :ip::text[], :user_agent::text[],
+    :reason::text[], :actor_type::text[], :actor_id::text[], :recorded_at::timestamptz[]
 ) as g
 on conflict do nothing;
 

@@ -79,20 +79,7 @@ read = reader(ContactImport, columns=tuple)
 
 async def insert(connection: Executor, new: ContactImport) -> None:
     """Store an import; its blocks belong into the same transaction."""
-    await connection.execute(
-        SQL.insert,
-        *new.key,
-        new.status,
-        new.format,
-        new.options,
-        None if new.columns is None else list(new.columns),
-        new.total,
-        new.actor_type,
-        new.actor_id,
-        new.actor_ip,
-        new.actor_agent,
-        new.finished_at,
-    )
+    await connection.execute(*SQL.bind("insert", new))
 
 
 async def insert_block(connection: Executor, key: ImportKey, first_row: int, rows: bytes, documents: Documents) -> None:
@@ -152,18 +139,19 @@ async def advance(connection: Executor, key: ImportKey, progress: Progress, now:
     if progress.errors:
         known = await connection.fetchval(SQL.lock_errors, *key)
         errors = sorted([*known, *progress.errors], key=lambda error: error["row"])[:MOST_ERRORS]
-    written = progress.created + progress.updated + progress.unchanged
+    organization_id, env, import_id = key
+    processed = progress.created + progress.updated + progress.unchanged + progress.failed
     await connection.execute(
-        SQL.advance,
-        *key,
-        written + progress.failed,
-        progress.created,
-        progress.updated,
-        progress.unchanged,
-        progress.failed,
-        progress.consent_ignored,
-        errors,
-        now,
+        *SQL.bind(
+            "advance",
+            progress,
+            organization_id=organization_id,
+            env=env,
+            id=import_id,
+            processed=processed,
+            errors=errors,
+            now=now,
+        )
     )
 
 

@@ -1,7 +1,10 @@
 -- name: insert
 insert into contact_imports (
     organization_id, env, id, status, format, options, columns, total, actor_type, actor_id, actor_ip, actor_agent, finished_at
-) values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+) values (
+    :organization_id, :env, :id, :status, :format, :options, :columns, :total, :actor_type, :actor_id, :actor_ip, :actor_agent,
+    :finished_at
+)
 
 -- name: insert_block
 insert into contact_import_blocks (organization_id, import_id, first_row, rows, sealed) values ($1, $2, $3, $4, true)
@@ -42,11 +45,12 @@ select errors from contact_imports where organization_id = $1 and env = $2 and i
 -- name: advance
 -- The rows of a block are written. Two blocks may be on their way at once: the one that commits last completes the import.
 update contact_imports set
-    processed = processed + $4, created = created + $5, updated = updated + $6, unchanged = unchanged + $7,
-    failed = failed + $8, consent_ignored = consent_ignored + $9, errors = coalesce($10, errors), attempts = 0,
-    status = case when processed + $4 >= total and status = 'processing' then 'completed' else status end,
-    finished_at = case when processed + $4 >= total then $11 else finished_at end
-where organization_id = $1 and env = $2 and id = $3
+    processed = processed + :processed, created = created + :created, updated = updated + :updated,
+    unchanged = unchanged + :unchanged, failed = failed + :failed, consent_ignored = consent_ignored + :consent_ignored,
+    errors = coalesce(:errors, errors), attempts = 0,
+    status = case when processed + :processed >= total and status = 'processing' then 'completed' else status end,
+    finished_at = case when processed + :processed >= total then :now else finished_at end
+where organization_id = :organization_id and env = :env and id = :id
 returning status
 
 -- name: failed_once

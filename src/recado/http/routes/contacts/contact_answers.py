@@ -1,14 +1,21 @@
-"""What the operations on contacts answer (C12.1)."""
+"""Contacts as callers see them (C12.1): what the operations answer, and how it is rendered.
 
-from typing import Annotated, Any, Literal
+What has no value is absent, phones are masked without `pii:full` (C2.3.2, C2.5).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
-from recado.domain.contacts.consent import ConsentStatus
-from recado.domain.contacts.contact import CompanyRole, DebtStatus
+from recado.domain.contacts.consent import CONSENT_FIELDS, ConsentStatus
+from recado.domain.contacts.contact import FIELDS, CompanyRole, Contact, DebtStatus, Kind
+from recado.domain.contacts.debts import DebtGroup
+from recado.domain.core.masking import mask_phone
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CursorPage, Page
-from recado.http.routes.contacts.contact_models import Source
+from recado.http.routes.contacts.contact_models import Source, with_fields
+from recado.storage.contacts.contact_consents import ConsentEntry
 
 
 class DebtGroupOut(ApiModel):
@@ -52,12 +59,19 @@ class Documents(ApiModel):
     nascimento: str | None = None
 
 
-Cipher = Annotated[
-    str | None,
-    Field(description="That there is one: opaque, encrypted with a key of the installation, which no answer gives."),
-]
+_CIPHER = Field(
+    description="That there is one: opaque, encrypted with a key of the installation, which no answer gives."
+)
+_TYPES: Final = {
+    Kind.DOCUMENT: Annotated[str | None, _CIPHER],
+    Kind.ROLE: CompanyRole | None,
+    Kind.MOMENT: Timestamp | None,
+}
+_SHOWN: Final = [each for each in FIELDS if not each.always and each.kind not in (Kind.INTEGRATIONS, Kind.GROUPS)]
+"""What is shown only where there is something."""
 
 
+@with_fields({each.shown_as: _TYPES.get(each.kind, str | None) for each in _SHOWN})
 class ContactOut(ApiModel):
     """A contact; its phone is masked without `pii:full`."""
 
@@ -67,23 +81,12 @@ class ContactOut(ApiModel):
     phone_hash: Annotated[
         str | None, Field(description="SHA-256. Absent without `pii:full` where the organization hides it.")
     ] = None
-    name: str | None = None
-    email: str | None = None
-    avatar_url: str | None = None
-    chatapp_profile_name: str | None = None
-    cpf_cipher: Cipher = None
-    cnpj_cipher: Cipher = None
-    birth_date_cipher: Cipher = None
     attributes: dict[str, Any]
     debtor_groups: list[DebtGroupOut] | None = None
     tags: list[str]
     opt_in: OptInOut
     source: Source
-    external_id: str | None = None
     external_ids: dict[str, str] | None = None
-    company_id: str | None = None
-    papel_na_empresa: CompanyRole | None = None
-    last_interaction_at: Timestamp | None = None
     created_at: Timestamp
     updated_at: Timestamp
 
@@ -152,3 +155,90 @@ class OptedOutResult(ApiModel):
     already_opted_out: bool
     executions_cancelled: int
     messages_withdrawn: int
+
+
+# How they are rendered ----------------------------------------------------------------------------------------------
+
+_COLUMNS: Final = [(each.shown_as, each.column) for each in _SHOWN]
+_CONSENT: Final = [(key, f"opt_in_{name}") for key, name in CONSENT_FIELDS.items() if name != "status"]
+
+
+def contact_view(
+    contact: Contact, groups: Sequence[DebtGroup] = (), *, unmasked: bool, hashed: bool = True
+) -> dict[str, Any]:
+    """One contact. `hashed`: with `phoneHash`."""
+    view: dict[str, Any] = {
+        "id": contact.id,
+        "organizationId": contact.organization_id,
+        "phone": contact.phone if unmasked else mask_phone(contact.phone),
+        **({"phoneHash": contact.phone_hash.hex()} if hashed else {}),
+        "attributes": contact.attributes,
+        "tags": contact.tags,
+        "optIn": _fill({"status": contact.opt_in_status.value}, contact, _CONSENT),
+        "source": contact.source,
+        "createdAt": contact.created_at,
+        "updatedAt": contact.updated_at,
+    }
+    if groups:
+        view["debtorGroups"] = [group_view(group, unmasked=unmasked) for group in groups]
+    if contact.external_ids:
+        view["externalIds"] = contact.external_ids
+    return _fill(view, contact, _COLUMNS)
+
+
+def group_view(group: DebtGroup, *, unmasked: bool) -> dict[str, Any]:
+    """One debt group."""
+    view: dict[str, Any] = {
+        "id": group.id,
+        "company": group.company,
+        "phones": list(group.phones) if unmasked else [mask_phone(phone) for phone in group.phones],
+    }
+    return view | _present(
+        {
+            "amountCents": group.amount_cents,
+            "status": None if group.status is None else group.status.value,
+            "reference": group.reference,
+        }
+    )
+
+
+def masked(view: dict[str, Any], *, hashed: bool) -> dict[str, Any]:
+    """A view that was made unmasked, for a caller without `pii:full`."""
+    view = view | {"phone": mask_phone(view["phone"])}
+    if not hashed:
+        del view["phoneHash"]
+    if "debtorGroups" in view:
+        view["debtorGroups"] = [
+            group | {"phones": [mask_phone(phone) for phone in group["phones"]]} for group in view["debtorGroups"]
+        ]
+    return view
+
+
+def consent_view(entry: ConsentEntry) -> dict[str, Any]:
+    """One change of consent."""
+    return _present(
+        {
+            "from": None if entry.from_status is None else entry.from_status.value,
+            "to": entry.to_status.value,
+            "at": entry.at,
+            "dataInformada": entry.date_given,
+            "source": entry.source,
+            "ip": entry.ip,
+            "userAgent": entry.user_agent,
+            "revokedReason": entry.reason,
+            "recordedAt": entry.recorded_at,
+        }
+    )
+
+
+def _fill(view: dict[str, Any], contact: Contact, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
+    """`view`, with those of the fields that the contact has."""
+    for name, attribute in fields:
+        value = getattr(contact, attribute)
+        if value is not None:
+            view[name] = value
+    return view
+
+
+def _present(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}

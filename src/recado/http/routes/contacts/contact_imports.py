@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from recado.domain.contacts.contact import tags_united
 from recado.domain.contacts.contact_import import Country, ImportFormat, ImportMode, ImportOptions, MatchBy
@@ -42,25 +42,23 @@ _COUNTRY = Field(description="`BR`: phones of 10 or 11 digits receive `+55`.")
 _EVENTS = Field(description="Whether `contact.created` is told of each new contact.")
 
 
-class ImportQuery(QueryModel):
-    """The options of NDJSON and CSV."""
-
+class _Options(BaseModel):
     mode: ImportMode = ImportMode.UPSERT
     match_by: Annotated[MatchBy, _MATCH] = MatchBy.PHONE
     list_id: Annotated[Id | None, _LIST] = None
     tags: Annotated[Tags | None, _TAGS] = None
     default_country: Annotated[Country | None, _COUNTRY] = None
+
+
+class ImportQuery(_Options, QueryModel):
+    """The options of NDJSON and CSV."""
+
     emit_events: Annotated[QueryBool, _EVENTS] = False
 
 
-class ImportOptionsIn(ApiModel):
+class ImportOptionsIn(_Options, ApiModel):
     """The options of JSON."""
 
-    mode: ImportMode = ImportMode.UPSERT
-    match_by: Annotated[MatchBy, _MATCH] = MatchBy.PHONE
-    list_id: Annotated[Id | None, _LIST] = None
-    tags: Annotated[Tags | None, _TAGS] = None
-    default_country: Annotated[Country | None, _COUNTRY] = None
     emit_events: Annotated[bool, _EVENTS] = False
 
 
@@ -100,23 +98,8 @@ class ImportOut(ApiModel):
 
 def import_view(found: ContactImport) -> dict[str, Any]:
     """The import as callers see it."""
-    view: dict[str, Any] = {
-        "id": found.id,
-        "status": found.status,
-        "format": found.format,
-        "total": found.total,
-        "processed": found.processed,
-        "created": found.created,
-        "updated": found.updated,
-        "unchanged": found.unchanged,
-        "failed": found.failed,
-        "consentIgnored": found.consent_ignored,
-        "errors": list(found.errors),
-        "createdAt": found.created_at,
-    }
-    if found.finished_at is not None:
-        view["finishedAt"] = found.finished_at
-    return view
+    shown = {str(field.alias): getattr(found, name) for name, field in ImportOut.model_fields.items()}
+    return {name: value for name, value in shown.items() if value is not None}
 
 
 class ImportOperations:

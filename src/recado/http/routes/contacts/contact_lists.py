@@ -7,7 +7,7 @@ from recado.domain.access.scopes import PII
 from recado.domain.contacts.contact import Contact
 from recado.http.api.call import Call
 from recado.http.api.page_items import Views
-from recado.http.routes.contacts.contact_view import contact_view
+from recado.http.routes.contacts.contact_answers import contact_view
 from recado.storage.contacts import debtor_groups
 from recado.storage.core.postgres import Database
 

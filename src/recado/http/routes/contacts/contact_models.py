@@ -4,25 +4,28 @@ What callers send is described here and read by `contact_input.py`, which an imp
 the document on as it came.
 """
 
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, Field, create_model, model_validator
+from pydantic.alias_generators import to_snake
 
 from recado.domain.contacts.consent import MOST_REASON, MOST_SOURCE, MOST_USER_AGENT, ConsentStatus
 from recado.domain.contacts.contact import (
+    FIELDS,
     INTEGRATIONS,
     MOST_ATTRIBUTES,
     MOST_EMAIL,
     MOST_EXTERNAL_ID,
     MOST_GROUP_PHONES,
     MOST_GROUPS,
-    MOST_NAME,
     MOST_QUERY,
     MOST_TAG,
     MOST_TAGS,
     CompanyRole,
+    ContactField,
     DebtStatus,
+    Kind,
 )
 from recado.domain.contacts.debts import MOST_CENTS, MOST_COMPANY, MOST_REFERENCE
 from recado.http.api.models import ApiModel, QueryInt, Timestamp, unset
@@ -56,6 +59,21 @@ Source = Literal["manual", "import", "api", "webhook"]
 GivenSource = Literal["manual", "import", "api"]
 
 
+M = TypeVar("M", bound=BaseModel)
+
+
+def with_fields(types: Mapping[str, Any]) -> Callable[[type[M]], type[M]]:
+    """Give a model these fields as well, each by the name that callers use, and none of them required."""
+
+    def extend(model: type[M]) -> type[M]:
+        fields: dict[str, Any] = {to_snake(name): (type_, None) for name, type_ in types.items()}
+        return create_model(
+            model.__name__, __base__=model, __doc__=model.__doc__, __module__=model.__module__, **fields
+        )
+
+    return extend
+
+
 class DebtGroupIn(ApiModel):
     """A debt group; its `id` is kept when it is sent."""
 
@@ -79,22 +97,27 @@ class OptInChange(ApiModel):
     revoked_reason: Annotated[str, Field(max_length=MOST_REASON)] | None = None
 
 
+def _given(field: ContactField) -> Any:
+    """What a body may say of a field that it can clear."""
+    match field.kind:
+        case Kind.INTEGRATIONS:
+            return IntegrationIds
+        case Kind.ROLE:
+            return CompanyRole | None
+        case Kind.GROUPS:
+            return Annotated[list[DebtGroupIn], Field(max_length=MOST_GROUPS)] | None
+    told = Field(
+        min_length=1 if field.kind in (Kind.TEXT, Kind.ID) else None,
+        max_length=field.most or None,
+        description=field.about,
+        json_schema_extra=None if field.format is None else {"format": field.format},
+    )
+    return Annotated[str, told] | None
+
+
+@with_fields({each.key: _given(each) for each in FIELDS if each.given and not each.always})
 class ContactInput(ApiModel):
     """What a contact may be given, at birth and later."""
-
-    name: Annotated[str, Field(min_length=1, max_length=MOST_NAME)] | None = None
-    email: Annotated[str, Field(max_length=MOST_EMAIL, json_schema_extra={"format": "email"})] | None = None
-    avatar_url: Annotated[
-        str, Field(max_length=65_536, description="http(s) without user info, or a picture as a data URI.")
-    ] | None = None  # fmt: skip
-    cpf: Annotated[str, Field(description="With or without mask. Stored encrypted, never given back.")] | None = None
-    cnpj: Annotated[str, Field(description="With or without mask; letters allowed.")] | None = None
-    birth_date: Annotated[str, Field(json_schema_extra={"format": "date"})] | None = None
-    external_id: Annotated[str, Field(min_length=1, max_length=MOST_EXTERNAL_ID)] | None = None
-    external_ids: IntegrationIds = None
-    company_id: Annotated[str, Field(min_length=1, max_length=64, description="Prefix emp_")] | None = None
-    papel_na_empresa: CompanyRole | None = None
-    debtor_groups: Annotated[list[DebtGroupIn], Field(max_length=MOST_GROUPS)] | None = None
 
     @model_validator(mode="wrap")
     @classmethod

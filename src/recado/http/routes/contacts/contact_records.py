@@ -2,15 +2,16 @@
 
 from typing import Any, Final
 
-from recado.domain.contacts.consent import ConsentChange, ConsentStatus
+from recado.domain.access.scopes import PII
+from recado.domain.contacts.consent import ConsentChange, ConsentStatus, with_request
 from recado.domain.contacts.contact_fields import catalogue
 from recado.domain.core.errors import FieldError, not_found, validation_error
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.paging import Cursors, items_of
+from recado.http.api.principal import ACCOUNT
+from recado.http.routes.contacts.contact_answers import consent_view, group_view
 from recado.http.routes.contacts.contact_models import OptOut
-from recado.http.routes.contacts.contact_operations import PII, for_caller
-from recado.http.routes.contacts.contact_view import consent_view, group_view
 from recado.http.routes.core.lists import listed
 from recado.http.routes.core.phones import phone_at
 from recado.http.wire.reply import Reply
@@ -115,3 +116,10 @@ class ContactRecords:
         if not found and not address.names():
             raise not_found()
         return address, found
+
+
+def for_caller(call: Call, change: ConsentChange) -> ConsentChange:
+    """A change as this caller may ask for it."""
+    if call.principal.actor_type != ACCOUNT:
+        return change
+    return with_request(change, ip=call.client_ip, user_agent=call.user_agent)
