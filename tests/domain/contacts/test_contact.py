@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.domain.contacts.contact import email_hash, tag_key, tags_united, tags_without
+from recado.domain.contacts.contact import FIELDS, Contact, Kind, email_hash, tag_key, tags_united, tags_without
 
 tags = st.lists(st.text("aAbBßẞ ", min_size=1, max_size=3))
 
@@ -28,3 +28,14 @@ def test_tags_are_removed_whatever_their_case(kept: list[str], removed: list[str
 def test_an_address_has_one_hash_whatever_its_case() -> None:
     assert email_hash("org_1", "Maria@Example.com") == email_hash("org_1", "maria@example.COM")
     assert email_hash("org_1", "maria@example.com") != email_hash("org_2", "maria@example.com")
+
+
+def test_each_field_is_an_attribute_of_the_record_and_has_a_name_of_its_own() -> None:
+    elsewhere = {"opt_in", "debtor_groups"}  # several attributes, and rows of another table
+    assert [each.name for each in FIELDS if each.name not in elsewhere and not hasattr(Contact, each.column)] == []
+    for names in ([each.name for each in FIELDS], [each.key for each in FIELDS], [each.shown_as for each in FIELDS]):
+        assert len(set(names)) == len(names)
+
+
+def test_a_text_has_a_limit_and_only_what_no_caller_gives_has_none() -> None:
+    assert [each.name for each in FIELDS if each.kind is Kind.TEXT and each.given and each.most < 1] == []
