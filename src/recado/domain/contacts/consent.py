@@ -76,16 +76,12 @@ UNKNOWN: Final = Consent()
 
 
 @dataclass(frozen=True, slots=True)
-class ConsentChange:
-    """What is asked for. The dates count for a caller with an API key only (`dates_count`)."""
+class ConsentChange(Consent):
+    """What is asked for, with the date of a consent or a refusal.
 
-    status: ConsentStatus
-    source: str | None = None
-    at: datetime | None = None
-    ip: str | None = field(default=None, repr=False)
-    user_agent: str | None = field(default=None, repr=False)
-    revoked_at: datetime | None = None
-    revoked_reason: str | None = field(default=None, repr=False)
+    Dates count for a caller with an API key only (`dates_count`).
+    """
+
     dates_count: bool = False
 
 

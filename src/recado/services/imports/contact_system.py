@@ -9,7 +9,7 @@ from recado.services.contacts.contact_creation import ContactCreation
 from recado.services.contacts.contact_erasure import ContactErasure
 from recado.services.contacts.contacts import Contacts
 from recado.services.imports.contact_imports import ContactImports
-from recado.storage.contacts.contact_search import ContactSearch
+from recado.storage.contacts.contact_reads import ContactSearch
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database

@@ -5,15 +5,15 @@ What is searched for may have few matches or a hundred thousand. They are found 
 """
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from recado.domain.contacts.contact import Contact, tag_key
 from recado.domain.contacts.contact_search import Inside, SearchTerm, search_mark, search_terms
 from recado.domain.core.errors import Unavailable
 from recado.storage.contacts import list_pages
-from recado.storage.contacts.contact_search import condition
 from recado.storage.contacts.contacts import WIDE, read
 from recado.storage.contacts.list_pages import Milestones
 from recado.storage.core.compose import compose
@@ -23,11 +23,27 @@ from recado.storage.core.wide_rows import bounded, rows_of
 
 SQL = fragments("contact_reads")
 
+_NARROWING: Final = ("opt_in_status", "source", "external_id", "company_id", "updated_since")
 READ_LIMIT = 5.0  # seconds that one list may take
 
 Query = tuple[str, list[Any]]
 Position = tuple[datetime | None, str]
 """Where a page begins: after the contact with this change and id; the moment counts under `updated_since` only."""
+
+
+class ContactSearch:
+    """A service (`start`, `stop`): at its start it learns which words the server finds inside words."""
+
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
+        self.inside = Inside.NONE
+
+    async def start(self) -> None:
+        found = await self._executor.fetchval(SQL.inside)
+        self.inside = Inside.NONE if found is None else Inside(found)
+
+    async def stop(self) -> None:
+        """Nothing runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +195,28 @@ def _search(wanted: ContactFilter) -> Query:
     return "\n".join(demanded for value, demanded in given if value is not None), arguments
 
 
+def condition(terms: Sequence[SearchTerm]) -> tuple[str, list[Any]]:
+    """What all the terms demand of a contact `c`: a text with `$1`, `$2`, … and the arguments in that order."""
+    arguments: list[Any] = []
+
+    def said(fragment: str, **value: str) -> str:
+        nonlocal arguments
+        text, arguments = compose(fragment, value, arguments)
+        return text
+
+    def demanded(term: SearchTerm) -> str:
+        words = [said(SQL.if_inside, expression=each) for each in term.inside]
+        if term.beginnings is not None:
+            words.append(said(SQL.if_begins, query=term.beginnings))
+        text = "\nand ".join(words)
+        if term.phone is None:
+            return text
+        phone = said(SQL.if_begins, query=term.phone)
+        return f"({text}\nor {phone})" if words else phone
+
+    return "\nand ".join(map(demanded, terms)), arguments
+
+
 def _terms(wanted: ContactFilter) -> tuple[SearchTerm, ...]:
     if wanted.q is None:
         return ()
@@ -186,32 +224,16 @@ def _terms(wanted: ContactFilter) -> tuple[SearchTerm, ...]:
 
 
 def _conditions(wanted: ContactFilter) -> str:
-    given = [
-        (wanted.opt_in_status, SQL.if_opt_in),
-        (wanted.source, SQL.if_source),
-        (wanted.external_id, SQL.if_external_id),
-        (wanted.company_id, SQL.if_company),
-        (wanted.updated_since, SQL.if_updated),
-    ]
-    conditions = [condition for value, condition in given if value is not None]
+    conditions = [getattr(SQL, f"if_{name}") for name in _NARROWING if getattr(wanted, name) is not None]
     if wanted.document is not None:
-        conditions.append({"cpf_index": SQL.if_cpf, "cnpj_index": SQL.if_cnpj}[wanted.document[0]])
+        conditions.append(getattr(SQL, f"if_{wanted.document[0]}"))
     return "\n".join(conditions)
 
 
 def _values(wanted: ContactFilter) -> dict[str, Any]:
-    return {
-        "organization_id": wanted.organization_id,
-        "env": wanted.env,
-        "tag": None if wanted.tag is None else tag_key(wanted.tag),
-        "opt_in_status": wanted.opt_in_status,
-        "source": wanted.source,
-        "external_id": wanted.external_id,
-        "list_id": wanted.list_id,
-        "company_id": wanted.company_id,
-        "document": None if wanted.document is None else wanted.document[1],
-        "updated_since": wanted.updated_since,
-    }
+    values = {name: getattr(wanted, name) for name in ("organization_id", "env", "list_id", *_NARROWING)}
+    tag, document = wanted.tag, wanted.document
+    return values | {"tag": tag and tag_key(tag), "document": document and document[1]}
 
 
 def position_of(wanted: ContactFilter, contact: Contact) -> Position:

@@ -116,7 +116,7 @@ and (c.updated_at, c.id) > (:after_at, :after_id)
 -- name: if_tag
 and c.tag_keys @> array[:tag::text]
 
--- name: if_opt_in
+-- name: if_opt_in_status
 and c.opt_in_status = :opt_in_status
 
 -- name: if_source
@@ -125,14 +125,28 @@ and c.source = :source
 -- name: if_external_id
 and c.external_id = :external_id
 
--- name: if_company
+-- name: if_company_id
 and c.company_id = :company_id
 
--- name: if_updated
+-- name: if_updated_since
 and c.updated_at >= :updated_since
 
--- name: if_cpf
+-- name: if_cpf_index
 and c.cpf_index = :document
 
--- name: if_cnpj
+-- name: if_cnpj_index
 and c.cnpj_index = :document
+
+-- name: inside
+-- Which words the server finds inside words. The trigrams of pg_trgm know the letters of the database's character type: in `C`
+-- those of ASCII. An index that is still being made, or whose making failed, is not valid.
+select case when d.datctype in ('C', 'POSIX') then 'ascii' else 'all' end
+from pg_index i
+join pg_database d on d.datname = current_database()
+where i.indexrelid = to_regclass('contacts_search_inside') and i.indisvalid
+
+-- name: if_begins
+c.search @@ :query::text::tsquery
+
+-- name: if_inside
+c.search::text ~ :expression::text

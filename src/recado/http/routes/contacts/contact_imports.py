@@ -178,14 +178,7 @@ def _options_in(members: Mapping[str, Any]) -> ImportOptions:
 
 
 def _options(given: ImportQuery | ImportOptionsIn) -> ImportOptions:
-    return ImportOptions(
-        mode=given.mode,
-        match_by=given.match_by,
-        list_id=given.list_id,
-        tags=tags_united(given.tags or ()),
-        default_country=given.default_country,
-        emit_events=given.emit_events,
-    )
+    return ImportOptions(**given.model_dump(exclude={"tags"}), tags=tags_united(given.tags or ()))
 
 
 def contact_import_routes(*, database: Database, ids: IdSource, imports: ContactImports) -> tuple[Route, ...]:
