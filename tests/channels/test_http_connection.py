@@ -7,8 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from recado.channels.http.answer import Answer
 from recado.channels.http.guarded_http import KEPT
-from recado.channels.http.http_connection import LONGEST_READ, Answer, ConnectionBroke, HttpConnection
+from recado.channels.http.http_connection import LONGEST_READ, ConnectionBroke, HttpConnection
 
 
 class Wire(asyncio.Transport):

@@ -13,15 +13,15 @@ import pytest
 from yarl import URL
 
 from recado.channels.http import connection_pool
+from recado.channels.http.answer import Answer, Lost, NotSent
 from recado.channels.http.http_connection import LONGEST_READ
 from recado.channels.http.lean_http import LeanHttp
-from recado.channels.http.outbound_http import Answer, Lost, NotSent
 from recado.engine.clock import VirtualClock
 
 START = datetime(2026, 11, 20, 12, tzinfo=UTC)
 HERE = "127.0.0.1"
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
-TAKEN = Answer(200, {}, b"{}", True)
+TAKEN = Answer(200, None, b"{}", True)
 
 
 class Provider:
@@ -141,7 +141,7 @@ async def test_stopping_lets_calls_under_way_end_and_begins_none(provider: Provi
 async def test_an_answer_is_whole_up_to_a_limit(provider: Provider, http: LeanHttp, length: int) -> None:
     provider.answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (length, b"x" * length)
     outcome = await post(http)
-    assert outcome == Answer(200, {}, b"x" * LONGEST_READ, length <= LONGEST_READ)
+    assert outcome == Answer(200, None, b"x" * LONGEST_READ, length <= LONGEST_READ)
 
 
 async def test_a_name_that_nobody_knows_is_not_sent_to() -> None:

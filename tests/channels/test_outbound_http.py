@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
+from recado.channels.http.answer import MAX_RETRY_AFTER, MIN_RETRY_AFTER, NotSent, retry_after
 from recado.channels.http.outbound_guard import Turn
-from recado.channels.http.outbound_http import MAX_RETRY_AFTER, MIN_RETRY_AFTER, NotSent, OutboundHttp, retry_after
+from recado.channels.http.outbound_http import OutboundHttp
 from recado.domain.core.errors import Unavailable
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)

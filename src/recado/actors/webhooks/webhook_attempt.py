@@ -5,8 +5,8 @@ from typing import Final
 
 import orjson
 
+from recado.channels.http.answer import retry_after
 from recado.channels.http.guarded_http import Response
-from recado.channels.http.outbound_http import retry_after
 from recado.domain.core.ids import created_at
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.webhooks.webhook import GONE, MAX_AGE, retry_delay

@@ -24,15 +24,9 @@ from recado.channels.core.provider import (
     TemplateSubmission,
 )
 from recado.channels.core.signing import PROVIDER_SIGNATURE, header, is_signed, signing_key
+from recado.channels.http.answer import Answer, NotSent
 from recado.channels.http.lean_http import LeanHttp
-from recado.channels.http.outbound_http import (
-    MAX_ANSWER,
-    OTHER_CONNECTIONS,
-    Answer,
-    NotSent,
-    OutboundHttp,
-    Shares,
-)
+from recado.channels.http.outbound_http import MAX_ANSWER, OTHER_CONNECTIONS, OutboundHttp, Shares
 from recado.domain.core.clock import Clock
 
 _LONGEST_LIST = 4 * 1024 * 1024  # bytes of an answer that lists templates

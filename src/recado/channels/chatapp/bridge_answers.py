@@ -21,8 +21,7 @@ from recado.channels.core.provider import (
     Unknown,
 )
 from recado.channels.core.refusals import bounded_text, refusal_code
-from recado.channels.core.signing import header
-from recado.channels.http.outbound_http import Answer, Lost, NotSent, retry_after
+from recado.channels.http.answer import Answer, Lost, NotSent, retry_after
 
 _NUMBER_STATES = frozenset({"pending", "available", "connected", "flagged", "disconnected"})
 _TEMPLATE_STATES = frozenset({"pending", "approved", "rejected", "paused", "disabled"})
@@ -47,7 +46,7 @@ def outcome(answer: Answer | NotSent | Lost, now: datetime, *, personal: Sequenc
         # Processed without a readable id: saying "failed" could make somebody send it again.
         return Unknown() if provider_message_id is None else Accepted(provider_message_id)
     if status in (429, 503):
-        return SlowDown(retry_after(header(answer.headers, "Retry-After"), now))
+        return SlowDown(retry_after(answer.retry_after, now))
     if status in _NOT_THERE:
         return Down(_NOT_THERE[status])
     if 300 <= status < 400:

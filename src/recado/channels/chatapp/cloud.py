@@ -39,16 +39,9 @@ from recado.channels.core.provider import (
     TemplateSubmission,
 )
 from recado.channels.core.signing import header, signing_key
+from recado.channels.http.answer import Answer, NotSent
 from recado.channels.http.lean_http import LeanHttp
-from recado.channels.http.outbound_http import (
-    MAX_ANSWER,
-    MEDIA_CONNECTIONS,
-    OTHER_CONNECTIONS,
-    Answer,
-    NotSent,
-    OutboundHttp,
-    Shares,
-)
+from recado.channels.http.outbound_http import MAX_ANSWER, MEDIA_CONNECTIONS, OTHER_CONNECTIONS, OutboundHttp, Shares
 from recado.domain.core.clock import Clock
 
 _is_id = re.compile(r"[0-9A-Za-z_\-]{1,1024}").fullmatch

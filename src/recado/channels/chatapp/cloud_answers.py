@@ -12,8 +12,7 @@ from recado.channels.core.events import NumberState, Quality
 from recado.channels.core.fields import Fields
 from recado.channels.core.provider import Accepted, Down, NumberHealth, Outcome, Refused, Retry, SlowDown, Unknown
 from recado.channels.core.refusals import bounded_text
-from recado.channels.core.signing import header
-from recado.channels.http.outbound_http import Answer, Lost, NotSent, retry_after
+from recado.channels.http.answer import Answer, Lost, NotSent, retry_after
 from recado.domain.messages.message import FailureCode
 
 _NOT_THERE = {401: "unauthorized", 403: "forbidden", 404: "not_found", 405: "not_found"}
@@ -87,7 +86,7 @@ def outcome(answer: Answer | NotSent | Lost, now: datetime, *, personal: Sequenc
         return Down("connect_failed")
     if isinstance(answer, Lost):
         return Unknown()
-    status, after = answer.status, retry_after(header(answer.headers, "Retry-After"), now)
+    status, after = answer.status, retry_after(answer.retry_after, now)
     if 200 <= status < 300:
         message_id = _message_id(answer)
         return Unknown() if message_id is None else Accepted(message_id)

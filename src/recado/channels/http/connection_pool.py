@@ -2,26 +2,46 @@
 
 import asyncio
 import ssl
-from collections.abc import Collection, Sequence
+from collections import deque
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import lru_cache
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, SOCK_STREAM
 
 from aiohappyeyeballs import AddrInfoType, start_connection
 
-from recado.channels.http.http_connection import Answer, HttpConnection
+from recado.channels.http.answer import Answer
+from recado.channels.http.http_connection import ConnectionBroke, HttpConnection
 from recado.domain.core.clock import Clock
 
 # Under the 5 s after which common servers close an idle connection: a request written into that moment is in doubt.
 IDLE_LIMIT = 4.0  # seconds
 STAGGER = 0.25  # seconds after which the next address is tried beside the one before
 
+default_tls = lru_cache(maxsize=1)(ssl.create_default_context)
+"""Verifies peers by the system's certificates, which are read once."""
+
 
 class ConnectionPool:
-    """`kept`: bytes of the body of each answer. What is under way is bounded by whoever asks."""
+    """`tls`: None for plain HTTP; `kept`: bytes of the body of each answer; `connect_limit`: seconds.
 
-    def __init__(self, clock: Clock, *, kept: int) -> None:
+    What is under way is bounded by whoever asks.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        host: str,
+        port: int,
+        tls: Callable[[], ssl.SSLContext] | None,
+        kept: int,
+        connect_limit: float,
+    ) -> None:
         self._clock = clock
+        self._host, self._port, self._tls = host, port, tls
         self._kept = kept
-        self._idle: list[HttpConnection] = []
+        self._connect_limit = connect_limit
+        self._idle: deque[HttpConnection] = deque()  # the one used last on the right
         # When each call under way is given up: one timer for all of them, as a time-out each costs 3 µs of some 60.
         self._under_way: dict[HttpConnection, float] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -29,28 +49,78 @@ class ConnectionPool:
         self._sweeper: asyncio.TimerHandle | None = None
         self._closed = False
 
-    def take(self, addresses: Collection[str] | None = None) -> HttpConnection | None:
-        """The idle connection used last, so that others may age; to one of these addresses, where they are given."""
+    async def post(
+        self,
+        request: bytes,
+        seconds: float,
+        find: Callable[[], Awaitable[Sequence[str]]],
+        *,
+        only: Collection[str] | None = None,
+        again: bool = False,
+    ) -> Answer:
+        """Send a whole request on an idle connection, or on a new one to an address that `find` knows.
+
+        `only`: the addresses to which an idle one may go, where that matters; `again`: a request that met an idle
+        connection which had been closed over there may be sent again, on a new one. Raises `ConnectionBroke`, OSError
+        when there is no connection, and `TooLate` when the answer is not there in so many seconds.
+        """
+        loop = asyncio.get_running_loop()
+        limit = loop.time() + seconds
+        connection = self._take(only)
+        while True:
+            idle = connection is not None
+            if connection is None:
+                connection = await self._connect(find, limit - loop.time())
+            self._under_way[connection] = limit
+            if limit < self._ends_at:
+                self._end_at(limit)
+            try:
+                answer = await connection.exchange(request)
+            except BaseException as error:
+                connection.close()
+                if not (idle and again and isinstance(error, ConnectionBroke) and not error.began):
+                    raise
+            else:
+                self._keep(connection)
+                return answer
+            finally:
+                self._under_way.pop(connection, None)
+            connection = None
+
+    def close(self) -> None:
+        """Close what is idle now, and what is under way when it is done."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+
+    def _take(self, only: Collection[str] | None) -> HttpConnection | None:
+        """The idle connection used last, so that others may age."""
         oldest = self._clock.monotonic() - IDLE_LIMIT
         while self._idle:
             connection = self._idle.pop()
-            if connection.idle_since < oldest:
-                connection.close()
-                self._close_idle()  # all below are older
-            elif addresses is not None and connection.address not in addresses:
-                connection.close()
-            elif connection.usable:
+            young = connection.idle_since >= oldest
+            if young and (only is None or connection.address in only) and connection.usable:
                 return connection
+            connection.close()
         return None
 
-    async def connect(
-        self, addresses: Sequence[str], port: int, *, tls: ssl.SSLContext | None, host: str
-    ) -> HttpConnection:
-        """A new connection, to the first address that takes one. `tls`: None for plain HTTP. Raises OSError."""
-        if not addresses:
-            raise OSError("no address")
+    async def _connect(self, find: Callable[[], Awaitable[Sequence[str]]], left: float) -> HttpConnection:
+        """A new connection, to the first address that takes one."""
         try:
-            found = await start_connection([_place(each, port) for each in addresses], happy_eyeballs_delay=STAGGER)
+            async with asyncio.timeout(min(self._connect_limit, left)):
+                addresses = await find()
+                if not addresses:
+                    raise OSError("no address")
+                return await self._open([_place(each, self._port) for each in addresses])
+        except TimeoutError:
+            late = f"no connection within {self._connect_limit:g} s" if self._connect_limit < left else ""
+            raise TimeoutError(late) from None
+
+    async def _open(self, places: Sequence[AddrInfoType]) -> HttpConnection:
+        try:
+            found = await start_connection(places, happy_eyeballs_delay=STAGGER)
         except RuntimeError as error:  # uvloop raises some
             raise OSError(str(error)) from error
         try:
@@ -58,8 +128,8 @@ class ConnectionPool:
             _, connection = await asyncio.get_running_loop().create_connection(
                 lambda: HttpConnection(address, self._kept),
                 sock=found,
-                ssl=tls,
-                server_hostname=None if tls is None else host,
+                ssl=self._tls and self._tls(),
+                server_hostname=self._host if self._tls else None,
             )
         except BaseException:
             found.close()
@@ -67,21 +137,8 @@ class ConnectionPool:
         made: HttpConnection = connection
         return made
 
-    async def ask(self, connection: HttpConnection, request: bytes, seconds: float) -> Answer:
-        """Send a whole request and keep the connection when it can carry another.
-
-        Raises `ConnectionBroke`, and `TooLate` when the answer is not there in so many seconds.
-        """
-        self._under_way[connection] = limit = asyncio.get_running_loop().time() + seconds
-        if limit < self._ends_at:
-            self._end_at(limit)
-        try:
-            answer = await connection.exchange(request)
-        except BaseException:
-            connection.close()
-            raise
-        finally:
-            self._under_way.pop(connection, None)
+    def _keep(self, connection: HttpConnection) -> None:
+        """For another request, if it can carry one."""
         if self._closed:
             connection.close()
         elif connection.reusable:
@@ -89,27 +146,13 @@ class ConnectionPool:
             self._idle.append(connection)
             if self._sweeper is None:
                 self._sweeper = asyncio.get_running_loop().call_later(IDLE_LIMIT, self._sweep)
-        return answer
-
-    def close(self) -> None:
-        """Close what is idle now, and what is under way when it is done."""
-        self._closed = True
-        self._close_idle()
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-
-    def _close_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().close()
 
     def _sweep(self) -> None:
         """Close what has been idle for long: after a burst nobody takes it any more."""
         self._sweeper = None
         oldest = self._clock.monotonic() - IDLE_LIMIT
-        aged = [connection for connection in self._idle if connection.idle_since <= oldest]  # the first ones
-        for connection in aged:
-            connection.close()
-        del self._idle[: len(aged)]
+        while self._idle and self._idle[0].idle_since <= oldest:
+            self._idle.popleft().close()
         if self._idle:
             self._sweeper = asyncio.get_running_loop().call_later(IDLE_LIMIT, self._sweep)
 

@@ -5,10 +5,10 @@ Each endpoint has its own connections, so that one that hangs holds up no other.
 
 import asyncio
 import ssl
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from recado.channels.http.connection_pool import ConnectionPool
-from recado.channels.http.http_connection import Answer, ConnectionBroke, HttpConnection
+from recado.channels.http.connection_pool import ConnectionPool, default_tls
+from recado.channels.http.http_connection import ConnectionBroke
 from recado.channels.http.outbound_guard import OutboundGuard, Target, UrlRefused, target_of
 from recado.domain.core.clock import Clock
 
@@ -33,31 +33,20 @@ class Response:
         return self.status is not None and 200 <= self.status < 300
 
 
+@dataclass(slots=True)
 class GuardedHttp:
-    """What all endpoints share: the guard, the certificates, the limits in seconds."""
+    """What all endpoints share: the guard, the limits in seconds, and how peers are verified, if not by the system's
+    certificates.
+    """
 
-    def __init__(
-        self,
-        guard: OutboundGuard,
-        *,
-        clock: Clock,
-        connect_limit: float = CONNECT_LIMIT,
-        call_limit: float = CALL_LIMIT,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        """`tls`: verifies peers; by default by the system's certificates."""
-        self.guard = guard
-        self.clock = clock
-        self.connect_limit = connect_limit
-        self.call_limit = call_limit
-        self._tls = tls
+    guard: OutboundGuard
+    clock: Clock = field(kw_only=True)
+    connect_limit: float = field(default=CONNECT_LIMIT, kw_only=True)
+    call_limit: float = field(default=CALL_LIMIT, kw_only=True)
+    tls: ssl.SSLContext | None = field(default=None, kw_only=True)
 
-    @property
-    def tls(self) -> ssl.SSLContext:
-        """How peers are verified; read from the system once, when it is first needed."""
-        if self._tls is None:
-            self._tls = ssl.create_default_context()
-        return self._tls
+    def verifying(self) -> ssl.SSLContext:
+        return self.tls or default_tls()
 
     def endpoint(self, url: str, *, live: bool, owner: str = "") -> "Endpoint":
         """The connections to one URL of an organization; raises UrlRefused for a form that is never called."""
@@ -72,7 +61,14 @@ class Endpoint:
         self._target = target
         self._live = live
         self._owner = owner
-        self._pool = ConnectionPool(http.clock, kept=KEPT)
+        self._pool = ConnectionPool(
+            http.clock,
+            host=target.host,
+            port=target.port,
+            tls=None if target.scheme == "http" else http.verifying,
+            kept=KEPT,
+            connect_limit=http.connect_limit,
+        )
         self._start = f"POST {target.path} HTTP/1.1\r\nHost: {target.authority}\r\nContent-Length: ".encode("ascii")
 
     async def post(self, headers: bytes, body: bytes) -> Response:
@@ -84,15 +80,9 @@ class Endpoint:
             addresses = self._http.guard.known(self._target, live=self._live)
             if addresses is None:
                 async with asyncio.timeout(self._http.call_limit):
-                    addresses = await self._http.guard.addresses(self._target, live=self._live, owner=self._owner)
-            connection = self._pool.take(addresses)
-            answer = None
-            if connection is not None:
-                answer = await self._ask_again(connection, request, self._http.call_limit - (monotonic() - began))
-            if answer is None:
-                async with asyncio.timeout(self._http.call_limit - (monotonic() - began)):
-                    connection = await self._connect(addresses)
-                answer = await self._pool.ask(connection, request, self._http.call_limit - (monotonic() - began))
+                    addresses = await self._checked()
+            seconds = self._http.call_limit - (monotonic() - began)
+            answer = await self._pool.post(request, seconds, self._find, only=addresses, again=True)
         except UrlRefused as refusal:
             error = f"the URL may not be called: {refusal}"
         except TimeoutError as timeout:
@@ -109,24 +99,13 @@ class Endpoint:
             return Response(answer.status, None, answer.body, answer.retry_after, monotonic() - began)
         return Response(None, error[:KEPT_ERROR], b"", None, monotonic() - began)
 
+    async def _checked(self) -> tuple[str, ...]:
+        return await self._http.guard.addresses(self._target, live=self._live, owner=self._owner)
+
+    async def _find(self) -> tuple[str, ...]:
+        """For a new connection; they were checked a moment ago."""
+        return (await self._checked())[:_ADDRESSES_TRIED]
+
     def close(self) -> None:
         """Close what is idle now, and what is under way when it is done."""
         self._pool.close()
-
-    async def _ask_again(self, connection: HttpConnection, request: bytes, seconds: float) -> Answer | None:
-        """Ask on a connection that was idle; None where it had been closed over there."""
-        try:
-            return await self._pool.ask(connection, request, seconds)
-        except ConnectionBroke as broke:
-            if broke.began:
-                raise
-            return None
-
-    async def _connect(self, addresses: tuple[str, ...]) -> HttpConnection:
-        target = self._target
-        tls = self._http.tls if target.scheme == "https" else None
-        try:
-            async with asyncio.timeout(self._http.connect_limit):
-                return await self._pool.connect(addresses[:_ADDRESSES_TRIED], target.port, tls=tls, host=target.host)
-        except TimeoutError:
-            raise TimeoutError(f"no connection within {self._http.connect_limit:g} s") from None

@@ -7,8 +7,9 @@ is doubtful about where a body ends costs only the connection, which is then not
 import asyncio
 import re
 import select
-from dataclasses import dataclass
 from typing import cast
+
+from recado.channels.http.answer import Answer
 
 LONGEST_READ = 64 * 1024  # bytes, of a head and of a body
 ENDED = getattr(select, "POLLRDHUP", select.POLLHUP)  # the first is of Linux alone
@@ -29,19 +30,9 @@ class ConnectionBroke(Exception):
 class TooLate(TimeoutError):
     """No complete answer in time. `answer`: as much as came, once its status is there."""
 
-    def __init__(self, answer: "Answer | None") -> None:
+    def __init__(self, answer: Answer | None) -> None:
         super().__init__()
         self.answer = answer
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A status, the one header that matters, and the beginning of the body; `complete`: all of it."""
-
-    status: int
-    retry_after: str | None
-    body: bytes
-    complete: bool
 
 
 class HttpConnection(asyncio.Protocol):
@@ -54,7 +45,6 @@ class HttpConnection(asyncio.Protocol):
         self.address = address
         self._kept = kept
         self.reusable = True
-        self.used = False
         self.idle_since = 0.0
         self._transport: asyncio.Transport | None = None
         self._end: select.poll | None = None  # tells whether the peer has closed it
@@ -100,7 +90,6 @@ class HttpConnection(asyncio.Protocol):
             self._break("the connection was closed")
         else:
             self._transport.write(request)
-        self.used = True
         return waiter
 
     def close(self) -> None:
@@ -112,11 +101,9 @@ class HttpConnection(asyncio.Protocol):
 
     def give_up(self) -> None:
         """End the connection because the answer was not complete in time; the future raises `TooLate`."""
-        waiter = self._waiter
         came = self._answer(self._beginning(), complete=False) if self._status else None
+        self._end_with(TooLate(came))
         self.close()
-        if waiter is not None and not waiter.done():
-            waiter.set_exception(TooLate(came))
 
     # The peer ---------------------------------------------------------------------------------------------------------
 
@@ -236,20 +223,25 @@ class HttpConnection(asyncio.Protocol):
         return bytes(self._body) + self._unfinished if self._chunked else bytes(self._buffer[: self._length])
 
     def _finish(self, body: bytes, *, complete: bool, keep: bool) -> None:
-        waiter, self._waiter = self._waiter, None
         answer = self._answer(body, complete=complete)
         self._reset()
+        self._end_with(answer)
         if not keep or not self.reusable:
             self.close()
-        if waiter is not None and not waiter.done():
-            waiter.set_result(answer)
 
     def _answer(self, body: bytes, *, complete: bool) -> Answer:
         return Answer(self._status, self._retry_after, body[: self._kept], complete and len(body) <= self._kept)
 
     def _break(self, reason: str) -> None:
-        waiter, self._waiter = self._waiter, None
-        began = bool(self._buffer)
+        self._end_with(ConnectionBroke(reason, began=bool(self._buffer)))
         self.close()
-        if waiter is not None and not waiter.done():
-            waiter.set_exception(ConnectionBroke(reason, began=began))
+
+    def _end_with(self, outcome: Answer | Exception) -> None:
+        """Tell whoever waits; it goes on when this pass of the loop is over."""
+        waiter, self._waiter = self._waiter, None
+        if waiter is None or waiter.done():
+            return
+        if isinstance(outcome, Answer):
+            waiter.set_result(outcome)
+        else:
+            waiter.set_exception(outcome)

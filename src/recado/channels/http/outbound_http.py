@@ -7,15 +7,13 @@ import asyncio
 from asyncio import CancelledError
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager, nullcontext
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from types import SimpleNamespace
 from typing import Any
 
 import aiohttp
 from yarl import URL
 
+from recado.channels.http.answer import Answer, Lost, NotSent
 from recado.channels.http.outbound_guard import Turn
 from recado.domain.core.errors import Unavailable
 
@@ -27,31 +25,9 @@ CONNECTIONS = 8_000  # of an adapter's sends: twice what one account may have in
 OTHER_CONNECTIONS = 32  # for all else that an adapter asks
 MEDIA_CONNECTIONS = 16  # for its uploads and downloads, which take minutes
 MAX_ANSWER = 64 * 1024  # bytes; of a longer answer the rest is not read
-MAX_RETRY_AFTER = 21_600.0  # seconds; a typing error at the provider must not stop a number for years
-MIN_RETRY_AFTER = 1.0  # seconds; a fraction that is rounded down to 0 must not let a number go on at full pace
 # Under the 5 s after which common servers close an idle connection: a request written into that moment is in doubt.
 _KEEPALIVE_SECONDS = 4.0
 _CHUNK = 64 * 1024  # bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """The provider answered. `complete`: the body arrived whole and was not too long."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    complete: bool
-
-
-@dataclass(frozen=True, slots=True)
-class NotSent:
-    """Not one byte of the request left: no connection was had."""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A connection was had and no answer came: the request may have been processed."""
 
 
 class OutboundHttp:
@@ -134,7 +110,7 @@ class OutboundHttp:
                     trace_request_ctx=call,
                     timeout=limit,
                 ) as response:
-                    call.status, call.headers = response.status, response.headers
+                    call.status, call.retry_after = response.status, response.headers.get("Retry-After")
                     call.complete = await _read(response, call.body, longest)
         except CancelledError:
             raise
@@ -142,7 +118,9 @@ class OutboundHttp:
             if not call.connected:
                 return NotSent()
         # A status that came stands, even when the connection broke inside its body.
-        return Answer(call.status, call.headers, bytes(call.body), call.complete) if call.status else Lost()
+        if not call.status:
+            return Lost()
+        return Answer(call.status, call.retry_after, bytes(call.body), call.complete)
 
     @asynccontextmanager
     async def download(
@@ -178,35 +156,15 @@ class OutboundHttp:
         return aiohttp.ClientTimeout(total=seconds, sock_connect=self._connect_timeout, sock_read=self._timeout.total)
 
 
-def retry_after(value: str | None, now: datetime) -> float | None:
-    """Seconds of a Retry-After header, which holds seconds or an HTTP date; None when absent or unreadable."""
-    if value is None:
-        return None
-    text = value.strip()
-    if text.isascii() and text.isdigit() and len(text) <= 12:
-        return _bounded(float(text))
-    try:
-        date = parsedate_to_datetime(text)
-        if date.tzinfo is None:  # "-0000": UTC by its grammar
-            date = date.replace(tzinfo=UTC)
-        return _bounded((date - now).total_seconds())
-    except (ValueError, TypeError, OverflowError, IndexError):
-        return None
-
-
-def _bounded(seconds: float) -> float:
-    return min(max(seconds, MIN_RETRY_AFTER), MAX_RETRY_AFTER)
-
-
 class _Call:
     """How far one request came."""
 
-    __slots__ = ("body", "complete", "connected", "headers", "status")
+    __slots__ = ("body", "complete", "connected", "retry_after", "status")
 
     def __init__(self) -> None:
         self.connected = False
         self.status = 0
-        self.headers: Mapping[str, str] = {}
+        self.retry_after: str | None = None
         self.body = bytearray()
         self.complete = False
 
