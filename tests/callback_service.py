@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 from aiohttp import web
 
-from recado.channels.chatapp import bridge_callbacks
-from recado.channels.core.provider import Event
+from recado.channels.core.bridge.bridge_callbacks import channel_events
+from recado.channels.core.events import Event
 from recado.channels.core.signing import PROVIDER_SIGNATURE, is_signed, signing_key
 from recado.engine.clock import SystemClock
 
@@ -54,5 +54,5 @@ class Service:
                 self.refused.append(body)
                 return web.Response(status=self.statuses.pop(0))
             self.bodies.append(body)
-            self.events += bridge_callbacks.events(body)
+            self.events += channel_events(body)
         return web.Response(body=b"{}")

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from tests.channels.accounts import chatapp_account
 from tests.channels.peer import Connection, FakeBridge
 
 from recado.channels.core.provider import Account, OutboundMessage
@@ -20,14 +21,7 @@ def clock() -> VirtualClock:
 
 @pytest.fixture
 def account() -> Account:
-    return Account(
-        number_id="num_000000000000000000001",
-        organization_id="org_000000000000000000001",
-        env="live",
-        phone_number_id="pn-1",
-        business_account_id="ba-1",
-        access_token="number-token",
-    )
+    return chatapp_account("num_000000000000000000001", "org_000000000000000000001", access_token="number-token")
 
 
 @pytest.fixture
@@ -57,7 +51,7 @@ def a_message(**changes: Any) -> OutboundMessage:
         "organization_id": "org_000000000000000000001",
         "env": "live",
         "channel": "chatapp",
-        "number_id": "num_000000000000000000001",
+        "sender_id": "num_000000000000000000001",
         "to": "+5511987654321",
         "type": "text",
         "payload": {"text": {"body": "the secret of the house"}},

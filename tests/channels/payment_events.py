@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from recado.channels.payments.payments import Payment
+from recado.channels.core.events import Payment
 
 AT = datetime(2026, 11, 20, 9, 0, 0, 250_000, tzinfo=UTC)
 TIME = "2026-11-20T09:00:00.250Z"

@@ -5,7 +5,8 @@ import pytest
 from tests.channels.payment_events import CANCELED, PAID
 
 from recado.channels.core.errors import MalformedCallback
-from recado.channels.payments.payments import Payment, payments_of
+from recado.channels.core.events import Payment
+from recado.channels.payments.payments import payments_of
 
 
 def test_payments_are_read_in_their_order_around_one_of_another_shape() -> None:

@@ -13,10 +13,11 @@ import pytest
 import typer
 import typer.main
 from tests.callback_service import SECRET, Service
+from tests.channels.accounts import chatapp_account
 from tests.waiting import until
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.core.provider import Accepted, Account, OutboundMessage
+from recado.channels.core.provider import Accepted, OutboundMessage
 from recado.cli import simulator
 from recado.cli.errors import CommandError
 from recado.engine.clock import SystemClock
@@ -29,15 +30,13 @@ app = typer.Typer()
 simulator.mount(app)
 app()
 """
-ACCOUNT = Account(
-    number_id="num_1", organization_id="org_1", env="live", phone_number_id="pn-1", business_account_id="ba-1"
-)
+ACCOUNT = chatapp_account()
 MESSAGE = OutboundMessage(
     id="msg_0000000100000000000a1",
     organization_id="org_1",
     env="live",
     channel="chatapp",
-    number_id="num_1",
+    sender_id="num_1",
     to="+5511987654321",
     type="text",
 )

@@ -8,11 +8,13 @@ from typing import Any
 
 from aiohttp import web
 from aiohttp.test_utils import TestServer
+from tests.channels.accounts import chatapp_account
 
-from recado.channels.chatapp import bridge_answers, bridge_callbacks
+from recado.channels.chatapp import bridge_answers
 from recado.channels.chatapp.bridge import Bridge
+from recado.channels.core.bridge.bridge_callbacks import channel_events
 from recado.channels.core.events import Inbound, NumberStatus, Preference, Status, TemplateStatus
-from recado.channels.core.provider import Accepted, Account, OutboundMessage
+from recado.channels.core.provider import Accepted, OutboundMessage, TemplateContent
 from recado.channels.core.refusals import PROVIDER_CODES
 from recado.channels.core.signing import PROVIDER_SIGNATURE
 from recado.domain.core.ids import MESSAGE, is_id
@@ -48,21 +50,12 @@ async def test_a_send_looks_as_on_the_page() -> None:
         organization_id=wanted["organizationId"],
         env=wanted["env"],
         channel=wanted["channel"],
-        number_id="num_1",
+        sender_id="num_1",
         to=wanted["to"],
         type=wanted["content"]["type"],
-        template_name=template["name"],
-        template_language=template["language"],
-        template_components=template["components"],
-        template_vars=template["variables"],
+        template=TemplateContent(category="utility", **template),
     )
-    account = Account(
-        number_id="num_1",
-        organization_id=wanted["organizationId"],
-        env=wanted["env"],
-        phone_number_id=wanted["account"],
-        business_account_id="business",
-    )
+    account = chatapp_account(organization_id=wanted["organizationId"], phone_number_id=wanted["account"])
     async with TestServer(application) as server:
         adapter = bridge("secret", str(server.make_url("/base")))
         await adapter.start()
@@ -85,7 +78,7 @@ def test_the_answers_of_the_other_operations_are_read_whole() -> None:
 
 
 def test_every_kind_of_event_is_read() -> None:
-    events = bridge_callbacks.events(example("callback").encode())
+    events = channel_events(example("callback").encode())
     assert [type(event) for event in events] == [Status, Status, Inbound, TemplateStatus, NumberStatus, Preference]
     assert isinstance(events[1], Status)
     assert events[1].code == "recipient_unreachable"

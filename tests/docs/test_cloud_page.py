@@ -5,9 +5,11 @@ import re
 import subprocess
 from pathlib import Path
 
+from tests.channels.accounts import chatapp_account
+
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.chatapp.cloud_codes import MEANINGS, Again, DelayPair, Fail, SlowNumber, Unavailable
-from recado.channels.core.provider import ACCOUNT_BLOCKED, Account
+from recado.channels.chatapp.cloud_codes import MEANINGS
+from recado.channels.core.provider import ACCOUNT_BLOCKED, Down, Refused, Retry, SlowDown, SlowPair
 from recado.engine.clock import SystemClock
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cloud.md").read_text("utf-8")
@@ -30,16 +32,18 @@ def rows() -> list[tuple[list[int], str]]:
 def kind(code: int) -> str:
     """How the page would tell of the meaning of a code."""
     match MEANINGS[code]:
-        case SlowNumber():
+        case SlowDown():
             return "the number pauses"
-        case DelayPair():
+        case SlowPair():
             return "pair_limit"
-        case Again():
+        case Retry():
             return "tried again"
-        case Unavailable(code=reason):
+        case Down(code=reason):
             return "circuit opens" if reason == ACCOUNT_BLOCKED else "the same"
-        case Fail(code=failure):
+        case Refused(code=failure):
             return f"`{failure}`"
+        case other:
+            raise AssertionError(other)
 
 
 def test_the_table_lists_every_code_once_with_what_the_adapter_makes_of_it() -> None:
@@ -56,11 +60,5 @@ def test_the_command_prints_the_second_factor() -> None:
     environment = {**os.environ, "RECADO_CLOUD_APP_SECRET": "app-secret"}
     done = subprocess.run(["bash", "-euc", script], env=environment, capture_output=True, text=True, check=True)
     cloud = Cloud(url="https://graph.example.com/v24.0", app_secret="app-secret", clock=SystemClock())
-    account = Account(
-        number_id="num_1",
-        organization_id="org_1",
-        env="live",
-        phone_number_id="106540352242922",
-        business_account_id="102290129340398",
-    )
+    account = chatapp_account(phone_number_id="106540352242922", business_account_id="102290129340398")
     assert done.stdout.strip() == cloud._pin(account)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from recado.channels.core.provider import ProviderError
+from recado.channels.core.errors import ProviderError
 
 NEW = {"phoneNumberId": "pn-1", "businessAccountId": "ba-1", "displayPhone": "+55 (11) 98765-1234"}
 AWAY = ProviderError("unreachable", "connect_failed", "the provider cannot be reached")

@@ -5,7 +5,8 @@ from datetime import timedelta
 from typing import Any
 
 from recado.channels.chatapp.sandbox import Sandbox
-from recado.channels.core.provider import Account, NumberHealth, ProviderError, ProviderTemplate, Submission
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.provider import Account, NumberHealth, ProviderTemplate, Submission
 from recado.engine.clock import SystemClock
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from recado.channels.core.provider import NumberHealth, ProviderError
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.provider import NumberHealth
 from recado.domain.messages.changes import NumberChanged
 from recado.http.routes.senders import number_health
 
@@ -154,7 +155,7 @@ async def test_numbers_are_looked_at_every_fifteen_minutes(api: Any) -> None:
     api.clock.shift(15 * 60 + 1)
     await asyncio.gather(*(api.refresh.run("test") for _ in range(4)))  # as of several processes
     asked = test_provider(api).asked_for("number_health")
-    assert sorted(account.number_id for account in asked) == sorted(o.number.id for o in api.organizations)
+    assert sorted(account.sender_id for account in asked) == sorted(o.number.id for o in api.organizations)
     api.clock.shift(15 * 60 + 1)
     await api.refresh.run("test")
     assert len(test_provider(api).asked_for("number_health")) == 4
@@ -167,4 +168,4 @@ async def test_a_number_that_another_process_has_in_hand_is_left_to_it(api: Any)
         await elsewhere.execute("select from numbers where id = $1 for update", first)
         async with asyncio.timeout(5):
             await api.refresh.run("test")
-    assert [account.number_id for account in test_provider(api).asked_for("number_health")] == [second]
+    assert [account.sender_id for account in test_provider(api).asked_for("number_health")] == [second]

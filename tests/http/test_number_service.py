@@ -40,7 +40,7 @@ async def test_connecting_registers_at_the_provider_and_disconnecting_stops(api:
     assert (early.status, early.code, early.body["meta"]) == (409, "INVALID_STATE", {"status": "available"})
     connected = await api.post(path + "/connect", env="live")
     assert (connected.status, connected.body["status"]) == (200, "connected")
-    assert [account.number_id for account in api.provider.asked_for("connect")] == [number["id"]]
+    assert [account.sender_id for account in api.provider.asked_for("connect")] == [number["id"]]
     again = await api.post(path + "/connect", env="live")
     assert (again.status, again.code) == (409, "INVALID_STATE")
     api.provider.failures["disconnect"] = AWAY

@@ -10,7 +10,9 @@ from tests.http.people import person, session
 from tests.http.template_drafts import BODY, create, live_number, new, set_status, status_of, submitted_live
 from tests.waiting import until
 
-from recado.channels.core.provider import ProviderError, ProviderTemplate, Submission, TemplateStatus
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import TemplateStatus
+from recado.channels.core.provider import ProviderTemplate, Submission
 from recado.domain.messages.changes import TemplateChanged
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.http.template_drafts import BODY, create, live_number, new, set_status, status_of, submitted_live
 
-from recado.channels.core.provider import ProviderError
+from recado.channels.core.errors import ProviderError
 
 
 async def test_a_template_is_born_a_draft_and_nothing_goes_out(api: Any) -> None:

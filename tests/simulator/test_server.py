@@ -8,18 +8,17 @@ from typing import Any
 
 import aiohttp
 import pytest
+from tests.channels.accounts import chatapp_account
 
 from recado.channels.chatapp.bridge import Bridge
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import Status, TemplateStatus
 from recado.channels.core.provider import (
     Accepted,
-    Account,
     Down,
     OutboundMessage,
-    ProviderError,
     Refused,
     SlowDown,
-    Status,
-    TemplateStatus,
     TemplateSubmission,
     Unknown,
 )
@@ -34,18 +33,12 @@ MESSAGE = OutboundMessage(
     organization_id="org_000000000000000000001",
     env="live",
     channel="chatapp",
-    number_id="num_000000000000000000001",
+    sender_id="num_000000000000000000001",
     to="+5511987654321",
     type="text",
     payload={"text": {"body": "the secret of the house"}},
 )
-ACCOUNT = Account(
-    number_id=MESSAGE.number_id,
-    organization_id=MESSAGE.organization_id,
-    env="live",
-    phone_number_id="pn-1",
-    business_account_id="ba-1",
-)
+ACCOUNT = chatapp_account(MESSAGE.sender_id, MESSAGE.organization_id)
 
 Play = Callable[..., Awaitable[tuple[Bridge, Path]]]
 

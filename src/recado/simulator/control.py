@@ -8,7 +8,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from recado.channels.core.events import Inbound, event_to_json
+from recado.channels.core.event_json import event_to_json
+from recado.channels.core.events import Inbound
 from recado.simulator import cloud_webhooks
 from recado.simulator.cloud_api import Later, Tell
 from recado.simulator.cloud_state import CloudState, Number

@@ -6,7 +6,8 @@ from typing import Any
 
 import orjson
 
-from recado.channels.core.events import TemplateStatus, event_to_json
+from recado.channels.core.event_json import event_to_json
+from recado.channels.core.events import TemplateStatus
 
 REVIEW_SECONDS = 1.0
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from recado.channels.core.events import ReportStatus, Status, event_to_json
+from recado.channels.core.event_json import event_to_json
+from recado.channels.core.events import ReportStatus, Status
 from recado.simulator import cloud_webhooks
 from recado.simulator.outbox import Outbox
 from recado.simulator.record import Request

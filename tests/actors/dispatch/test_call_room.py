@@ -6,9 +6,7 @@ from recado.channels.http.outbound_http import CONNECTIONS
 
 
 def account(name: str) -> Account:
-    return Account(
-        number_id=name, organization_id=f"org_{name}", env="live", phone_number_id=name, business_account_id=name
-    )
+    return Account(sender_id=name, organization_id=f"org_{name}", env="live", provider_id=name, owner=name)
 
 
 class Caller:
@@ -24,7 +22,7 @@ class Caller:
         while self.left and self._room.has_place(self.account, self.call):
             self.left -= 1
             self._room.take(self.account)
-            self._begun.append(self.account.business_account_id)
+            self._begun.append(self.account.owner)
 
 
 def test_an_account_whose_calls_all_hang_leaves_half_of_the_connections_to_others() -> None:

@@ -7,19 +7,19 @@ from typing import Any, cast
 from unittest.mock import AsyncMock
 
 from structlog.testing import capture_logs
+from tests.channels.accounts import chatapp_account
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls, Departure
 from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
-from recado.channels.core.provider import Accepted, Account, Outcome, Preference, Refused, Retry
+from recado.channels.core.events import Preference
+from recado.channels.core.provider import Accepted, Outcome, Refused, Retry
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-ACCOUNT = Account(
-    number_id="num_1", organization_id="org_1", env="live", phone_number_id="pn-1", business_account_id="ba-1"
-)
+ACCOUNT = chatapp_account()
 
 
 class Provider:

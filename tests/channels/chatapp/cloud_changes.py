@@ -6,12 +6,7 @@ from typing import Any
 import orjson
 
 from recado.channels.chatapp import cloud_callbacks
-from recado.channels.core.provider import (
-    Event,
-    Inbound,
-    Preference,
-    Status,
-)
+from recado.channels.core.events import Event, Inbound, Preference, Status
 
 SECONDS = 1_795_165_200
 AT = datetime.fromtimestamp(SECONDS, UTC)

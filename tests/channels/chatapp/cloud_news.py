@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.channels.chatapp.cloud_changes import AT, SECONDS, change, number, preference, template
 
-from recado.channels.core.provider import Event, NumberStatus, Preference, TemplateStatus
+from recado.channels.core.events import Event, NumberStatus, Preference, TemplateStatus
 
 NEWS: list[tuple[dict[str, Any], list[Event]]] = [
     (

@@ -8,14 +8,8 @@ import orjson
 import pytest
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.core.provider import (
-    Account,
-    NumberHealth,
-    ProviderError,
-    ProviderTemplate,
-    Submission,
-    TemplateSubmission,
-)
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.provider import Account, NumberHealth, ProviderTemplate, Submission, TemplateSubmission
 from recado.engine.clock import VirtualClock
 
 TEMPLATE = TemplateSubmission(

@@ -6,7 +6,7 @@ from typing import Any
 from tests.channels.behaviours import says
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.core.provider import Account, OutboundMessage
+from recado.channels.core.provider import Account, OutboundMessage, TemplateContent
 
 
 async def test_a_send_carries_the_message_and_its_idempotency_key(
@@ -45,10 +45,9 @@ async def test_a_template_travels_with_its_variables(
             message,
             type="template",
             payload=None,
-            template_name="ola",
-            template_language="pt-BR",
-            template_components=components,
-            template_vars=["Ana"],
+            template=TemplateContent(
+                name="ola", category="utility", language="pt-BR", components=components, variables=["Ana"]
+            ),
         ),
         account,
         1,

@@ -15,11 +15,8 @@ from tests.channels.chatapp.cloud_changes import (
 )
 
 from recado.channels.chatapp import cloud_callbacks
-from recado.channels.core.provider import (
-    Inbound,
-    MalformedCallback,
-    Status,
-)
+from recado.channels.core.errors import MalformedCallback
+from recado.channels.core.events import Inbound, Status
 
 
 def test_one_odd_status_among_many_loses_no_other() -> None:

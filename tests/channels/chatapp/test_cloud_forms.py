@@ -15,6 +15,7 @@ from recado.channels.core.provider import (
     Account,
     OutboundMessage,
     Refused,
+    TemplateContent,
 )
 
 TEMPLATE = [
@@ -41,8 +42,9 @@ def text_parameter(text: str) -> dict[str, str]:
     return {"type": "text", "text": text}
 
 
-def a_template(**fields: Any) -> dict[str, Any]:
-    return {"type": "template", "template_name": "ola", "template_language": "pt-BR", "payload": None, **fields}
+def a_template(payload: Any = None, **content: Any) -> dict[str, Any]:
+    fields = {"name": "ola", "category": "utility", "language": "pt-BR", "components": (), **content}
+    return {"type": "template", "payload": payload, "template": TemplateContent(**fields)}
 
 
 OUTGOING: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -145,8 +147,8 @@ OUTGOING: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ),
     (
         a_template(
-            template_components=TEMPLATE,
-            template_vars=["Ana", "oi"],
+            components=TEMPLATE,
+            variables=["Ana", "oi"],
             payload={
                 "header": {"media": {"id": "m-1"}},
                 "buttons": [
@@ -182,7 +184,7 @@ OUTGOING: list[tuple[dict[str, Any], dict[str, Any]]] = [
         },
     ),
     (
-        a_template(payload={"header": {"text": "h"}}, template_components=[]),
+        a_template(payload={"header": {"text": "h"}}, components=[]),
         {
             "type": "template",
             "template": {
@@ -193,7 +195,7 @@ OUTGOING: list[tuple[dict[str, Any], dict[str, Any]]] = [
         },
     ),
     (
-        a_template(template_category="authentication", template_components=CODE, template_vars=["123456"]),
+        a_template(category="authentication", components=CODE, variables=["123456"]),
         {
             "type": "template",
             "template": {

@@ -8,10 +8,8 @@ from tests.channels.chatapp.cloud_answers import chunks_of, replies
 
 from recado.channels.chatapp import cloud_media
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.core.provider import (
-    Account,
-    ProviderError,
-)
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.provider import Account
 
 
 async def test_an_upload_is_one_form_of_known_length(fake_bridge: Any, cloud_to: Any, account: Account) -> None:

@@ -1,13 +1,13 @@
 """Sends to the hosted API, besides what holds for every adapter: its codes, and accounts that it has not."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.channels.accounts import chatapp_account
 
 from recado.channels.chatapp.cloud import Cloud
 from recado.channels.chatapp.cloud_codes import MEANINGS, reported_code
-from recado.channels.core.provider import Account, Down, OutboundMessage
+from recado.channels.core.provider import Down, OutboundMessage
 from recado.channels.core.refusals import PROVIDER_CODES
 
 
@@ -31,14 +31,14 @@ def test_a_report_says_what_a_refusal_would_have_said() -> None:
 
 @pytest.mark.parametrize(
     ("change", "code"),
-    [({"access_token": None}, "unauthorized"), ({"phone_number_id": "../oauth"}, "not_found")],
+    [({"access_token": None}, "unauthorized"), ({"phone_number_id": "../oauth", "access_token": "t"}, "not_found")],
 )
 async def test_an_account_that_cannot_be_addressed_is_down(
-    change: dict[str, Any], code: str, fake_bridge: Any, cloud_to: Any, message: OutboundMessage, account: Account
+    change: dict[str, Any], code: str, fake_bridge: Any, cloud_to: Any, message: OutboundMessage
 ) -> None:
     cloud: Cloud = await cloud_to(fake_bridge.url)
 
-    assert await cloud.send(message, replace(account, **change), 1) == Down(code)
+    assert await cloud.send(message, chatapp_account(**change), 1) == Down(code)
     assert fake_bridge.requests == []
 
 

@@ -9,17 +9,15 @@ from typing import Any
 import pytest
 
 from recado.channels.chatapp.sandbox import Sandbox
+from recado.channels.core.events import Inbound, Status, TemplateStatus
 from recado.channels.core.provider import (
     Accepted,
     Account,
-    Inbound,
     OutboundMessage,
     Outcome,
     Refused,
     Retry,
     SlowDown,
-    Status,
-    TemplateStatus,
     TemplateSubmission,
     Unknown,
 )
@@ -75,7 +73,7 @@ async def test_the_last_digits_decide(
         match followup.event:
             case Status() as report:
                 assert report.reference == message.id
-                assert report.account == account.phone_number_id
+                assert report.account == account.provider_id
                 told.append((followup.after_seconds, report.status, report.code))
             case Inbound() as reply:
                 assert (reply.account, reply.sender, reply.type) == ("pn-1", message.to, "text")

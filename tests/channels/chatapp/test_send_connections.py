@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.channels.accounts import chatapp_account
 from tests.channels.behaviours import Behaviour
 from tests.channels.chatapp.cloud_answers import chunks_of
 
@@ -18,17 +18,10 @@ from recado.channels.http.outbound_http import MEDIA_CONNECTIONS, OTHER_CONNECTI
 if TYPE_CHECKING:
     from tests.channels.peer import Connection, FakeBridge
 
-ACCOUNT = Account(
-    number_id="num_1",
-    organization_id="org_1",
-    env="live",
-    phone_number_id="pn-1",
-    business_account_id="ba-1",
-    access_token="token",
-)
-OTHER = replace(ACCOUNT, number_id="num_2", phone_number_id="pn-2", business_account_id="ba-2")
+ACCOUNT = chatapp_account(access_token="token")
+OTHER = chatapp_account("num_2", phone_number_id="pn-2", business_account_id="ba-2", access_token="token")
 MESSAGE = OutboundMessage(
-    id="msg_1", organization_id="org_1", env="live", channel="chatapp", number_id="num_1", to="+5511987650001",
+    id="msg_1", organization_id="org_1", env="live", channel="chatapp", sender_id="num_1", to="+5511987650001",
     type="text", payload={"text": {"body": "hi"}},
 )  # fmt: skip
 
@@ -80,7 +73,7 @@ def hangs_for_one_account(count: int, only: str = "") -> tuple[Behaviour, asynci
     async def behaviour(connection: "Connection") -> None:
         nonlocal hanging
         request = await connection.read_request()
-        its_own = ACCOUNT.phone_number_id in request.path or ACCOUNT.phone_number_id.encode() in request.body
+        its_own = ACCOUNT.provider_id in request.path or ACCOUNT.provider_id.encode() in request.body
         if not its_own or not request.path.endswith(only):
             await connection.answer(200, b'{"id": "m-1", "success": true, "providerMessageId": "p-1"}')
             return

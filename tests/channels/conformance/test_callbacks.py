@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tests.channels.conformance.adapters import ALL
 from tests.channels.conformance.tried import Callbacks, Tried
 
-from recado.channels.core.adapters import CallbackEvent
-from recado.channels.core.provider import MalformedCallback, event_from_json, event_to_json
-from recado.channels.payments.payments import Payment
+from recado.channels.core.errors import MalformedCallback
+from recado.channels.core.event_json import event_from_json, event_to_json
+from recado.channels.core.events import CallbackEvent, Payment
 from recado.engine.clock import VirtualClock
 
 SOURCES = [(tried, tried.callbacks) for tried in ALL if tried.callbacks is not None]

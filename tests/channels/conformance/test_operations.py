@@ -11,7 +11,8 @@ from tests.channels.conformance.tried import Tried
 from tests.channels.peer import FakeBridge
 
 from recado.channels.chatapp import cloud_media
-from recado.channels.core.provider import Account, ProviderError
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.provider import Account
 
 Operation = Callable[[Any, Account], Awaitable[Any]]
 OPERATIONS = [

@@ -16,7 +16,7 @@ from tests.channels.behaviours import (
     says,
 )
 
-from recado.channels.core.adapters import CallbackEvent
+from recado.channels.core.events import CallbackEvent
 from recado.channels.core.provider import Accepted, Account, Down, Outcome, Refused, SlowDown, Unknown
 from recado.engine.clock import VirtualClock
 

@@ -7,9 +7,7 @@ import pytest
 from tests.services.inbound.live_number import Line, live_number
 
 from recado.channels.chatapp.bridge import Bridge
-from recado.channels.core.adapters import CallbackEvent
-from recado.channels.core.events import Event
-from recado.channels.payments.payments import Payment
+from recado.channels.core.events import CallbackEvent, Event, Payment
 from recado.domain.core.timestamps import format_timestamp
 from recado.engine.clock import SystemClock
 from recado.services.inbound.receipts import KINDS

@@ -8,7 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 from tests.services.inbound.live_number import Line, live_number
 
-from recado.channels.core.events import Status, event_to_json
+from recado.channels.core.event_json import event_to_json
+from recado.channels.core.events import Status
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.engine.clock import SystemClock, VirtualClock

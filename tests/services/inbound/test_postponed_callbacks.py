@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from tests.services.inbound.live_number import Line, live_number
 from tests.waiting import until
 
-from recado.channels.core.adapters import CallbackEvent
+from recado.channels.core.events import CallbackEvent
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.inbound.callbacks import MOST_BROKEN

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from recado.channels.core.provider import NumberStatus, TemplateStatus
+from recado.channels.core.events import NumberStatus, TemplateStatus
 from recado.domain.core.ids import NUMBER, ORGANIZATION, TEMPLATE, IdSource
 from recado.domain.senders.number import NumberStatus as State
 from recado.domain.templates.template import Language, TemplateCategory

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recado.channels.core.events import Verdict
-from recado.channels.core.provider import Followup, Submission, TemplateStatus
+from recado.channels.core.events import Followup, TemplateStatus, Verdict
+from recado.channels.core.provider import Submission
 from recado.domain.core.machine import IllegalMove
 from recado.domain.templates.template import Language, TemplateCategory
 from recado.domain.templates.template import TemplateStatus as Status

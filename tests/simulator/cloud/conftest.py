@@ -10,14 +10,11 @@ import aiohttp
 import orjson
 import pytest
 from aiohttp import web
+from tests.channels.accounts import chatapp_account
 
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.core.provider import (
-    Account,
-    Event,
-    OutboundMessage,
-    TemplateSubmission,
-)
+from recado.channels.core.events import Event
+from recado.channels.core.provider import OutboundMessage, TemplateSubmission
 from recado.engine.clock import SystemClock
 from recado.simulator import cloud_api
 from recado.simulator.behaviour import Shares
@@ -30,19 +27,12 @@ MESSAGE = OutboundMessage(
     organization_id="org_1",
     env="live",
     channel="chatapp",
-    number_id="num_1",
+    sender_id="num_1",
     to="+5511987654321",
     type="text",
     payload={"text": {"body": "the secret of the house"}},
 )
-ACCOUNT = Account(
-    number_id="num_1",
-    organization_id="org_1",
-    env="live",
-    phone_number_id="106540352242922",
-    business_account_id="102290129340398",
-    access_token="EAAB",
-)
+ACCOUNT = chatapp_account(phone_number_id="106540352242922", business_account_id="102290129340398", access_token="EAAB")
 TEMPLATE = TemplateSubmission(
     id="tpl_1",
     name="ola",

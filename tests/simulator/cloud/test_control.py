@@ -7,18 +7,14 @@ import aiohttp
 import pytest
 from tests.simulator.cloud.conftest import ACCOUNT, MESSAGE, Play, Service
 
-from recado.channels.core.provider import (
-    Accepted,
-    Inbound,
-    NumberStatus,
-    Preference,
-)
+from recado.channels.core.events import Inbound, NumberStatus, Preference
+from recado.channels.core.provider import Accepted
 from recado.simulator.record import read_record
 
 
 async def test_quality_and_tier_change_on_demand_with_their_webhooks(play: Play, app: Service) -> None:
     stage = await play()
-    path = f"numbers/{ACCOUNT.phone_number_id}"
+    path = f"numbers/{ACCOUNT.provider_id}"
     await stage.control(path, business_account="102290129340398", display_phone_number="5511900000000")
     named = {"business_account": "102290129340398", "phone": "5511900000000"}
 
@@ -45,7 +41,7 @@ async def test_quality_and_tier_change_on_demand_with_their_webhooks(play: Play,
 
 async def test_people_write_and_choose_on_demand(play: Play, app: Service) -> None:
     stage = await play()
-    number = ACCOUNT.phone_number_id
+    number = ACCOUNT.provider_id
 
     status, answer = await stage.control("inbound", number=number, **{"from": "+5511987654321"}, text="Oi", name="Ana")
     image = {"type": "image", "image": {"id": "77", "mime_type": "image/png"}}
@@ -68,7 +64,7 @@ async def test_people_write_at_a_rate(play: Play, app: Service) -> None:
     stage = await play()
 
     _, answer = await stage.control(
-        "inbound-rate", number=ACCOUNT.phone_number_id, **{"from": "5511900000001"}, perSecond=1000, seconds=0.05
+        "inbound-rate", number=ACCOUNT.provider_id, **{"from": "5511900000001"}, perSecond=1000, seconds=0.05
     )
 
     events = await app.has(50)

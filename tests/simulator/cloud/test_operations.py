@@ -6,21 +6,16 @@ from dataclasses import replace
 import pytest
 from tests.simulator.cloud.conftest import ACCOUNT, MESSAGE, TEMPLATE, Play, Service
 
-from recado.channels.core.provider import (
-    Accepted,
-    Down,
-    ProviderError,
-    Refused,
-    Retry,
-    TemplateStatus,
-)
+from recado.channels.chatapp.account import details_of
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import TemplateStatus
+from recado.channels.core.provider import Accepted, Down, Refused, Retry, TemplateContent
 
 
 async def test_a_template_is_pending_then_judged_listed_sent_and_deleted(play: Play, app: Service) -> None:
     stage = await play(silent=1)
-    message = replace(
-        MESSAGE, type="template", payload=None, template_name="ola", template_language="pt-BR", template_vars=["Ana"]
-    )
+    content = TemplateContent(name="ola", category="utility", language="pt-BR", components=(), variables=["Ana"])
+    message = replace(MESSAGE, type="template", payload=None, template=content)
     assert await stage.cloud.send(message, ACCOUNT, 1) == Refused("template_unavailable", "as the simulation has it")
 
     submission = await stage.cloud.submit_template(ACCOUNT, TEMPLATE)
@@ -28,7 +23,7 @@ async def test_a_template_is_pending_then_judged_listed_sent_and_deleted(play: P
     (verdict,) = await app.has(1)
     assert isinstance(verdict, TemplateStatus)
     assert (verdict.status, verdict.provider_template_id) == ("approved", submission.provider_template_id)
-    assert verdict.business_account == ACCOUNT.business_account_id
+    assert verdict.business_account == details_of(ACCOUNT).business_account_id
     held = {each.name: each for each in await stage.cloud.list_templates(ACCOUNT)}
     assert sorted(held) == ["login_code", "news", "ola", "order_update"]
     assert (held["ola"].language, held["ola"].status, held["ola"].components) == (
@@ -37,7 +32,7 @@ async def test_a_template_is_pending_then_judged_listed_sent_and_deleted(play: P
         TEMPLATE.components,
     )
     assert isinstance(await stage.cloud.send(message, ACCOUNT, 1), Accepted)
-    outcome = await stage.cloud.send(replace(message, template_vars=["Ana", "x"]), ACCOUNT, 1)
+    outcome = await stage.cloud.send(replace(message, template=replace(content, variables=["Ana", "x"])), ACCOUNT, 1)
     assert outcome == Refused("template_vars", "as the simulation has it")
 
     await stage.control(f"templates/{submission.provider_template_id}", status="PAUSED")

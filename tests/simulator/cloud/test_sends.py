@@ -7,16 +7,8 @@ import pytest
 from tests.simulator.cloud.conftest import ACCOUNT, MESSAGE, TEMPLATE, Play, Service
 from tests.waiting import until
 
-from recado.channels.core.provider import (
-    Accepted,
-    Down,
-    Refused,
-    Retry,
-    SlowDown,
-    SlowPair,
-    Status,
-    Unknown,
-)
+from recado.channels.core.events import Status
+from recado.channels.core.provider import Accepted, Down, Refused, Retry, SlowDown, SlowPair, Unknown
 from recado.simulator.behaviour import Given
 from recado.simulator.record import read_record, unsent
 
@@ -28,7 +20,7 @@ async def test_an_accepted_message_is_recorded_and_reported(play: Play, app: Ser
 
     assert isinstance(outcome, Accepted)
     (request,) = read_record(stage.record)
-    assert (request.id, request.number, request.outcome) == (MESSAGE.id, ACCOUNT.phone_number_id, Given.ACCEPTED)
+    assert (request.id, request.number, request.outcome) == (MESSAGE.id, ACCOUNT.provider_id, Given.ACCEPTED)
     for personal in ("secret of the house", "87654321", "EAAB"):
         assert personal not in stage.record.read_text()
     events = await app.has(3)
@@ -36,7 +28,7 @@ async def test_an_accepted_message_is_recorded_and_reported(play: Play, app: Ser
     for event in events:
         assert isinstance(event, Status)
         assert (event.reference, event.provider_message_id) == (MESSAGE.id, outcome.provider_message_id)
-        assert event.account == ACCOUNT.phone_number_id
+        assert event.account == ACCOUNT.provider_id
 
 
 @pytest.mark.parametrize(
@@ -73,7 +65,7 @@ async def test_seeded_codes_meet_the_share_that_was_asked_for(play: Play) -> Non
 async def test_the_next_sends_meet_the_errors_that_were_ordered(play: Play) -> None:
     stage = await play(silent=1)
     assert (await stage.control("errors", code=131000, times=2))[0] == 200
-    await stage.control("errors", code=190, number=ACCOUNT.phone_number_id)
+    await stage.control("errors", code=190, number=ACCOUNT.provider_id)
 
     outcomes = [await stage.cloud.send(MESSAGE, ACCOUNT, 1) for _ in range(4)]
 

@@ -27,12 +27,12 @@ class CallRoom:
         self.each = min(CALLS_OF_AN_ACCOUNT, max(1, most // 2))
         self._calls = 0
         # Both by business account; those that wait in the order of their turns, their numbers in that of their coming.
-        self._of_accounts: dict[tuple[str, str], int] = {}
-        self._waiting: dict[tuple[str, str], dict[Callable[[], None], None]] = {}
+        self._of_accounts: dict[str, int] = {}
+        self._waiting: dict[str, dict[Callable[[], None], None]] = {}
 
     def has_place(self, account: Account, resume: Callable[[], None]) -> bool:
         """Whether the account may make one more call; if not, `resume` is called when it may."""
-        name = account.business_account
+        name = account.owner
         if self._calls < self.most and self._of_accounts.get(name, 0) < self.each:
             return True
         self._waiting.setdefault(name, {})[resume] = None
@@ -40,13 +40,13 @@ class CallRoom:
 
     def take(self, account: Account) -> None:
         """A call begins."""
-        name = account.business_account
+        name = account.owner
         self._calls += 1
         self._of_accounts[name] = self._of_accounts.get(name, 0) + 1
 
     def leave(self, account: Account) -> None:
         """It ended: its place goes to whose turn it is."""
-        name = account.business_account
+        name = account.owner
         self._calls -= 1
         left = self._of_accounts[name] - 1
         if left:
@@ -60,7 +60,7 @@ class CallRoom:
             try:
                 resume()
             except Exception as error:  # noqa: BLE001 - it fails for its own number; the call that ended here is not to blame
-                log.error("departure_failed", freed_by=account.number_id, error=type(error).__name__)
+                log.error("departure_failed", freed_by=account.sender_id, error=type(error).__name__)
 
     def _next(self) -> Callable[[], None] | None:
         """The number whose turn it is; None when every account that waits has its share. Those are two at most."""

@@ -14,21 +14,21 @@ import structlog
 
 from recado.actors.dispatch.gateway import Gateway
 from recado.channels.core.adapters import MessageSender
+from recado.channels.core.event_json import event_to_json
+from recado.channels.core.events import Followup, Preference
 from recado.channels.core.provider import (
     ACCOUNT_BLOCKED,
     Accepted,
     Account,
     Down,
-    Followup,
     OutboundMessage,
     Outcome,
-    Preference,
     Refused,
     Retry,
     SlowDown,
     SlowPair,
+    TemplateContent,
     Unknown,
-    event_to_json,
 )
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pair_pacing import PairPacing
@@ -134,7 +134,7 @@ class Calls:
         if self._stopped is None:
             return
         row = departure.row
-        event = Preference(departure.account.phone_number_id, row.recipient, True, self._clock.now())
+        event = Preference(departure.account.provider_id, row.recipient, True, self._clock.now())
         try:
             await self._stopped(row.env, event)
         except Exception as error:  # noqa: BLE001 - the next message to that person is refused, and tells it again
@@ -220,20 +220,22 @@ def planned(followups: tuple[Followup, ...], now: datetime) -> tuple[PlannedRepo
 
 def _message(row: Row, template: Template | None) -> OutboundMessage:
     payload: Mapping[str, Any] | None = orjson.loads(row.payload) if row.payload else None
+    content: TemplateContent | None = None
+    if template is not None:
+        variables = orjson.loads(row.template_vars) if row.template_vars else ()
+        content = TemplateContent(
+            template.name, template.category.value, template.language, template.components, variables
+        )
     return OutboundMessage(
         id=row.id,
         organization_id=row.organization_id,
         env=row.env,
         channel=row.channel,
-        number_id=row.sender_id,
+        sender_id=row.sender_id,
         to=row.recipient,
         type=row.type,
         payload=payload,
-        template_name=template.name if template else None,
-        template_category=template.category.value if template else None,
-        template_language=template.language if template else None,
-        template_components=template.components if template else None,
-        template_vars=orjson.loads(row.template_vars) if row.template_vars else None,
+        template=content,
     )
 
 

@@ -5,19 +5,19 @@ Reading is strict in what it reads and passes over the rest: changes of other fi
 
 import hashlib
 import hmac
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import Final
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Annotated, Any, Final, get_args
+
+from pydantic import Field
 
 from recado.channels.chatapp.cloud_answers import NAME_STATES, TIERS_READ
 from recado.channels.chatapp.cloud_codes import reported_code
 from recado.channels.chatapp.cloud_inbound import inbound, profile_names
-from recado.channels.chatapp.cloud_templates import CATEGORIES_READ, service_language
-from recado.channels.core.callback_json import callback_json
+from recado.channels.chatapp.cloud_templates import CATEGORIES_READ, Language, Reason
 from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import (
-    LONGEST_REASON,
-    LONGEST_TEMPLATE_NAME,
+    Category,
     Event,
     NumberState,
     NumberStatus,
@@ -28,39 +28,28 @@ from recado.channels.core.events import (
     TemplateStatus,
     Verdict,
 )
-from recado.channels.core.fields import Fields
+from recado.channels.core.fields import Id64, Id128, Seconds, Text128, Text256, Text512, known, object_in, text_or_none
+from recado.channels.core.reading import Readings, Shape, field, json_object, read_body, record, word
 from recado.domain.messages.message import FailureCode
 
 SIGNATURE: Final = "X-Hub-Signature-256"
 OBJECT: Final = "whatsapp_business_account"
-MAX_ITEMS = 50_000  # of any list; a body of 3 MiB (C29.5) holds fewer
-_MAX_ID = 128
-_MAX_MESSAGE_ID = 256
 
 _REPORTS: Final[Mapping[str, ReportStatus]] = {
-    "sent": "sent",
-    "delivered": "delivered",
-    "read": "read",
+    **{status: status for status in get_args(ReportStatus)},
     "played": "read",  # a voice message was heard
-    "failed": "failed",
 }
 _VERDICTS: Final[Mapping[str, Verdict]] = {
-    "APPROVED": "approved",
+    **{verdict.upper(): verdict for verdict in get_args(Verdict)},
     "REINSTATED": "approved",
     "UNPAUSED": "approved",
-    "REJECTED": "rejected",
-    "PAUSED": "paused",
     "ARCHIVED": "paused",  # nobody used it for long; it comes back as it was, or is deleted after four weeks
     "UNARCHIVED": "approved",
-    "DISABLED": "disabled",
     "DELETED": "disabled",
     "PENDING_DELETION": "disabled",
 }
 _FLAGS: Final[Mapping[str, NumberState]] = {"FLAGGED": "flagged", "UNFLAGGED": "connected"}
-_REMOVALS: Final[Mapping[str, Removal]] = {
-    "PARTNER_REMOVED": "PARTNER_REMOVED",
-    "PARTNER_APP_UNINSTALLED": "PARTNER_APP_UNINSTALLED",
-}
+_REMOVALS: Final[Mapping[str, Removal]] = {removal: removal for removal in get_args(Removal)}
 _LOSSES: Final = frozenset({"ACCOUNT_DELETED", "ACCOUNT_OFFBOARDED"})
 
 
@@ -84,187 +73,159 @@ def signature(secret: bytes, body: bytes) -> str:
 
 def events(body: bytes) -> list[Event]:
     """All events, in their order; raises `MalformedCallback` with those that could be read when one could not."""
-    document = callback_json(body)
-    fields = Fields(document, "body")
-    if "entry" not in document:
-        raise MalformedCallback("body.entry")
-    readings = _Readings()
-    for index, item in enumerate(fields.items("entry", MAX_ITEMS)):
-        with readings.guard():
-            entry = Fields(item, f"entry[{index}]")
-            for place, change in enumerate(entry.items("changes", MAX_ITEMS)):
-                with readings.guard():
-                    _read_change(entry, Fields(change, f"{entry.where}.changes[{place}]"), readings)
-    if readings.problem is not None:
-        raise MalformedCallback(readings.problem, readings.events)
-    return readings.events
+    return read_body(body, "entry", _entry)
 
 
-class _Readings:
-    """What was read so far, and the first place that could not be."""
+Value = Mapping[str, Any]
 
-    def __init__(self) -> None:
-        self.events: list[Event] = []
-        self.problem: str | None = None
-
-    def add(self, event: Event | None) -> None:
-        if event is not None:
-            self.events.append(event)
-
-    @contextmanager
-    def guard(self) -> Iterator[None]:
-        """What is malformed inside loses itself, not its neighbours."""
-        try:
-            yield
-        except MalformedCallback as error:
-            self.problem = self.problem or error.where
-
-    def each(self, value: Fields, name: str, read: Callable[[Fields], Event | None]) -> None:
-        for index, item in enumerate(value.items(name, MAX_ITEMS)):
-            with self.guard():
-                self.add(read(Fields(item, f"{value.where}.{name}[{index}]")))
+_ENTRY = record({"id": Id128, "time": Seconds})
+_OF_NUMBER = record({"metadata": record({"phone_number_id": Text128}).of})
+_REPORT = record({"id": Text256, "timestamp": Seconds})
+_PREFERENCE = record({"timestamp": Seconds}, {"wa_id": Text128 | None})
+_TEMPLATE = record(
+    {"message_template_id": Id128},
+    {
+        "message_template_name": Text512 | None,
+        "message_template_language": Language | None,
+        "message_template_category": Annotated[Category, known(CATEGORIES_READ)] | None,
+        "reason": Reason,
+    },
+)
+_OWNER = record({"waba_id": Id128})
+_ID, _USER_ID, _RECIPIENT = Shape[str](Id128), Shape[str](Text128), Shape[str | None](Text128 | None)
+_NUMBER, _ANY_NUMBER = Shape[str](Id64), Shape[str | None](Id64 | None)
+_ERRORS = Shape[list[Any]](Annotated[list[Any], Field(max_length=100)])
 
 
-def _read_change(entry: Fields, change: Fields, readings: _Readings) -> None:
-    field = change.text("field", _MAX_ID)
-    if field == "messages":
-        _messages(change.inner("value"), readings)
-    elif field == "user_preferences":
-        _preferences(change.inner("value"), readings)
-    elif field in _READERS:
-        readings.add(_READERS[field](entry, change.inner("value")))
+def _entry(entry: Any) -> list[Event]:
+    readings = Readings[Event]()
+    readings.each(json_object(entry), "changes", partial(_change, entry))
+    return readings.all()
 
 
-def _messages(value: Fields, readings: _Readings) -> None:
-    account = value.inner("metadata").text("phone_number_id", _MAX_ID)
-    names = profile_names(value)
-    before = len(readings.events)
-    readings.each(value, "statuses", lambda item: _status(item, account))
-    if any(isinstance(each, Status) and each.code == FailureCode.OPTED_OUT for each in readings.events[before:]):
-        readings.each(value, "statuses", lambda item: _refusal(item, account))
-    readings.each(value, "messages", lambda item: inbound(item, account, names))
+def _change(entry: Value, change: Any) -> list[Event]:
+    name = word(change, "field", 128)
+    of = _ENTRY.read(entry) if name in _NEWS else {}
+    try:
+        if name in _LISTS:
+            return _LISTS[name](json_object(change.get("value")))
+        news = _NEWS[name](of, json_object(change.get("value"))) if name in _NEWS else None
+    except MalformedCallback as error:
+        raise error.within("value") from None
+    return [] if news is None else [news]
 
 
-def _status(item: Fields, account: str) -> Status | None:
-    status = _REPORTS.get(item.text("status", 64))
+def _messages(value: Value) -> list[Event]:
+    account = _OF_NUMBER.read(value)["metadata"]["phone_number_id"]
+    readings = Readings[Event]()
+    readings.each(value, "statuses", partial(_status, account))
+    readings.each(value, "messages", partial(inbound, account, profile_names(value)))
+    return readings.all()
+
+
+def _status(account: str, item: Any) -> Sequence[Event]:
+    status = _REPORTS.get(word(item, "status"))
     if status is None:  # "deleted", "warning" and what else may come move no message
-        return None
-    reference = item.get("biz_opaque_callback_data")
-    named = isinstance(reference, str) and 0 < len(reference) <= 64 and "\0" not in reference
-    return Status(
-        status,
-        item.moment("timestamp"),
-        item.text("id", _MAX_MESSAGE_ID),
-        reference if named else None,  # another application may send with this number, under words of its own
-        _failure(item) if status == "failed" else None,
-        account,
-    )
+        return ()
+    read = _REPORT.read(item)
+    # Another application may send with this number, under words of its own.
+    reference = text_or_none(item.get("biz_opaque_callback_data"), 64)
+    code = _failure(item) if status == "failed" else None
+    report = Status(status, read["timestamp"], read["id"], reference, code, account)
+    if code != FailureCode.OPTED_OUT:
+        return (report,)
+    try:  # a message that failed because the person stopped marketing tells so, too (C28.4)
+        phone = field(_RECIPIENT, item, "recipient_id")
+    except MalformedCallback as error:
+        raise MalformedCallback(error.where, (report,)) from None
+    return (report,) if phone is None else (report, Preference(account, phone, True, read["timestamp"]))
 
 
-def _refusal(item: Fields, account: str) -> Preference | None:
-    """A message that failed because the person stopped marketing tells so, too (C28.4)."""
-    if item.get("status") != "failed" or _failure(item) != FailureCode.OPTED_OUT:
-        return None
-    phone = item.optional_text("recipient_id", _MAX_ID)
-    return None if phone is None else Preference(account, phone, True, item.moment("timestamp"))
-
-
-def _failure(item: Fields) -> str:
+def _failure(item: Value) -> str:
     """Our code of a failure."""
-    errors = item.items("errors", 100)
-    given = errors[0].get("code") if errors and isinstance(errors[0], dict) else None
-    return reported_code(given if isinstance(given, int) else None)
+    errors = field(_ERRORS, item, "errors") if "errors" in item else ()
+    code = object_in(errors[0]).get("code") if errors else None
+    return reported_code(code if isinstance(code, int) else None)
 
 
-def _template_status(entry: Fields, value: Fields) -> TemplateStatus | None:
-    verdict = _VERDICTS.get(value.text("event", 64))
+def _preferences(value: Value) -> list[Event]:
+    account = _OF_NUMBER.read(value)["metadata"]["phone_number_id"]
+    readings = Readings[Event]()
+    readings.each(value, "user_preferences", partial(_preference, account))
+    return readings.all()
+
+
+def _preference(account: str, item: Any) -> Sequence[Event]:
+    choice = word(item, "value").lower()
+    if word(item, "category").lower() != "marketing_messages" or choice not in ("stop", "resume"):
+        return ()
+    read = _PREFERENCE.read(item)
+    phone = read.get("wa_id") or field(_USER_ID, item, "user_id")
+    return (Preference(account, phone, choice == "stop", read["timestamp"]),)
+
+
+# News of templates, numbers and accounts; `of`: the id of the business account, and the time.
+
+
+def _template_status(of: Value, value: Value) -> Event | None:
+    verdict = _VERDICTS.get(word(value, "event"))
     if verdict is None:
         return None
-    reason = value.optional_text("reason", LONGEST_REASON)
-    language = value.optional_text("message_template_language", 16)
+    read = _TEMPLATE.read(value)
     return TemplateStatus(
         verdict,
-        entry.moment("time"),
-        value.id("message_template_id", _MAX_ID),
-        category=CATEGORIES_READ.get(value.optional_text("message_template_category", 64) or ""),
-        reason=None if reason == "NONE" else reason,
-        business_account=entry.id("id", _MAX_ID),
-        name=value.optional_text("message_template_name", LONGEST_TEMPLATE_NAME),
-        language=None if language is None else service_language(language),
+        of["time"],
+        read["message_template_id"],
+        category=read.get("message_template_category"),
+        reason=read.get("reason"),
+        business_account=of["id"],
+        name=read.get("message_template_name"),
+        language=read.get("message_template_language"),
     )
 
 
-def _template_category(entry: Fields, value: Fields) -> TemplateStatus | None:
+def _template_category(of: Value, value: Value) -> Event | None:
     """With `correct_category` it is a notice of a change to come, and nothing yet."""
-    category = CATEGORIES_READ.get(value.text("new_category", 64))
+    category = CATEGORIES_READ.get(word(value, "new_category"))
     if category is None or value.get("correct_category") is not None:
         return None
-    template_id, account = value.id("message_template_id", _MAX_ID), entry.id("id", _MAX_ID)
-    return TemplateStatus(None, entry.moment("time"), template_id, category=category, business_account=account)
+    template_id = field(_ID, value, "message_template_id")
+    return TemplateStatus(None, of["time"], template_id, category=category, business_account=of["id"])
 
 
-def _number_quality(entry: Fields, value: Fields) -> NumberStatus:
-    event = value.text("event", 64)
+def _number_quality(of: Value, value: Value) -> Event:
+    event = word(value, "event")
     limit = value.get("max_daily_conversations_per_business")
     if limit is None and event != "THROUGHPUT_UPGRADE":  # there, the other field speaks of messages a second
         limit = value.get("current_limit")
-    return NumberStatus(
-        None,
-        entry.moment("time"),
-        _FLAGS.get(event),
-        tier=TIERS_READ.get(limit) if isinstance(limit, str) else None,
-        business_account=entry.id("id", _MAX_ID),
-        phone=value.id("display_phone_number", 64),
-    )
+    tier = TIERS_READ.get(limit) if isinstance(limit, str) else None
+    phone = field(_NUMBER, value, "display_phone_number")
+    return NumberStatus(None, of["time"], _FLAGS.get(event), tier=tier, business_account=of["id"], phone=phone)
 
 
-def _number_name(entry: Fields, value: Fields) -> NumberStatus:
-    return NumberStatus(
-        None,
-        entry.moment("time"),
-        name_status=NAME_STATES.get(value.text("decision", 64)),
-        business_account=entry.id("id", _MAX_ID),
-        phone=value.id("display_phone_number", 64),
-    )
+def _number_name(of: Value, value: Value) -> Event:
+    state, phone = NAME_STATES.get(word(value, "decision")), field(_NUMBER, value, "display_phone_number")
+    return NumberStatus(None, of["time"], name_status=state, business_account=of["id"], phone=phone)
 
 
-def _account(entry: Fields, value: Fields) -> NumberStatus | None:
-    event = value.text("event", 128)
-    ban = value.get("ban_info")
-    banned = event == "DISABLED_UPDATE" and isinstance(ban, dict) and ban.get("waba_ban_state") == "DISABLE"
-    lost = banned or event in _LOSSES
+def _account(of: Value, value: Value) -> Event | None:
+    event = word(value, "event", 128)
+    banned = event == "DISABLED_UPDATE" and object_in(value.get("ban_info")).get("waba_ban_state") == "DISABLE"
+    status: NumberState | None = "disconnected" if banned or event in _LOSSES else None
     removal = _REMOVALS.get(event)
-    if removal is None and not lost:
+    if removal is None and status is None:
         return None
     # Where access is taken away the entry may be ours, not the customer's: then the value names the account.
-    info = value.get("waba_info")
-    named = Fields(info, f"{value.where}.waba_info").id("waba_id", _MAX_ID) if isinstance(info, dict) else None
-    phone = value.get("phone_number")
-    return NumberStatus(
-        None,
-        entry.moment("time"),
-        "disconnected" if lost else None,
-        partner_removed=removal,
-        business_account=named or entry.id("id", _MAX_ID),
-        phone=None if phone is None else value.id("phone_number", 64),
-    )
+    ours = not isinstance(value.get("waba_info"), dict)
+    owner = of["id"] if ours else field(_OWNER, value, "waba_info")["waba_id"]
+    phone = field(_ANY_NUMBER, value, "phone_number")
+    return NumberStatus(None, of["time"], status, partner_removed=removal, business_account=owner, phone=phone)
 
 
-def _preferences(value: Fields, readings: _Readings) -> None:
-    account = value.inner("metadata").text("phone_number_id", _MAX_ID)
-    readings.each(value, "user_preferences", lambda item: _preference(item, account))
-
-
-def _preference(item: Fields, account: str) -> Preference | None:
-    choice = item.text("value", 64).lower()
-    if item.text("category", 64).lower() != "marketing_messages" or choice not in ("stop", "resume"):
-        return None
-    phone = item.optional_text("wa_id", _MAX_ID)
-    return Preference(account, phone or item.text("user_id", _MAX_ID), choice == "stop", item.moment("timestamp"))
-
+_LISTS: Mapping[str, Callable[[Value], list[Event]]] = {"messages": _messages, "user_preferences": _preferences}
 
 # Template quality, account alerts and other fields change nothing that this service keeps.
-_READERS: Mapping[str, Callable[[Fields, Fields], Event | None]] = {
+_NEWS: Mapping[str, Callable[[Value, Value], Event | None]] = {
     "message_template_status_update": _template_status,
     "template_category_update": _template_category,
     "phone_number_quality_update": _number_quality,

@@ -1,81 +1,82 @@
 """Messages from people, in the form of the hosted API, to the shapes of our payloads (C15.3, C28). Pure."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, Final
+
+from pydantic import Field
 
 from recado.channels.core.errors import MalformedCallback
-from recado.channels.core.events import LONGEST_NAME, Inbound
-from recado.channels.core.fields import Fields
+from recado.channels.core.events import LONGEST_NAME, Inbound, MessageType
+from recado.channels.core.fields import Seconds, Text128, Text256, Text1024, Tree, object_in, objects_in, text_or_none
+from recado.channels.core.reading import Shape, field, record, word
 
-_MAX_ID = 128
-_MAX_MESSAGE_ID = 256
-_MAX_MEDIA_REF = 1_024
-_MOST_CONTACTS = 50_000
 _MEDIA: Final = frozenset({"image", "video", "audio", "document", "sticker"})
 _MEDIA_TEXTS = ("caption", "filename", "mime_type")
 _REPLY_TEXTS = ("id", "title", "description")
 
 Payload = dict[str, Any]
 
+_MESSAGE = record({"id": Text256, "timestamp": Seconds}, {"from": Text128 | None})
+_SENDER, _MEDIA_ID = Shape[str](Text128), record({"id": Text1024})
+_TREE, _TREES = (
+    Shape[Mapping[str, Any]](Tree),
+    Shape[list[Mapping[str, Any]]](Annotated[list[Tree], Field(max_length=1_000)]),
+)
 
-def profile_names(value: Fields) -> dict[str, str]:
+
+def profile_names(value: Mapping[str, Any]) -> dict[str, str]:
     """What senders call themselves there, by phone and by user id. An odd name is no name, and loses no words."""
     names: dict[str, str] = {}
-    given = value.get("contacts")
-    for item in given[:_MOST_CONTACTS] if isinstance(given, list) else ():
-        profile = item.get("profile") if isinstance(item, dict) else None
-        name = profile.get("name") if isinstance(profile, dict) else None
-        if not isinstance(name, str) or not (shown := name.replace("\0", "\ufffd").strip()[:LONGEST_NAME]):
-            continue
-        for key in (item.get("wa_id"), item.get("user_id")):
-            if isinstance(key, str):
-                names[key] = shown
+    for item in objects_in(value.get("contacts")):
+        name = object_in(item.get("profile")).get("name")
+        if isinstance(name, str) and (shown := name.replace("\0", "\ufffd").strip()[:LONGEST_NAME]):
+            names |= {key: shown for key in (item.get("wa_id"), item.get("user_id")) if isinstance(key, str)}
     return names
 
 
-def inbound(item: Fields, account: str, names: Mapping[str, str]) -> Inbound | None:
-    """One message; None for what the provider says of its own system. `sender`: a phone, or a user id without one."""
-    kind = item.text("type", 64)
+def inbound(account: str, names: Mapping[str, str], item: Any) -> tuple[Inbound, ...]:
+    """One message; none of what the provider says of its own system. `sender`: a phone, or a user id without one."""
+    kind = word(item, "type")
     if kind == "system":
-        return None
-    sender = item.optional_text("from", _MAX_ID) or item.text("from_user_id", _MAX_ID)
+        return ()
+    read = _MESSAGE.read(item)
+    sender = read.get("from") or field(_SENDER, item, "from_user_id")
     type_, payload, media_ref = _content(item, kind)
-    context = item.get("context")
-    quoted = context.get("id") if isinstance(context, dict) else None
-    return Inbound(
-        account=account,
-        sender=sender,
-        at=item.moment("timestamp"),
-        type=type_,
-        payload=payload,
-        provider_message_id=item.text("id", _MAX_MESSAGE_ID),
-        quoted=quoted
-        if isinstance(quoted, str) and 0 < len(quoted) <= _MAX_MESSAGE_ID and "\0" not in quoted
-        else None,
-        media_ref=media_ref,
-        profile_name=names.get(sender) or names.get(str(item.get("from_user_id"))),
+    return (
+        Inbound(
+            account=account,
+            sender=sender,
+            at=read["timestamp"],
+            type=type_,
+            payload=payload,
+            provider_message_id=read["id"],
+            quoted=text_or_none(object_in(item.get("context")).get("id"), 256),
+            media_ref=media_ref,
+            profile_name=names.get(sender) or names.get(str(item.get("from_user_id"))),
+        ),
     )
 
 
-def _content(item: Fields, kind: str) -> tuple[str, Payload, str | None]:
+def _content(item: Mapping[str, Any], kind: str) -> tuple[MessageType, Payload, str | None]:
     if kind == "text":
-        return "text", _text(_string(item, item.tree("text"), "text.body", "body")), None
+        body = field(_TREE, item, "text").get("body")
+        if not isinstance(body, str):
+            raise MalformedCallback("text.body")
+        return "text", _text(body), None
     if kind in _MEDIA:
         return _media(item, kind)
-    if kind == "interactive" and (reply := _reply(item.tree("interactive"))) is not None:
+    if kind == "interactive" and (reply := _reply(field(_TREE, item, "interactive"))) is not None:
         return "interactive", {"interactive": reply}, None
     if kind == "button":
-        button = item.tree("button")
-        reply = {"type": "button", **{name: button[name] for name in ("payload", "text") if _is_text(button.get(name))}}
+        reply = {"type": "button", **_texts(field(_TREE, item, "button"), ("payload", "text"))}
         return "interactive", {"interactive": reply}, None
-    return "text", {**_text(_SHOWN.get(kind, _nothing)(item)), "raw": _raw(item, kind)}, None
+    return "text", {**_text(_shown(item, kind)), "raw": _raw(item, kind)}, None
 
 
-def _media(item: Fields, kind: str) -> tuple[str, Payload, str]:
-    given = item.tree(kind)
-    reference = item.inner(kind).text("id", _MAX_MEDIA_REF)
-    media: Payload = {name: given[name] for name in _MEDIA_TEXTS if _is_text(given.get(name))}
-    if isinstance(media.get("mime_type"), str):
+def _media(item: Mapping[str, Any], kind: str) -> tuple[MessageType, Payload, str]:
+    given, reference = field(_TREE, item, kind), field(_MEDIA_ID, item, kind)["id"]
+    media = _texts(given, _MEDIA_TEXTS)
+    if "mime_type" in media:
         media["mimeType"] = media["mime_type"].partition(";")[0].strip().lower()
     if given.get("voice") is True:
         media["voice"] = True
@@ -86,67 +87,39 @@ def _reply(given: Mapping[str, Any]) -> Payload | None:
     """What was chosen from the buttons or the list of an interactive message of ours."""
     kind = given.get("type")
     chosen = given.get(kind) if kind in ("button_reply", "list_reply") else None
-    if not isinstance(chosen, dict):
-        return None
-    return {"type": kind, **{name: chosen[name] for name in _REPLY_TEXTS if _is_text(chosen.get(name))}}
+    return {"type": kind, **_texts(chosen, _REPLY_TEXTS)} if isinstance(chosen, dict) else None
 
 
-def _raw(item: Fields, kind: str) -> Payload:
+def _raw(item: Mapping[str, Any], kind: str) -> Payload:
     """What the interface has no shape for, as it came."""
     raw: Payload = {"kind": kind}
-    content = item.get(kind)
-    if isinstance(content, dict):
-        raw[kind] = item.tree(kind)
-    elif isinstance(content, list):
-        raw[kind] = item.trees(kind, 1_000)
-    errors = item.get("errors")
-    if isinstance(errors, list):
-        raw["errors"] = item.trees("errors", 100)
+    if isinstance(item.get(kind), dict):
+        raw[kind] = field(_TREE, item, kind)
+    for name in (kind, "errors"):
+        if isinstance(item.get(name), list):
+            raw[name] = field(_TREES, item, name)
     return raw
 
 
-# What a person reading along sees of it.
-
-
-def _location(item: Fields) -> str:
-    place = item.tree("location")
-    named = [place[name] for name in ("name", "address") if _is_text(place.get(name))]
-    return ", ".join(named) or f"{place.get('latitude')}, {place.get('longitude')}"
-
-
-def _contacts(item: Fields) -> str:
-    names = [person.get("name") for person in item.trees("contacts", 1_000)]
-    return ", ".join(
-        str(name["formatted_name"]) for name in names if isinstance(name, dict) and _is_text(name.get("formatted_name"))
-    )
-
-
-def _reaction(item: Fields) -> str:
-    emoji = item.tree("reaction").get("emoji")  # absent: the reaction was taken back
-    return emoji if isinstance(emoji, str) else ""
-
-
-def _nothing(item: Fields) -> str:
+def _shown(item: Mapping[str, Any], kind: str) -> str:
+    """What a person reading along sees of it."""
+    match kind:
+        case "location":
+            place = field(_TREE, item, kind)
+            named = _texts(place, ("name", "address")).values()
+            return ", ".join(named) or f"{place.get('latitude')}, {place.get('longitude')}"
+        case "contacts":
+            names = [object_in(each.get("name")) for each in (field(_TREES, item, kind) if kind in item else ())]
+            return ", ".join(text for name in names for text in _texts(name, ("formatted_name",)).values())
+        case "reaction":
+            emoji = field(_TREE, item, kind).get("emoji")  # absent: the reaction was taken back
+            return emoji if isinstance(emoji, str) else ""
     return ""
-
-
-_SHOWN: Mapping[str, Callable[[Fields], str]] = {
-    "location": _location,
-    "contacts": _contacts,
-    "reaction": _reaction,
-}
 
 
 def _text(body: str) -> Payload:
     return {"text": {"body": body}}
 
 
-def _string(item: Fields, values: Mapping[str, Any], where: str, name: str) -> str:
-    value = values.get(name)
-    if not isinstance(value, str):
-        raise MalformedCallback(f"{item.where}.{where}")
-    return value
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str) and value != ""
+def _texts(values: Mapping[str, Any], names: Iterable[str]) -> Payload:
+    return {name: value for name in names if isinstance(value := values.get(name), str) and value}

@@ -3,12 +3,15 @@
 import secrets
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Annotated, Final
 
+from pydantic import Field, StrictInt
 from yarl import URL
 
 from recado.channels.chatapp.cloud_messages import PRODUCT
 from recado.channels.core.errors import ProviderError
+from recado.channels.core.fields import Text128, Text256, Text4096
+from recado.channels.core.reading import record
 from recado.channels.http.outbound_guard import UrlRefused, form_fault, target_of
 
 UPLOAD_TIMEOUT: Final = 300.0
@@ -16,6 +19,12 @@ UPLOAD_TIMEOUT: Final = 300.0
 
 LARGEST: Final = 100 * 1024 * 1024
 """Bytes of the largest media that the provider takes or gives."""
+
+MEDIA: Final = record(
+    {"url": Text4096, "mime_type": Text256},
+    {"sha256": Text128 | None, "file_size": Annotated[StrictInt, Field(ge=0, le=LARGEST)] | None},
+)
+"""What the provider says of media before it gives it."""
 
 _BOUNDARY_BYTES = 16
 

@@ -1,17 +1,16 @@
 """A message in the form of the hosted API: the body of a send (C15.3). Pure."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from recado.channels.chatapp.cloud_templates import provider_language
-from recado.channels.core.provider import OutboundMessage
+from recado.channels.chatapp.cloud_templates import VARIABLE, kind_of, provider_language
+from recado.channels.core.provider import OutboundMessage, TemplateContent
 
 PRODUCT: Final = "whatsapp"
 """What the API calls itself, in every request."""
 
 _USER_ID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[0-9A-Za-z]{1,128}").fullmatch
-_VARIABLE = re.compile(r"\{\{[^{}]*\}\}")
 _BUTTON_FORMS: Final[Mapping[str, tuple[str, str, str]]] = {  # our type → sub_type, type of parameter, its field
     "QUICK_REPLY": ("quick_reply", "payload", "payload"),
     "URL": ("url", "text", "text"),
@@ -29,11 +28,8 @@ def body(message: OutboundMessage) -> dict[str, Any]:
 
     Our message id travels in `biz_opaque_callback_data` and comes back in every report (C29.2).
     """
-    write = _WRITERS.get(message.type)
-    if write is None:
-        raise Unsendable(f"messages of type {message.type} are not sent here")
     try:
-        kind, content = write(message)
+        kind, content = _content(message)
     except (KeyError, TypeError, AttributeError, IndexError):
         raise Unsendable(f"the payload is not one of type {message.type}") from None
     return {
@@ -47,14 +43,24 @@ def body(message: OutboundMessage) -> dict[str, Any]:
     }
 
 
-def _text(message: OutboundMessage) -> tuple[str, Any]:
-    text = _payload(message)["text"]
-    return "text", {"body": text["body"], "preview_url": bool(text.get("previewUrl", False))}
+def _content(message: OutboundMessage) -> tuple[str, dict[str, Any]]:
+    payload: Any = message.payload
+    match message.type:
+        case "text":
+            text = payload["text"]
+            return "text", {"body": text["body"], "preview_url": bool(text.get("previewUrl", False))}
+        case "media":
+            return payload["kind"], _media(payload["kind"], payload["media"])
+        case "interactive":
+            return "interactive", _interactive(payload["interactive"])
+        case "template":
+            if message.template is None:
+                raise Unsendable("the message names no template")
+            return "template", _template(message.template, payload or {})
+    raise Unsendable(f"messages of type {message.type} are not sent here")
 
 
-def _media(message: OutboundMessage) -> tuple[str, Any]:
-    payload = _payload(message)
-    kind, media = payload["kind"], payload["media"]
+def _media(kind: str, media: Mapping[str, Any]) -> dict[str, Any]:
     content = {"id": media["id"]}
     if kind in ("image", "video", "document") and media.get("caption"):
         content["caption"] = media["caption"]
@@ -62,135 +68,72 @@ def _media(message: OutboundMessage) -> tuple[str, Any]:
         content["filename"] = media["filename"]
     if kind == "audio" and media.get("voice"):
         content["voice"] = True
-    return kind, content
+    return content
 
 
-def _interactive(message: OutboundMessage) -> tuple[str, Any]:
-    given = _payload(message)["interactive"]
+def _interactive(given: Mapping[str, Any]) -> dict[str, Any]:
     kind = given["type"]
-    content: dict[str, Any] = {"type": kind, "body": {"text": given["body"]}, "action": _ACTIONS[kind](given["action"])}
+    content: dict[str, Any] = {"type": kind, "body": {"text": given["body"]}, "action": _action(kind, given["action"])}
     if "header" in given:
-        content["header"] = _header(given["header"])
+        content["header"] = _header(given["header"], given["header"].get("media", {}).get("kind", "image"))
     if given.get("footer"):
         content["footer"] = {"text": given["footer"]}
-    return "interactive", content
+    return content
 
 
-def _header(header: Mapping[str, Any]) -> dict[str, Any]:
+def _header(header: Mapping[str, Any], kind: str) -> dict[str, Any]:
     if "text" in header:
         return {"type": "text", "text": header["text"]}
-    media = header["media"]
-    kind = media.get("kind", "image")
-    return {"type": kind, kind: {"id": media["id"]}}
-
-
-def _buttons(action: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "buttons": [
-            {"type": "reply", "reply": {"id": button["id"], "title": button["title"]}} for button in action["buttons"]
-        ]
-    }
-
-
-def _list(action: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "button": action["button"],
-        "sections": [
-            {
-                **({"title": section["title"]} if "title" in section else {}),
-                "rows": [
-                    {name: row[name] for name in ("id", "title", "description") if row.get(name)}
-                    for row in section["rows"]
-                ],
-            }
-            for section in action["sections"]
-        ],
-    }
-
-
-def _link(action: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": "cta_url", "parameters": {"display_text": action["displayText"], "url": action["url"]}}
-
-
-_ACTIONS: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "button": _buttons,
-    "list": _list,
-    "cta_url": _link,
-}
-
-
-def _template(message: OutboundMessage) -> tuple[str, Any]:
-    if message.template_name is None or message.template_language is None:
-        raise Unsendable("the message names no template")
-    payload, variables = message.payload or {}, list(message.template_vars or ())
-    known = {str(component.get("type", "")).upper(): component for component in message.template_components or ()}
-    components = []
-    if "header" in payload:
-        components.append({"type": "header", "parameters": [_header_parameter(payload["header"], known)]})
-    if variables:
-        components.append({"type": "body", "parameters": [{"type": "text", "text": text} for text in variables]})
-    components += _template_buttons(message, payload.get("buttons", ()), known, variables)
-    content: dict[str, Any] = {
-        "name": message.template_name,
-        "language": {"code": provider_language(message.template_language)},
-    }
-    if components:
-        content["components"] = components
-    return "template", content
-
-
-def _header_parameter(header: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
-    if "text" in header:
-        return {"type": "text", "text": header["text"]}
-    declared = str(known.get("HEADER", {}).get("payload", {}).get("format", "IMAGE")).lower()
-    kind = declared if declared in ("image", "video", "document") else "image"
     return {"type": kind, kind: {"id": header["media"]["id"]}}
 
 
-def _template_buttons(
-    message: OutboundMessage, given: Sequence[Mapping[str, Any]], known: Mapping[str, Any], variables: Sequence[str]
+def _action(kind: str, action: Mapping[str, Any]) -> dict[str, Any]:
+    match kind:
+        case "button":
+            replies = [{"id": button["id"], "title": button["title"]} for button in action["buttons"]]
+            return {"buttons": [{"type": "reply", "reply": reply} for reply in replies]}
+        case "list":
+            return {"button": action["button"], "sections": [_section(section) for section in action["sections"]]}
+        case "cta_url":
+            return {"name": kind, "parameters": {"display_text": action["displayText"], "url": action["url"]}}
+    raise KeyError(kind)
+
+
+def _section(section: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"title": section["title"]} if "title" in section else {}
+    shown = ("id", "title", "description")
+    return {**named, "rows": [{name: row[name] for name in shown if row.get(name)} for row in section["rows"]]}
+
+
+def _template(template: TemplateContent, payload: Mapping[str, Any]) -> dict[str, Any]:
+    known = {kind_of(component): component.get("payload", {}) for component in template.components}
+    components = []
+    if "header" in payload:
+        form = str(known.get("HEADER", {}).get("format", "IMAGE")).lower()
+        header = _header(payload["header"], form if form in ("image", "video", "document") else "image")
+        components.append({"type": "header", "parameters": [header]})
+    if template.variables:
+        parameters = [{"type": "text", "text": text} for text in template.variables]
+        components.append({"type": "body", "parameters": parameters})
+    components += _buttons(template, payload.get("buttons", ()), known.get("BUTTONS", {}).get("buttons", ()))
+    content = {"name": template.name, "language": {"code": provider_language(template.language)}}
+    return {**content, "components": components} if components else content
+
+
+def _buttons(
+    template: TemplateContent, given: Sequence[Mapping[str, Any]], declared: Sequence[Mapping[str, Any]]
 ) -> list[dict[str, Any]]:
-    declared = known.get("BUTTONS", {}).get("payload", {}).get("buttons", ())
-    authentication = message.template_category == "authentication"
+    authentication = template.category == "authentication"
     parameters = {button["index"]: button["parameter"] for button in given}
-    if authentication and variables:  # its button copies the code, which the API wants said twice
+    if authentication and template.variables:  # its button copies the code, which the API wants said twice
         for index, button in enumerate(declared):
-            if _kind(button) in ("COPY_CODE", "OTP") or (_kind(button) == "URL" and _VARIABLE.search(_url(button))):
-                parameters.setdefault(index, variables[0])
+            url = str(button.get("url", ""))
+            if kind_of(button) in ("COPY_CODE", "OTP") or (kind_of(button) == "URL" and VARIABLE.search(url)):
+                parameters.setdefault(index, template.variables[0])
     components = []
     for index, parameter in sorted(parameters.items()):
-        kind = _kind(declared[index]) if index < len(declared) else "URL"
-        if kind == "COPY_CODE" and authentication:
-            kind = "OTP"
-        sub_type, type_, name = _BUTTON_FORMS[kind]
-        components.append(
-            {
-                "type": "button",
-                "sub_type": sub_type,
-                "index": str(index),
-                "parameters": [{"type": type_, name: parameter}],
-            }
-        )
+        kind = kind_of(declared[index]) if index < len(declared) else "URL"
+        sub_type, type_, name = _BUTTON_FORMS["OTP" if kind == "COPY_CODE" and authentication else kind]
+        said = [{"type": type_, name: parameter}]
+        components.append({"type": "button", "sub_type": sub_type, "index": str(index), "parameters": said})
     return components
-
-
-def _kind(button: Mapping[str, Any]) -> str:
-    return str(button.get("type", "")).upper()
-
-
-def _url(button: Mapping[str, Any]) -> str:
-    return str(button.get("url", ""))
-
-
-def _payload(message: OutboundMessage) -> Mapping[str, Any]:
-    if message.payload is None:
-        raise Unsendable("the message has no payload")
-    return message.payload
-
-
-_WRITERS: Mapping[str, Callable[[OutboundMessage], tuple[str, Any]]] = {
-    "text": _text,
-    "media": _media,
-    "interactive": _interactive,
-    "template": _template,
-}

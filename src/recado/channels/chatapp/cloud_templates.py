@@ -3,31 +3,28 @@
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final
+from functools import partial
+from typing import Annotated, Any, Final, Literal, get_args
 
-from recado.channels.core.errors import MalformedCallback
-from recado.channels.core.events import LONGEST_REASON, Category, Followup, TemplateStatus, Verdict
-from recado.channels.core.fields import Fields
+from pydantic import AfterValidator, Field
+
+from recado.channels.chatapp.cloud_answers import read
+from recado.channels.core.events import Category, Followup, TemplateStatus, Verdict
+from recado.channels.core.fields import Text16, Text256, Text512, Text2048, Tree, known, object_in, objects_in
 from recado.channels.core.provider import ProviderTemplate, TemplateSubmission
+from recado.channels.core.reading import record
 
 LISTED_FIELDS: Final = "id,name,language,status,category,parameter_format,components,rejected_reason"
 
-_VARIABLE = re.compile(r"\{\{[^{}]*\}\}")
-_STATES: Final[Mapping[str, str]] = {
-    "APPROVED": "approved",
+VARIABLE: Final = re.compile(r"\{\{[^{}]*\}\}")
+_STATES: Final[Mapping[str, Literal["pending"] | Verdict]] = {
+    **{verdict.upper(): verdict for verdict in get_args(Verdict)},
     "PENDING": "pending",
     "IN_APPEAL": "pending",
-    "REJECTED": "rejected",
-    "PAUSED": "paused",
     "ARCHIVED": "paused",
     "LIMIT_EXCEEDED": "paused",
-    "DISABLED": "disabled",
 }
-CATEGORIES_READ: Final[Mapping[str, Category]] = {
-    "MARKETING": "marketing",
-    "UTILITY": "utility",
-    "AUTHENTICATION": "authentication",
-}
+CATEGORIES_READ: Final[Mapping[str, Category]] = {category.upper(): category for category in get_args(Category)}
 _SAMPLE = "1"  # shown to the reviewer for a variable without an example
 
 
@@ -41,18 +38,29 @@ def service_language(language: str) -> str:
     return language.replace("_", "-")
 
 
+Language = Annotated[Text16, AfterValidator(service_language)]
+Reason = Annotated[Text512 | None, AfterValidator(lambda reason: None if reason == "NONE" else reason)]
+
+_KIND = record(
+    {"status": Annotated[str, known(_STATES)], "category": Annotated[str, known(CATEGORIES_READ)]},
+    {"components": Annotated[list[Tree], Field(max_length=20)], "parameter_format": Any},
+)
+_TEMPLATE = record({"id": Text256, "name": Text512, "language": Language}, {"rejected_reason": Reason})
+_PAGE = record({}, {"data": Annotated[list[Any], Field(max_length=1_000)]})
+_PAGING = record({"cursors": record({"after": Text2048}).of})
+
+
 def submission(template: TemplateSubmission) -> dict[str, Any]:
     """The JSON that hands a template in for review."""
-    authentication = template.category == "authentication"
+    write = _worded_there if template.category == "authentication" else partial(_written, template.header_example_url)
     return {
         "name": template.name,
         "language": provider_language(template.language),
         "category": template.category.upper(),
         "components": [
-            _authentication_component(kind, payload)
-            if authentication
-            else _component(kind, payload, template.header_example_url)
-            for kind, payload in (_parts(component) for component in template.components)
+            {"type": kind, **write(kind, object_in(component.get("payload")))}
+            for component in template.components
+            for kind in [kind_of(component)]
         ],
     }
 
@@ -74,57 +82,50 @@ def verdict(answer: Mapping[str, Any], provider_template_id: str, at: datetime) 
     return (Followup(0.0, TemplateStatus(decided, at, provider_template_id, category=known)),)
 
 
-def _parts(component: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    payload = component.get("payload")
-    return str(component.get("type", "")).upper(), payload if isinstance(payload, Mapping) else {}
+def kind_of(part: Mapping[str, Any]) -> str:
+    """Of a component or a button."""
+    return str(part.get("type", "")).upper()
 
 
-def _component(kind: str, payload: Mapping[str, Any], header_example_url: str | None) -> dict[str, Any]:
-    text = payload.get("text")
-    if kind == "HEADER":
-        form = str(payload.get("format", "TEXT")).upper()
-        if form != "TEXT":
-            return {"type": kind, "format": form, "example": {"header_handle": [header_example_url or ""]}}
-        header: dict[str, Any] = {"type": kind, "format": form, "text": text}
-        if _VARIABLE.search(str(text)):
-            header["example"] = {"header_text": _examples(payload)[:1] or [_SAMPLE]}
-        return header
-    if kind == "BODY":
-        examples = _examples(payload)
-        return {"type": kind, "text": text, **({"example": {"body_text": [examples]}} if examples else {})}
-    if kind == "BUTTONS":
-        return {"type": kind, "buttons": [_button(button) for button in _button_list(payload)]}
-    return {"type": kind, "text": text}
+def _written(header_example_url: str | None, kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+    text, examples = payload.get("text"), _examples(payload)
+    match kind:
+        case "HEADER":
+            form = str(payload.get("format", "TEXT")).upper()
+            if form != "TEXT":
+                return {"format": form, "example": {"header_handle": [header_example_url or ""]}}
+            shown = {"header_text": examples[:1] or [_SAMPLE]} if VARIABLE.search(str(text)) else None
+            return {"format": form, "text": text, **({"example": shown} if shown else {})}
+        case "BODY" if examples:
+            return {"text": text, "example": {"body_text": [examples]}}
+        case "BUTTONS":
+            return {"buttons": [_button(button) for button in objects_in(payload.get("buttons"))]}
+    return {"text": text}
 
 
-def _authentication_component(kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
+def _worded_there(kind: str, payload: Mapping[str, Any]) -> dict[str, Any]:
     """The provider words these templates itself: it takes no text, and a button that copies the code."""
-    if kind == "BUTTONS":
-        return {
-            "type": kind,
-            "buttons": [
-                {"type": "OTP", "otp_type": "COPY_CODE", **({"text": button["text"]} if "text" in button else {})}
-                for button in _button_list(payload)
-            ],
-        }
-    return {"type": kind}
+    if kind != "BUTTONS":
+        return {}
+    code = {"type": "OTP", "otp_type": "COPY_CODE"}
+    buttons = objects_in(payload.get("buttons"))
+    return {"buttons": [{**code, **{name: button[name] for name in ("text",) if name in button}} for button in buttons]}
 
 
 def _button(button: Mapping[str, Any]) -> dict[str, Any]:
-    kind = str(button.get("type", "")).upper()
-    examples = _examples(button)
+    kind, text, examples = kind_of(button), button.get("text"), _examples(button)
     match kind:
         case "URL":
             url = str(button.get("url", ""))
-            example = {"example": examples[:1] or [_VARIABLE.sub(_SAMPLE, url)]} if _VARIABLE.search(url) else {}
-            return {"type": kind, "text": button.get("text"), "url": url, **example}
+            example = {"example": examples[:1] or [VARIABLE.sub(_SAMPLE, url)]} if VARIABLE.search(url) else {}
+            return {"type": kind, "text": text, "url": url, **example}
         case "PHONE_NUMBER":
-            return {"type": kind, "text": button.get("text"), "phone_number": button.get("phoneNumber")}
+            return {"type": kind, "text": text, "phone_number": button.get("phoneNumber")}
         case "COPY_CODE":
             return {"type": kind, "example": (examples or [_SAMPLE])[0]}
         case "FLOW":
-            return {"type": kind, "text": button.get("text"), "flow_id": button.get("flowId")}
-    return {"type": kind, "text": button.get("text")}
+            return {"type": kind, "text": text, "flow_id": button.get("flowId")}
+    return {"type": kind, "text": text}
 
 
 def _examples(payload: Mapping[str, Any]) -> list[str]:
@@ -134,45 +135,47 @@ def _examples(payload: Mapping[str, Any]) -> list[str]:
     return [str(example) for example in given] if isinstance(given, Sequence) else []
 
 
-def _button_list(payload: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    buttons = payload.get("buttons")
-    return [each for each in buttons if isinstance(each, Mapping)] if isinstance(buttons, Sequence) else []
-
-
 # What the provider lists ---------------------------------------------------------------------------------------------
 
 
-def listed(items: Sequence[object], where: str) -> list[ProviderTemplate]:
+def listed(page: Mapping[str, Any]) -> list[ProviderTemplate]:
     """The templates of one page. Those that this service could not send are left out: other kinds of components,
-    named variables, states and categories of another time. Raises `MalformedCallback` for what is no template at all.
+    named variables, states and categories of another time. Raises `ProviderError`.
     """
-    found = (_listed(Fields(item, f"{where}[{index}]"), item) for index, item in enumerate(items))
+    items = enumerate(read(_PAGE, page, "list").get("data", ()))
+    found = (_listed(item, f"data[{index}]") for index, item in items)
     return [template for template in found if template is not None]
 
 
-def _listed(fields: Fields, item: Any) -> ProviderTemplate | None:
-    status = _STATES.get(fields.text("status", 64))
-    category = CATEGORIES_READ.get(fields.text("category", 64))
-    components = [_read_component(component) for component in fields.trees("components", 20)]
-    named = item.get("parameter_format") == "NAMED"
-    if status is None or category is None or named or None in components:
+def _listed(item: object, where: str) -> ProviderTemplate | None:
+    kind = read(_KIND, item, where)
+    components = [_read_component(component) for component in kind.get("components", ())]
+    named = kind.get("parameter_format") == "NAMED"
+    if kind["status"] is None or kind["category"] is None or named or None in components:
         return None
-    reason = fields.optional_text("rejected_reason", LONGEST_REASON)
+    template = read(_TEMPLATE, item, where)
     return ProviderTemplate(
-        provider_template_id=fields.text("id", 256),
-        name=fields.text("name", 512),
-        language=service_language(fields.text("language", 16)),
-        category=category,
-        status=status,
+        provider_template_id=template["id"],
+        name=template["name"],
+        language=template["language"],
+        category=kind["category"],
+        status=kind["status"],
         components=[component for component in components if component is not None],
-        rejection_reason=None if reason == "NONE" else reason,
+        rejection_reason=template.get("rejected_reason"),
     )
 
 
+def next_page(page: Mapping[str, Any]) -> str | None:
+    """The cursor of the next page; None at the end. Raises `ProviderError`."""
+    paging = page.get("paging")
+    if not isinstance(paging, dict) or not paging.get("next"):
+        return None
+    after: str = read(_PAGING, paging, "paging")["cursors"]["after"]
+    return after
+
+
 def _read_component(component: Mapping[str, Any]) -> dict[str, Any] | None:
-    kind = str(component.get("type", "")).upper()
-    example = component.get("example")
-    examples = example if isinstance(example, dict) else {}
+    kind, examples = kind_of(component), object_in(component.get("example"))
     payload: dict[str, Any] = {"text": component.get("text") or ""}
     match kind:
         case "HEADER":
@@ -192,40 +195,23 @@ def _read_component(component: Mapping[str, Any]) -> dict[str, Any] | None:
             pass
         case "BUTTONS":
             buttons = component.get("buttons")
-            read = [_read_button(each) for each in buttons] if isinstance(buttons, list) else [None]
-            if None in read:
+            payload = {"buttons": [_read_button(each) for each in buttons] if isinstance(buttons, list) else [None]}
+            if None in payload["buttons"]:
                 return None
-            payload = {"buttons": read}
         case _:
             return None
     return {"type": kind, "payload": payload}
 
 
 def _read_button(button: object) -> dict[str, Any] | None:
-    if not isinstance(button, dict):
-        return None
-    kind = str(button.get("type", "")).upper()
+    given = object_in(button)
+    kind = kind_of(given)
     if kind not in ("QUICK_REPLY", "URL", "PHONE_NUMBER", "COPY_CODE", "FLOW", "OTP"):
         return None
-    read = {"type": kind, "text": button.get("text") or ""}
-    for theirs, ours in (
-        ("url", "url"),
-        ("phone_number", "phoneNumber"),
-        ("flow_id", "flowId"),
-        ("example", "example"),
-    ):
-        if button.get(theirs) is not None:
-            read[ours] = str(button[theirs]) if theirs == "flow_id" else button[theirs]
+    read = {"type": kind, "text": given.get("text") or ""}
+    for theirs, ours in (("url", "url"), ("phone_number", "phoneNumber"), ("example", "example")):
+        if given.get(theirs) is not None:
+            read[ours] = given[theirs]
+    if given.get("flow_id") is not None:
+        read["flowId"] = str(given["flow_id"])
     return read
-
-
-def page_end(result: Mapping[str, Any]) -> str | None:
-    """The cursor of the next page; None at the end."""
-    paging = result.get("paging")
-    if not isinstance(paging, dict) or not paging.get("next"):
-        return None
-    cursors = paging.get("cursors")
-    after = cursors.get("after") if isinstance(cursors, dict) else None
-    if not isinstance(after, str) or not 0 < len(after) <= 2_048:
-        raise MalformedCallback("paging.cursors.after")
-    return after

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from recado.channels.core.events import Event
+from recado.channels.core.events import CallbackEvent
 from recado.channels.core.provider import (
     Account,
     NumberHealth,
@@ -18,10 +18,6 @@ from recado.channels.core.provider import (
     Submission,
     TemplateSubmission,
 )
-from recado.channels.payments.payments import Payment
-
-CallbackEvent = Event | Payment
-"""What a callback tells: a union whose kinds each have one handler (`callbacks.py`)."""
 
 
 class MessageSender(Protocol):

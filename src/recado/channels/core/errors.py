@@ -4,10 +4,9 @@ The texts name operations and places, never a phone, a message or a secret (C30.
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from recado.channels.core.adapters import CallbackEvent
+from recado.channels.core.events import CallbackEvent
 
 ProviderErrorKind = Literal["refused", "unreachable"]
 
@@ -32,7 +31,11 @@ class MalformedCallback(Exception):
     `events` are those of the same body that could be read: one bad report must not lose the others.
     """
 
-    def __init__(self, where: str, events: "Sequence[CallbackEvent]" = ()) -> None:
+    def __init__(self, where: str, events: Sequence[CallbackEvent] = ()) -> None:
         super().__init__(where)
         self.where = where
         self.events = tuple(events)
+
+    def within(self, where: str) -> "MalformedCallback":
+        """The same, of what holds it under that name."""
+        return MalformedCallback(f"{where}.{self.where}" if self.where else where, self.events)

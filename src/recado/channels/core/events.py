@@ -1,25 +1,29 @@
-"""What providers report: one frozen value per kind, and their JSON form, that of the bridge's callbacks (C29.3).
+"""What providers report: one frozen value per kind, with the types of its JSON form, that of bridges (C29.3)."""
 
-The same form serves as the row of an event that waits. Reading is strict: what was read can be stored.
-"""
-
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from dataclasses import fields as fields_of
-from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Annotated, Literal, get_args
 
-from recado.channels.core.errors import MalformedCallback
-from recado.channels.core.fields import Fields
-from recado.channels.core.refusals import refusal_code
-from recado.domain.core.timestamps import format_timestamp
+from pydantic import ConfigDict, Field, SkipValidation, StrictBool, StrictInt
+from pydantic.alias_generators import to_camel
+
+from recado.channels.core.fields import Text16, Text64, Text128, Text256, Text512, Text1024, Time, Tree
 
 ReportStatus = Literal["sent", "delivered", "read", "failed"]
+MessageType = Literal["text", "media", "interactive"]
 Verdict = Literal["approved", "rejected", "paused", "disabled"]
 Category = Literal["marketing", "utility", "authentication"]
 NumberState = Literal["available", "connected", "flagged", "disconnected"]
 Quality = Literal["green", "yellow", "red", "unknown"]
+Tier = Literal["tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"]
+NameState = Literal["approved", "pending", "rejected", "expired", "none"]
 Removal = Literal["PARTNER_REMOVED", "PARTNER_APP_UNINSTALLED"]
+PaymentStatus = Literal["paid", "canceled"]
+
+VERDICTS: frozenset[Verdict] = frozenset(get_args(Verdict))
+LONGEST_NAME = 512  # characters
+MOST_CENTS = 10**15
+
+CAMEL = ConfigDict(alias_generator=to_camel)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,27 +33,31 @@ class Status:
     `reference`: our message id where the provider echoes it. `code`: of a failure, one of the codes of C15.4.
     """
 
+    __pydantic_config__ = CAMEL
     status: ReportStatus
-    at: datetime
-    provider_message_id: str | None = None
-    reference: str | None = None
-    code: str | None = None
-    account: str | None = None  # the provider's phone number id: finds the message of a report without reference
+    at: Time
+    provider_message_id: Text256 | None = None
+    reference: Text64 | None = None
+    code: Annotated[str | None, SkipValidation] = None
+    account: Text128 | None = None  # the provider's phone number id: finds the message of a report without reference
+    kind: Literal["status"] = field(default="status", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Inbound:
     """A message from a person (C28). `account`: the provider's phone number id; `quoted`: a provider message id."""
 
-    account: str
-    sender: str = field(repr=False)
-    at: datetime
-    type: str
-    payload: Mapping[str, Any] = field(repr=False)
-    provider_message_id: str
-    quoted: str | None = None
-    media_ref: str | None = None
-    profile_name: str | None = field(default=None, repr=False)  # the name that the sender shows there
+    __pydantic_config__ = CAMEL
+    account: Text128
+    sender: Annotated[Text128, Field(alias="from")] = field(repr=False)
+    at: Time
+    type: MessageType
+    payload: Tree = field(repr=False)
+    provider_message_id: Text256
+    quoted: Text256 | None = None
+    media_ref: Text1024 | None = None
+    profile_name: Text512 | None = field(default=None, repr=False)  # the name that the sender shows there
+    kind: Literal["inbound"] = field(default="inbound", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +69,17 @@ class TemplateStatus:
     submission.
     """
 
-    status: Verdict | None
-    at: datetime
-    provider_template_id: str
-    account: str | None = None
+    __pydantic_config__ = CAMEL
+    status: Annotated[Verdict | None, Field(default=None)]
+    at: Time
+    provider_template_id: Text256
+    account: Text128 | None = None
     category: Category | None = None
-    reason: str | None = None
-    business_account: str | None = None
-    name: str | None = None
-    language: str | None = None
+    reason: Text512 | None = None
+    business_account: Text128 | None = None
+    name: Text512 | None = None
+    language: Text16 | None = None
+    kind: Literal["template"] = field(default="template", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,28 +91,46 @@ class NumberStatus:
     within a business account, or, with all its siblings, by the business account alone.
     """
 
-    account: str | None
-    at: datetime
+    __pydantic_config__ = CAMEL
+    account: Annotated[Text128 | None, Field(default=None)]
+    at: Time
     status: NumberState | None = None
     quality: Quality | None = None
-    tier: str | None = None
-    name_status: str | None = None
+    tier: Tier | None = None
+    name_status: NameState | None = None
     partner_removed: Removal | None = None
-    business_account: str | None = None
-    phone: str | None = field(default=None, repr=False)
+    business_account: Text128 | None = None
+    phone: Text128 | None = field(default=None, repr=False)
+    kind: Literal["number"] = field(default="number", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Preference:
     """A person told the provider to stop, or to let through again, marketing from this account (C28.4)."""
 
-    account: str
-    phone: str = field(repr=False)
-    stopped: bool
-    at: datetime
+    __pydantic_config__ = CAMEL
+    account: Text128
+    phone: Text128 = field(repr=False)
+    stopped: StrictBool
+    at: Time
+    kind: Literal["preference"] = field(default="preference", repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Payment:
+    """News of the payment of a top-up. `reference`: the top-up's `paymentReference`; `amount_cents`: what was paid."""
+
+    __pydantic_config__ = CAMEL
+    reference: Text64
+    status: PaymentStatus
+    at: Time
+    amount_cents: Annotated[StrictInt, Field(ge=0, le=MOST_CENTS)] | None = None
+    kind: Literal["payment"] = field(default="payment", repr=False)
 
 
 Event = Status | Inbound | TemplateStatus | NumberStatus | Preference
+CallbackEvent = Event | Payment
+"""What a callback tells: a union whose kinds each have one handler (`callbacks.py`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,126 +139,3 @@ class Followup:
 
     after_seconds: float
     event: Event
-
-
-def event_to_json(event: Event) -> dict[str, Any]:
-    """The JSON form, `kind` first; fields without value are left out. Times have milliseconds."""
-    kind, names = _FORMS[type(event)]
-    form: dict[str, Any] = {"kind": kind}
-    for name, called in names:
-        value = getattr(event, name)
-        if value is not None:
-            form[called] = format_timestamp(value) if name == "at" else value
-    return form
-
-
-def event_from_json(item: object, where: str = "event") -> Event:
-    """Read one event; raises `MalformedCallback` naming the field, as in `events[3].at`."""
-    fields = Fields(item, where)
-    kind = _KINDS.get(fields.text("kind", 16))
-    if kind is None:
-        raise MalformedCallback(f"{where}.kind")
-    _, read = kind
-    return read(fields)
-
-
-def _status(fields: Fields) -> Status:
-    status = fields.choice("status", _REPORTS)
-    provider_message_id = fields.optional_text("providerMessageId", 256)
-    reference = fields.optional_text("reference", 64)
-    if provider_message_id is None and reference is None:
-        raise MalformedCallback(f"{fields.where}.providerMessageId")
-    return Status(
-        status,
-        fields.time("at"),
-        provider_message_id,
-        reference,
-        refusal_code(fields.optional_text("code", 128)) if status == "failed" else None,
-        fields.optional_text("account", 128),
-    )
-
-
-def _inbound(fields: Fields) -> Inbound:
-    return Inbound(
-        account=fields.text("account", 128),
-        sender=fields.text("from", 128),
-        at=fields.time("at"),
-        type=fields.choice("type", _MESSAGE_TYPES),
-        payload=fields.tree("payload"),
-        provider_message_id=fields.text("providerMessageId", 256),
-        quoted=fields.optional_text("quoted", 256),
-        media_ref=fields.optional_text("mediaRef", 1024),
-        profile_name=fields.optional_text("profileName", LONGEST_NAME),
-    )
-
-
-def _template(fields: Fields) -> TemplateStatus:
-    category = fields.optional_choice("category", CATEGORIES)
-    return TemplateStatus(
-        status=fields.choice("status", VERDICTS) if category is None else fields.optional_choice("status", VERDICTS),
-        at=fields.time("at"),
-        provider_template_id=fields.text("providerTemplateId", 256),
-        account=fields.optional_text("account", 128),
-        category=category,
-        reason=fields.optional_text("reason", LONGEST_REASON),
-        business_account=fields.optional_text("businessAccount", 128),
-        name=fields.optional_text("name", LONGEST_TEMPLATE_NAME),
-        language=fields.optional_text("language", 16),
-    )
-
-
-def _number(fields: Fields) -> NumberStatus:
-    business_account = fields.optional_text("businessAccount", 128)
-    return NumberStatus(
-        account=fields.text("account", 128) if business_account is None else fields.optional_text("account", 128),
-        at=fields.time("at"),
-        status=fields.optional_choice("status", NUMBER_STATES),
-        quality=fields.optional_choice("quality", QUALITIES),
-        tier=fields.optional_choice("tier", TIERS),
-        name_status=fields.optional_choice("nameStatus", NAME_STATES),
-        partner_removed=fields.optional_choice("partnerRemoved", _REMOVALS),
-        business_account=business_account,
-        phone=fields.optional_text("phone", 128),
-    )
-
-
-def _preference(fields: Fields) -> Preference:
-    return Preference(
-        account=fields.text("account", 128),
-        phone=fields.text("phone", 128),
-        stopped=fields.flag("stopped"),
-        at=fields.time("at"),
-    )
-
-
-_KINDS: Mapping[str, tuple[type[Event], Callable[[Fields], Event]]] = {
-    "status": (Status, _status),
-    "inbound": (Inbound, _inbound),
-    "template": (TemplateStatus, _template),
-    "number": (NumberStatus, _number),
-    "preference": (Preference, _preference),
-}
-
-
-def _called(name: str) -> str:
-    """A field's name in the JSON form."""
-    first, *others = name.split("_")
-    return "from" if name == "sender" else first + "".join(map(str.capitalize, others))
-
-
-_FORMS: Mapping[type[Event], tuple[str, tuple[tuple[str, str], ...]]] = {
-    event: (kind, tuple((each.name, _called(each.name)) for each in fields_of(event)))
-    for kind, (event, _) in _KINDS.items()
-}
-_REPORTS: frozenset[ReportStatus] = frozenset(get_args(ReportStatus))
-_MESSAGE_TYPES = frozenset({"text", "media", "interactive"})
-VERDICTS: frozenset[Verdict] = frozenset(get_args(Verdict))
-_REMOVALS: frozenset[Removal] = frozenset(get_args(Removal))
-CATEGORIES: frozenset[Category] = frozenset(get_args(Category))
-NUMBER_STATES: frozenset[NumberState] = frozenset(get_args(NumberState))
-QUALITIES: frozenset[Quality] = frozenset(get_args(Quality))
-LONGEST_NAME = 512  # characters
-LONGEST_REASON = 512
-LONGEST_TEMPLATE_NAME = 512
-TIERS = frozenset({"tier_250", "tier_1k", "tier_2k", "tier_10k", "tier_100k", "unlimited"})
-NAME_STATES = frozenset({"approved", "pending", "rejected", "expired", "none"})

@@ -1,126 +1,128 @@
-"""Strict reading of a provider's JSON: every value has its type and bound, and fits PostgreSQL (no U+0000).
+"""Types of a provider's fields, for pydantic: every value has its type and bound, and fits PostgreSQL (no U+0000)."""
 
-Errors name the place of the field only: its value may be personal.
-"""
-
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar
 
-from recado.channels.core.errors import MalformedCallback
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, StringConstraints
+from pydantic_core import PydanticCustomError
+
 from recado.domain.core.timestamps import parse_timestamp
 
 MAX_DEPTH = 32
 _LAST_SECOND = 253_402_300_799  # of the year 9999
 _LONGEST_MOMENT = 12  # digits
 
-Choice = TypeVar("Choice", bound=str)
+T = TypeVar("T")
 
 
-class Fields:
-    """One JSON object under reading; `where` is its place in the body, as in `events[3]`."""
+def text(longest: int) -> StringConstraints:
+    """Of 1 to so many characters."""
+    return StringConstraints(strict=True, min_length=1, max_length=longest, pattern=r"\A[^\x00]*\z")
 
-    __slots__ = ("_values", "where")
 
-    def __init__(self, value: object, where: str) -> None:
-        if not isinstance(value, dict):
-            raise MalformedCallback(where)
-        self._values: dict[str, Any] = value
-        self.where = where
+def unread(name: str) -> PydanticCustomError:
+    """The field of that name, of the object under validation, is wrong or missing."""
+    return PydanticCustomError("unread", "it is wrong, or missing", {"field": name})
 
-    def text(self, name: str, longest: int) -> str:
-        value = self._values.get(name)
-        if not isinstance(value, str) or not 0 < len(value) <= longest or "\0" in value:
-            raise self._wrong(name)
+
+def needed(name: str, there: Callable[[Any], object]) -> AfterValidator:
+    """The field of that name is needed where nothing else of the value is `there` in its place."""
+
+    def check(value: Any) -> Any:
+        if not there(value):
+            raise unread(name)
         return value
 
-    def optional_text(self, name: str, longest: int) -> str | None:
-        return None if self._values.get(name) is None else self.text(name, longest)
+    return AfterValidator(check)
 
-    def choice(self, name: str, choices: Set[Choice]) -> Choice:
-        value = self._values.get(name)
-        if not isinstance(value, str) or value not in choices:
-            raise self._wrong(name)
-        return cast("Choice", value)
 
-    def optional_choice(self, name: str, choices: Set[Choice]) -> Choice | None:
-        return None if self._values.get(name) is None else self.choice(name, choices)
+def known(words: Mapping[str, T]) -> PlainValidator:
+    """A word of theirs in ours: None where it is not one of `words`."""
 
-    def flag(self, name: str) -> bool:
-        value = self._values.get(name)
-        if not isinstance(value, bool):
-            raise self._wrong(name)
-        return value
+    def check(value: object) -> T | None:
+        text = text_or_none(value, 64)
+        if text is None:
+            raise ValueError("it is no word")
+        return words.get(text)
 
-    def optional_count(self, name: str, highest: int) -> int | None:
-        value = self._values.get(name)
-        if value is None:
-            return None
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= highest:
-            raise self._wrong(name)
-        return value
+    return PlainValidator(check)
 
-    def get(self, name: str) -> Any:
-        """The value as it is, whatever it is."""
-        return self._values.get(name)
 
-    def inner(self, name: str) -> "Fields":
-        """The object under a name."""
-        return Fields(self._values.get(name), f"{self.where}.{name}")
+def text_or_none(value: object, longest: int) -> str | None:
+    """The text, where it is one that can be kept: an odd one must not cost what it stands beside."""
+    return value if isinstance(value, str) and 0 < len(value) <= longest and "\0" not in value else None
 
-    def id(self, name: str, longest: int) -> str:
-        """An id that comes as a text or as a whole number."""
-        value = self._values.get(name)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-            return str(value)
-        return self.text(name, longest)
 
-    def moment(self, name: str) -> datetime:
-        """An instant in UTC, from seconds since 1970 as a whole number or as a text of digits."""
-        value = self._values.get(name)
-        if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST_MOMENT:
-            value = int(value)
-        if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LAST_SECOND:
-            raise self._wrong(name)
-        return datetime.fromtimestamp(value, UTC)
+def object_in(value: object) -> dict[str, Any]:
+    """The object; an empty one for anything else."""
+    return value if isinstance(value, dict) else {}
 
-    def time(self, name: str) -> datetime:
-        """An instant in UTC."""
-        try:
-            return parse_timestamp(self.text(name, 64))
-        except ValueError:
-            raise self._wrong(name) from None
 
-    def items(self, name: str, most: int) -> list[Any]:
-        value = self._values.get(name, [])
-        if not isinstance(value, list) or len(value) > most:
-            raise self._wrong(name)
-        return value
+def objects_in(value: object) -> list[dict[str, Any]]:
+    """The objects of a list; none for anything else."""
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
-    def tree(self, name: str) -> Mapping[str, Any]:
-        """A JSON object of any content, at most `MAX_DEPTH` deep, with U+0000 replaced by U+FFFD."""
-        value = self._values.get(name)
-        if not isinstance(value, dict):
-            raise self._wrong(name)
-        return cast("dict[str, Any]", self._clean(value, name, MAX_DEPTH))
 
-    def trees(self, name: str, most: int) -> list[Mapping[str, Any]]:
-        """A list of such objects."""
-        items = self.items(name, most)
-        if not all(isinstance(item, dict) for item in items):
-            raise self._wrong(name)
-        return cast("list[Mapping[str, Any]]", self._clean(items, name, MAX_DEPTH + 1))
+def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
+    """Any JSON, at most so deep, with U+0000 replaced by U+FFFD. Raises ValueError."""
+    if isinstance(value, str):
+        return value.replace("\0", "\ufffd") if "\0" in value else value
+    if depth == 0 and isinstance(value, (dict, list)):
+        raise ValueError("it is too deep")
+    if isinstance(value, dict):
+        return {clean(key, 1): clean(inner, depth - 1) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [clean(inner, depth - 1) for inner in value]
+    return value
 
-    def _clean(self, value: object, name: str, depth: int) -> object:
-        if isinstance(value, str):
-            return value.replace("\0", "\ufffd") if "\0" in value else value
-        if depth == 0 and isinstance(value, (dict, list)):
-            raise self._wrong(name)
-        if isinstance(value, dict):
-            return {self._clean(key, name, 1): self._clean(inner, name, depth - 1) for key, inner in value.items()}
-        if isinstance(value, list):
-            return [self._clean(inner, name, depth - 1) for inner in value]
-        return value
 
-    def _wrong(self, name: str) -> MalformedCallback:
-        return MalformedCallback(f"{self.where}.{name}")
+def _time(value: object) -> datetime:
+    if not isinstance(value, str) or len(value) > 64:
+        raise ValueError("it is no time")
+    return parse_timestamp(value)
+
+
+def _seconds(value: object) -> datetime:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) <= _LONGEST_MOMENT:
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= _LAST_SECOND:
+        raise ValueError("it is no time")
+    return datetime.fromtimestamp(value, UTC)
+
+
+def _tree(value: object) -> Any:
+    if not isinstance(value, dict):
+        raise ValueError("it is no object")
+    return clean(value)
+
+
+def _id(value: object) -> object:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else value
+
+
+Text16 = Annotated[str, text(16)]
+Text64 = Annotated[str, text(64)]
+Text128 = Annotated[str, text(128)]
+Text256 = Annotated[str, text(256)]
+Text512 = Annotated[str, text(512)]
+Text1024 = Annotated[str, text(1_024)]
+Text2048 = Annotated[str, text(2_048)]
+Text4096 = Annotated[str, text(4_096)]
+
+Id64 = Annotated[Text64, BeforeValidator(_id)]
+"""A text, or a whole number."""
+
+Id128 = Annotated[Text128, BeforeValidator(_id)]
+
+Time = Annotated[datetime, PlainValidator(_time)]
+"""An instant in UTC, from an RFC 3339 time."""
+
+Seconds = Annotated[datetime, PlainValidator(_seconds)]
+"""An instant in UTC, from seconds since 1970 as a whole number or as a text of digits."""
+
+Tree = Annotated[Mapping[str, Any], PlainValidator(_tree)]
+"""A JSON object of any content, at most `MAX_DEPTH` deep, with U+0000 replaced by U+FFFD."""
+
+Items = Annotated[list[Any], Field(max_length=50_000)]
+"""A list of anything; a body of 3 MiB (C29.5) holds fewer."""

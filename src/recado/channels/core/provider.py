@@ -5,49 +5,23 @@ Every outcome of a send is a value, matched in one place by the caller; a send n
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from recado.channels.core.errors import MalformedCallback, ProviderError
-from recado.channels.core.events import (
-    Event,
-    Followup,
-    Inbound,
-    NumberStatus,
-    Preference,
-    Status,
-    TemplateStatus,
-    event_from_json,
-    event_to_json,
-)
+from pydantic import Field
 
-__all__ = [
-    "ACCOUNT_BLOCKED",
-    "Accepted",
-    "Account",
-    "Down",
-    "Event",
-    "Followup",
-    "Inbound",
-    "MalformedCallback",
-    "NumberHealth",
-    "NumberStatus",
-    "OutboundMessage",
-    "Outcome",
-    "Preference",
-    "ProviderError",
-    "ProviderTemplate",
-    "Refused",
-    "Retry",
-    "SlowDown",
-    "SlowPair",
-    "Status",
-    "Submission",
-    "TemplateStatus",
-    "TemplateSubmission",
-    "Unknown",
-    "event_from_json",
-    "event_to_json",
-]
+from recado.channels.core.events import CAMEL, Category, Followup, Verdict
+from recado.channels.core.fields import Text16, Text256, Text512, Tree
+
+
+@dataclass(slots=True, eq=False)
+class TemplateContent:
+    """The approved template that a message sends; `variables`: the values of its body. `repr` holds no content."""
+
+    name: str
+    category: str
+    language: str
+    components: Sequence[Mapping[str, Any]] = field(repr=False)
+    variables: Sequence[str] = field(default=(), repr=False)
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -61,37 +35,27 @@ class OutboundMessage:
     organization_id: str
     env: str
     channel: str
-    number_id: str
+    sender_id: str
     to: str = field(repr=False)
-    type: str  # text, template, media, interactive
+    type: str  # as the channel has them
     payload: Mapping[str, Any] | None = field(default=None, repr=False)
-    template_name: str | None = None
-    template_category: str | None = None
-    template_language: str | None = None
-    template_components: Sequence[Mapping[str, Any]] | None = field(default=None, repr=False)
-    template_vars: Sequence[str] | None = field(default=None, repr=False)
+    template: TemplateContent | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Account:
-    """The sending number as the provider knows it."""
+    """What messages leave from, as its provider knows it. `provider_id`: what it is called there, also in reports.
 
-    number_id: str
+    `owner`: whose share of an adapter's connections its calls take (C31); `details`: what the adapters of its channel
+    need besides.
+    """
+
+    sender_id: str
     organization_id: str
     env: str
-    phone_number_id: str
-    business_account_id: str
-    access_token: str | None = field(default=None, repr=False)
-    business_account: tuple[str, str] = field(init=False, repr=False, compare=False)
-    """With its environment: in each it may be another's. Made once, because each call asks for it."""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "business_account", (self.env, self.business_account_id))
-
-    @property
-    def owner(self) -> str:
-        """Whose share of an adapter's connections its calls take (C31)."""
-        return " ".join(self.business_account)
+    provider_id: str
+    owner: str
+    details: object = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,12 +159,13 @@ class Submission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderTemplate:
-    """A template as the provider lists it."""
+    """A template as the provider lists it, with the types of its JSON form at bridges (C29.3)."""
 
-    provider_template_id: str
-    name: str
-    language: str
-    category: str
-    status: str
-    components: Sequence[Mapping[str, Any]]
-    rejection_reason: str | None = None
+    __pydantic_config__ = CAMEL
+    provider_template_id: Text256
+    name: Text512
+    language: Text16
+    category: Category
+    status: Literal["pending"] | Verdict
+    components: Annotated[list[Tree], Field(max_length=20)] = field(default_factory=list)
+    rejection_reason: Text512 | None = None

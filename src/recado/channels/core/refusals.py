@@ -1,7 +1,7 @@
 """A provider's refusal in our words: one of the codes of C15.4 and a short text without personal data (C30.5)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from recado.domain.messages.message import FailureCode
 
@@ -15,9 +15,9 @@ _LONG_NUMBER = re.compile(r"\+?\d(?:[\s().\-]{0,2}\d){7,}")
 _ADDRESS = re.compile(r"[^\s@<>]{1,64}@[^\s@<>]{1,255}")
 
 
-def refusal_code(code: object) -> str:
-    """The code when it is one that a provider may give, else `provider_error`."""
-    return str(code) if isinstance(code, str) and code in PROVIDER_CODES else FailureCode.PROVIDER_ERROR.value
+def refusal_code(code: object, known: Collection[str] = PROVIDER_CODES) -> str:
+    """The code when it is one that a provider of the channel may give, else `provider_error`."""
+    return str(code) if isinstance(code, str) and code in known else FailureCode.PROVIDER_ERROR.value
 
 
 def bounded_text(text: str, personal: Sequence[str]) -> str:

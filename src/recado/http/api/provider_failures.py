@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from recado.channels.core.provider import ProviderError
+from recado.channels.core.errors import ProviderError
 from recado.domain.core.errors import Problem
 
 

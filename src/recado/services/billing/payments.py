@@ -2,7 +2,7 @@
 
 import structlog
 
-from recado.channels.payments.payments import Payment
+from recado.channels.core.events import Payment
 from recado.domain.billing.top_up import COINS_PER_CENT, TopUpStatus
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem

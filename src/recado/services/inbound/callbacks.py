@@ -8,10 +8,9 @@ from typing import Any
 
 import structlog
 
-from recado.channels.core.adapters import CallbackEvent, CallbackSource
-from recado.channels.core.events import NumberStatus, TemplateStatus
-from recado.channels.core.provider import MalformedCallback
-from recado.channels.payments.payments import Payment
+from recado.channels.core.adapters import CallbackSource
+from recado.channels.core.errors import MalformedCallback
+from recado.channels.core.events import CallbackEvent, NumberStatus, Payment, TemplateStatus
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic

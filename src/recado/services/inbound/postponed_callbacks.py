@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import structlog
 
-from recado.channels.core.adapters import CallbackEvent
+from recado.channels.core.events import CallbackEvent
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.retry import backoff
 from recado.engine.periodic import Periodic

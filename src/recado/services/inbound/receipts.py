@@ -13,7 +13,8 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from recado.channels.core.events import Inbound, Preference, Status, event_from_json, event_to_json
+from recado.channels.core.event_json import event_from_json, event_to_json
+from recado.channels.core.events import Inbound, Preference, Status
 from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem

@@ -2,7 +2,8 @@
 
 from datetime import datetime, timedelta
 
-from recado.channels.core.events import Inbound, Status, event_from_json
+from recado.channels.core.event_json import event_from_json
+from recado.channels.core.events import Inbound, Status
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.periodic import Periodic
 from recado.services.inbound.receipts import PARKED_FOR, Receipts, Report

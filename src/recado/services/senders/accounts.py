@@ -2,6 +2,7 @@
 
 from typing import TypeVar
 
+from recado.channels.chatapp.account import ChatappDetails
 from recado.channels.core.provider import Account
 from recado.domain.core.errors import Problem
 from recado.storage.core.crypto import KeyRing
@@ -23,12 +24,12 @@ def account_of(number: Number, keys: KeyRing) -> Account:
             field=ACCESS_TOKEN,
         )
     return Account(
-        number_id=number.id,
+        sender_id=number.id,
         organization_id=number.organization_id,
         env=number.env,
-        phone_number_id=number.phone_number_id,
-        business_account_id=number.business_account_id,
-        access_token=token,
+        provider_id=number.phone_number_id,
+        owner=f"{number.env} {number.business_account_id}",  # in each environment it may be another's
+        details=ChatappDetails(business_account_id=number.business_account_id, access_token=token),
     )
 
 

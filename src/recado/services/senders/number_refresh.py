@@ -11,8 +11,9 @@ from datetime import datetime, timedelta
 import structlog
 
 from recado.channels.core.adapters import AdminFor
-from recado.channels.core.provider import NumberHealth, ProviderError
-from recado.channels.core.provider import NumberStatus as NumberReport
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import NumberStatus as NumberReport
+from recado.channels.core.provider import NumberHealth
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource

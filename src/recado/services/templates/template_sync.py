@@ -8,7 +8,8 @@ from dataclasses import replace
 import structlog
 
 from recado.channels.core.adapters import ReviewerFor
-from recado.channels.core.provider import ProviderError, ProviderTemplate
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.provider import ProviderTemplate
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import TEMPLATE, IdSource

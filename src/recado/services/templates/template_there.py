@@ -2,19 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from recado.channels.core.adapters import TemplateReviewer
-from recado.channels.core.events import VERDICTS, Category
-from recado.channels.core.provider import (
-    Account,
-    Followup,
-    ProviderError,
-    ProviderTemplate,
-    Submission,
-    TemplateStatus,
-    TemplateSubmission,
-)
+from recado.channels.core.errors import ProviderError
+from recado.channels.core.events import VERDICTS, Followup, TemplateStatus
+from recado.channels.core.provider import Account, ProviderTemplate, Submission, TemplateSubmission
 
 _WORDED_THERE: Final = "authentication"
 
@@ -52,7 +45,7 @@ def _verdict(held: ProviderTemplate, now: datetime) -> tuple[Followup, ...]:
         held.status,
         now,
         held.provider_template_id,
-        category=cast("Category", held.category),
+        category=held.category,
         reason=held.rejection_reason,
     )
     return (Followup(0.0, event),)

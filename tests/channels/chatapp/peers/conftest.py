@@ -10,13 +10,11 @@ import orjson
 import pytest
 from aiohttp import web
 from pywa import WhatsApp, handlers
+from tests.channels.accounts import chatapp_account
 
 from recado.channels.chatapp import cloud_callbacks
 from recado.channels.chatapp.cloud import Cloud
-from recado.channels.core.provider import (
-    Account,
-    Event,
-)
+from recado.channels.core.events import Event
 from recado.engine.clock import SystemClock
 from recado.simulator import cloud_api
 from recado.simulator.options import SimulatorOptions
@@ -25,14 +23,7 @@ from recado.simulator.server import Simulator
 NUMBER = "106540352242922"
 BUSINESS = "102290129340398"
 APP_SECRET = "the application's secret"
-ACCOUNT = Account(
-    number_id="num_1",
-    organization_id="org_1",
-    env="live",
-    phone_number_id=NUMBER,
-    business_account_id=BUSINESS,
-    access_token="EAAB",
-)
+ACCOUNT = chatapp_account(phone_number_id=NUMBER, business_account_id=BUSINESS, access_token="EAAB")
 
 
 class Peer:

@@ -11,12 +11,8 @@ from pywa.types import templates as peer_templates
 from tests.channels.chatapp.peers.conftest import ACCOUNT, NUMBER, Stage
 
 from recado.channels.chatapp import cloud_messages
-from recado.channels.core.provider import (
-    Accepted,
-    OutboundMessage,
-    Status,
-    TemplateSubmission,
-)
+from recado.channels.core.events import Status
+from recado.channels.core.provider import Accepted, OutboundMessage, TemplateContent, TemplateSubmission
 from recado.simulator.record import read_record
 
 
@@ -185,12 +181,12 @@ async def test_the_peer_builds_the_same_bodies_as_our_adapter(stage: Stage, monk
         organization_id="org_1",
         env="live",
         channel="chatapp",
-        number_id="num_1",
+        sender_id="num_1",
         to="5511987654321",
         type="template",
-        template_name="order_update",
-        template_language="en-US",
-        template_vars=["A-1"],
+        template=TemplateContent(
+            name="order_update", category="utility", language="en-US", components=(), variables=["A-1"]
+        ),
     )
 
     await stage.peer.call(

@@ -5,13 +5,8 @@ from pywa.types import templates as peer_templates
 from pywa.types.user_preferences import UserMarketingPreferences
 from tests.channels.chatapp.peers.conftest import ACCOUNT, BUSINESS, NUMBER, Stage
 
-from recado.channels.core.provider import (
-    Inbound,
-    NumberStatus,
-    Preference,
-    TemplateStatus,
-    TemplateSubmission,
-)
+from recado.channels.core.events import Inbound, NumberStatus, Preference, TemplateStatus
+from recado.channels.core.provider import TemplateSubmission
 
 
 async def test_both_read_the_same_in_what_people_write(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from recado.channels.core.adapters import AdminFor
-from recado.channels.core.provider import ProviderError
+from recado.channels.core.errors import ProviderError
 from recado.domain.access.scopes import PII
 from recado.domain.core.errors import Problem, conflict
 from recado.domain.core.ids import NUMBER

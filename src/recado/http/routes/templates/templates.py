@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from recado.channels.core.adapters import ReviewerFor
-from recado.channels.core.provider import ProviderError
+from recado.channels.core.errors import ProviderError
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import NUMBER, TEMPLATE
 from recado.domain.core.references import reference_not_found

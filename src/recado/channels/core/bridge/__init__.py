@@ -1,0 +1,1 @@
+"""The bridge protocol, as every channel speaks it (C29.3)."""

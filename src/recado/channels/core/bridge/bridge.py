@@ -1,0 +1,90 @@
+"""The bridge of any channel: a provider reached through a small HTTP protocol of our own (C29.3).
+
+A channel says how its messages become `content`, and which codes its refusals have. Every answer, and every way in
+which none comes, becomes an outcome value; nothing personal enters a text or a log.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, ClassVar
+
+import orjson
+from typing_extensions import Unpack
+
+from recado.channels.core.answers import arrived
+from recado.channels.core.bridge import bridge_answers
+from recado.channels.core.bridge.bridge_callbacks import SignedCallbacks, channel_events
+from recado.channels.core.events import CallbackEvent
+from recado.channels.core.http_provider import HttpOptions, HttpProvider, json_headers, texts_of
+from recado.channels.core.provider import Account, OutboundMessage, Outcome, Refused
+from recado.channels.core.refusals import PROVIDER_CODES
+from recado.channels.http.outbound_http import MAX_ANSWER
+
+
+class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
+    """`token`: what we show the bridge; `secret`: what it signs its callbacks with, which come to `callback_url`."""
+
+    noun = bridge_answers.NOUN
+    always_references = False
+    paces_pairs = False
+
+    codes: ClassVar[Collection[str]] = PROVIDER_CODES
+    """Of refusals and failures; any other counts as `provider_error`."""
+
+    def __init__(
+        self, *, token: str, secret: str, callback_url: str, idempotent: bool = False, **options: Unpack[HttpOptions]
+    ) -> None:
+        HttpProvider.__init__(self, **options)
+        SignedCallbacks.__init__(self, secret)
+        self.idempotent = idempotent
+        self._token = token
+        self._callback_url = callback_url
+        self._headers = json_headers(token)
+        self._send_head = self._sends.head((self._base / "send").raw_path, self._headers)
+
+    @abstractmethod
+    def content(self, message: OutboundMessage) -> Mapping[str, Any]:
+        """What is sent, in the words of the channel."""
+
+    async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:
+        try:
+            body = orjson.dumps(
+                {
+                    "id": message.id,
+                    "channel": message.channel,
+                    "env": message.env,
+                    "organizationId": account.organization_id,
+                    "account": account.provider_id,
+                    "to": message.to,
+                    "content": self.content(message),
+                    "callbackUrl": self._callback_url,
+                }
+            )
+        except TypeError:
+            return Refused("provider_error", "the message has no JSON form")
+        answer = await self._sends.post(b"%sIdempotency-Key: %b\r\n" % (self._send_head, message.id.encode()), body)
+        return bridge_answers.outcome(
+            answer, self._clock.now(), personal=lambda: [self._token, *texts_of(message)], codes=self.codes
+        )
+
+    def parse_callback(self, headers: Mapping[str, str], body: bytes) -> Sequence[CallbackEvent]:
+        return channel_events(body, self.codes)
+
+    async def call(
+        self, operation: str, account: Account, *, longest: int = MAX_ANSWER, **fields: Any
+    ) -> Mapping[str, Any]:
+        """What an operation other than a send is answered with; `fields` without value are left out.
+
+        At most `longest` bytes are read. Raises `ProviderError`.
+        """
+        body = {
+            "env": account.env,
+            "organizationId": account.organization_id,
+            "account": account.provider_id,
+            **{name: value for name, value in fields.items() if value is not None},
+        }
+        answer = await self._http.post(
+            self._base / operation, orjson.dumps(body), self._headers, owner=account.owner, longest=longest
+        )
+        answered = arrived(answer, operation, self.noun)
+        return bridge_answers.operation_result(answered, personal=(self._token,), codes=self.codes)
