@@ -34,13 +34,13 @@ from recado.services.messages.chatapp_rules import (
     held_ms,
 )
 from recado.services.messages.draft import MessageDraft
+from recado.services.messages.request_keys import still_bound
 from recado.storage.access.organizations import Organization, OrganizationDirectory
 from recado.storage.batches import batches
 from recado.storage.batches.batch_making import NewBatch
 from recado.storage.batches.batches import Batch
 from recado.storage.billing.holds import HoldsRefused
 from recado.storage.core.batch import Batcher
-from recado.storage.core.idempotency import RETENTION
 from recado.storage.core.partitions import partition_repair
 from recado.storage.core.postgres import Database
 from recado.storage.messages import messages
@@ -286,22 +286,17 @@ class BatchAcceptance:
     async def replay(self, draft: Keyed) -> ReplayedBatch | None:
         """What the key of a request had made before; None when it is free, or there is none."""
         bound = await self._bound(draft)
-        if bound is None or self._clock.now() - bound.created_at >= RETENTION:
+        if bound is None or not still_bound(bound, draft.fingerprint, self._clock.now()):
             return None
-        found = await self._made_by(draft, bound)
+        found = await batches.get(self._db, (draft.organization_id, draft.env, bound.message_id))
         return None if found is None else ReplayedBatch(found)
 
-    async def _made_by(self, new: Keyed, bound: Bound | None) -> Batch | None:
+    async def _made_by(self, new: NewBatch, bound: Bound | None) -> Batch | None:
         """The batch that holds the key; None when the key is free."""
         if bound is None:
             # Without a key, only an earlier run of the same commit can have left it out.
-            return await batches.get(self._db, new.key) if isinstance(new, NewBatch) else None
-        if self._clock.now() - bound.created_at >= RETENTION:
+            return await batches.get(self._db, new.key)
+        if not still_bound(bound, new.fingerprint, self._clock.now()):
             await batches.unbind(self._db, new.organization_id, new.env, new.key_hash, bound.message_id)
             return None
-        if bound.fingerprint != new.fingerprint:
-            raise Problem(
-                "IDEMPOTENCY_KEY_REUSED",
-                "This Idempotency-Key was used with another request: use a new key for each new request.",
-            )
         return await batches.get(self._db, (new.organization_id, new.env, bound.message_id))

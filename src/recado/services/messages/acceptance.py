@@ -17,10 +17,10 @@ from recado.services.messages.acceptance_rules import check_consent, check_conta
 from recado.services.messages.admission import not_covered
 from recado.services.messages.draft import MessageDraft
 from recado.services.messages.replacing import check_replaceable
+from recado.services.messages.request_keys import still_bound
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.billing import wallet
 from recado.storage.core import audit
-from recado.storage.core.idempotency import RETENTION
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads, messages
 from recado.storage.messages.message_reads import Message
@@ -200,13 +200,8 @@ class Acceptance:
 
     async def _made_by(self, bound: Bound, organization_id: str, env: str, fingerprint: bytes) -> Replayed | None:
         """The message that holds the key; None when the key is free: too old, or its message was refused for good."""
-        if self._clock.now() - bound.created_at >= RETENTION:
+        if not still_bound(bound, fingerprint, self._clock.now()):
             return None
-        if bound.fingerprint != fingerprint:
-            raise Problem(
-                "IDEMPOTENCY_KEY_REUSED",
-                "This Idempotency-Key was used with another request: use a new key for each new request.",
-            )
         message = await message_reads.get(self._db, organization_id, env, bound.message_id)
         if message is None or refused_for_good(message):
             return None
