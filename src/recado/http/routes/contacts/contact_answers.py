@@ -3,7 +3,8 @@
 What has no value is absent, phones are masked without `pii:full` (C2.3.2, C2.5).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
@@ -15,6 +16,7 @@ from recado.domain.core.masking import mask_phone
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import CursorPage, Page
 from recado.http.routes.contacts.contact_models import Source, with_fields
+from recado.http.routes.core.views import view_of, view_with
 from recado.storage.contacts.contact_consents import ConsentEntry
 
 
@@ -163,6 +165,10 @@ _COLUMNS: Final = [(each.shown_as, each.column) for each in _SHOWN]
 _CONSENT: Final = [(key, f"opt_in_{name}") for key, name in CONSENT_FIELDS.items() if name != "status"]
 
 
+def _phones(group: DebtGroup, unmasked: bool) -> list[str]:
+    return list(group.phones) if unmasked else [mask_phone(phone) for phone in group.phones]
+
+
 def contact_view(
     contact: Contact, groups: Sequence[DebtGroup] = (), *, unmasked: bool, hashed: bool = True
 ) -> dict[str, Any]:
@@ -180,26 +186,14 @@ def contact_view(
         "updatedAt": contact.updated_at,
     }
     if groups:
-        view["debtorGroups"] = [group_view(group, unmasked=unmasked) for group in groups]
+        view["debtorGroups"] = [group_view(group, unmasked) for group in groups]
     if contact.external_ids:
         view["externalIds"] = contact.external_ids
     return _fill(view, contact, _COLUMNS)
 
 
-def group_view(group: DebtGroup, *, unmasked: bool) -> dict[str, Any]:
-    """One debt group."""
-    view: dict[str, Any] = {
-        "id": group.id,
-        "company": group.company,
-        "phones": list(group.phones) if unmasked else [mask_phone(phone) for phone in group.phones],
-    }
-    return view | _present(
-        {
-            "amountCents": group.amount_cents,
-            "status": None if group.status is None else group.status.value,
-            "reference": group.reference,
-        }
-    )
+group_view = view_with(DebtGroup, DebtGroupOut, phones=_phones)
+"""One debt group, for a caller who may see phones or not."""
 
 
 def masked(view: dict[str, Any], *, hashed: bool) -> dict[str, Any]:
@@ -214,21 +208,14 @@ def masked(view: dict[str, Any], *, hashed: bool) -> dict[str, Any]:
     return view
 
 
-def consent_view(entry: ConsentEntry) -> dict[str, Any]:
-    """One change of consent."""
-    return _present(
-        {
-            "from": None if entry.from_status is None else entry.from_status.value,
-            "to": entry.to_status.value,
-            "at": entry.at,
-            "dataInformada": entry.date_given,
-            "source": entry.source,
-            "ip": entry.ip,
-            "userAgent": entry.user_agent,
-            "revokedReason": entry.reason,
-            "recordedAt": entry.recorded_at,
-        }
-    )
+consent_view = view_of(
+    ConsentEntry,
+    ConsentOut,
+    from_=attrgetter("from_status"),
+    to=attrgetter("to_status"),
+    data_informada=attrgetter("date_given"),
+    revoked_reason=attrgetter("reason"),
+)
 
 
 def _fill(view: dict[str, Any], contact: Contact, fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -238,7 +225,3 @@ def _fill(view: dict[str, Any], contact: Contact, fields: Iterable[tuple[str, st
         if value is not None:
             view[name] = value
     return view
-
-
-def _present(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in values.items() if value is not None}

@@ -8,17 +8,20 @@ from pydantic import BaseModel, Field, ValidationError
 
 from recado.domain.contacts.contact import tags_united
 from recado.domain.contacts.contact_import import Country, ImportFormat, ImportMode, ImportOptions, MatchBy
-from recado.domain.core.errors import FieldError, not_found
+from recado.domain.core.errors import FieldError
 from recado.domain.core.ids import CONTACT_IMPORT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
 from recado.http.api.field_errors import from_body
 from recado.http.api.known_names import UNSAID
+from recado.http.api.missing import found
 from recado.http.api.models import ApiModel, QueryBool, QueryModel, Timestamp
 from recado.http.api.parsing import invalid_body, refuse_nul
 from recado.http.api.route import MIB, Idempotency, Route
 from recado.http.api.unknown_fields import is_strict, misplaced, name_in, refuse, unknown_fields, unknown_parameters
 from recado.http.routes.contacts.contact_models import ContactCreate, Id, Tags
+from recado.http.routes.contacts.contacts import CONTACTS
+from recado.http.routes.core.views import view_of
 from recado.http.wire.reply import Reply
 from recado.services.imports.contact_files import ContactFile
 from recado.services.imports.contact_imports import ContactImports, Draft
@@ -96,10 +99,7 @@ class ImportOut(ApiModel):
     finished_at: Timestamp | None = None
 
 
-def import_view(found: ContactImport) -> dict[str, Any]:
-    """The import as callers see it."""
-    shown = {str(field.alias): getattr(found, name) for name, field in ImportOut.model_fields.items()}
-    return {name: value for name, value in shown.items() if value is not None}
+import_view = view_of(ContactImport, ImportOut)
 
 
 class ImportOperations:
@@ -130,8 +130,8 @@ class ImportOperations:
                 refuse(unknown)
             return _options_in(file.members) if draft.format is ImportFormat.JSON else _options(call.query)
 
-        found = await self._imports.accept(draft, spool.file, options_of)
-        reply = Reply(202 if found.status == PROCESSING else 200, import_view(found))
+        accepted = await self._imports.accept(draft, spool.file, options_of)
+        reply = Reply(202 if accepted.status == PROCESSING else 200, import_view(accepted))
         if unknown:
             # Here, not with those of the query: a repeat with the key is answered without reading the file again.
             name_in(reply, unknown, writes=True)
@@ -142,10 +142,8 @@ class ImportOperations:
 
     async def find(self, call: Call) -> ContactImport:
         principal = call.principal
-        found = await contact_imports.get(self._database, principal.organization_id, principal.env, call.path["id"])
-        if found is None:
-            raise not_found()
-        return found
+        key = (principal.organization_id, principal.env, call.path["id"])
+        return found(await contact_imports.get(self._database, *key))
 
 
 def _unknown_in(file: ContactFile, form: ImportFormat, query: ImportQuery) -> list[FieldError]:
@@ -204,21 +202,12 @@ def contact_import_routes(*, database: Database, ids: IdSource, imports: Contact
             errors=("IMPORT_INVALID", "INVALID_CHARACTER", "REFERENCE_NOT_FOUND"),
             idempotency=Idempotency.ACCEPTED,
             creates=True,
-            tag="Contacts",
-            scope="contacts:write",
+            tag=CONTACTS.tag,
+            scope=CONTACTS.writes,
             rate_class="bulk",
         ),
-        Route(
-            method="GET",
-            path="/contacts/imports/{id}",
-            handler=operations.read,
-            operation_id="getContactImport",
-            summary="See how far an import is",
-            responses={200: ImportOut},
-            load=operations.find,
-            path_ids={"id": CONTACT_IMPORT},
-            tag="Contacts",
-            scope="contacts:read",
-            rate_class="read",
+        CONTACTS.route(
+            "GET /contacts/imports/{id}", "getContactImport", "See how far an import is", operations.read,
+            responses={200: ImportOut}, load=operations.find, path_ids={"id": CONTACT_IMPORT},
         ),
-    )
+    )  # fmt: skip

@@ -87,7 +87,7 @@ class ContactRecords:
         unmasked = call.can(PII)
 
         def view(owned: debtor_groups.OwnedGroup) -> dict[str, Any]:
-            return group_view(owned.group, unmasked=unmasked) | {"contactId": owned.contact_id}
+            return group_view(owned.group, unmasked) | {"contactId": owned.contact_id}
 
         return await listed(page, view)
 

@@ -1,6 +1,7 @@
 """Contacts: list, create, read, change, delete (C12.1 to C12.3, C12.6), and the routes of what belongs to them."""
 
 from collections.abc import Awaitable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
@@ -8,16 +9,16 @@ from recado.domain.access.scopes import PII
 from recado.domain.contacts.consent import ConsentChange
 from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.contact_input import Given, read_changes, read_new
-from recado.domain.core.errors import not_found
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
+from recado.http.api.missing import found
 from recado.http.api.operation import missing_scope, session_needed
 from recado.http.api.page_items import PageItems
 from recado.http.api.paging import CursorQuery, Cursors
 from recado.http.api.parsing import invalid_body
 from recado.http.api.principal import ACCOUNT
-from recado.http.api.route import Idempotency, Route
+from recado.http.api.route import Route
 from recado.http.api.tampering import tampering_recorded
 from recado.http.routes.contacts.contact_answers import (
     ConsentHistory,
@@ -39,8 +40,10 @@ from recado.http.routes.contacts.contact_models import (
     OptOut,
 )
 from recado.http.routes.contacts.contact_records import ContactRecords, for_caller
+from recado.http.routes.core.groups import Group
 from recado.http.routes.core.lists import shown
 from recado.http.wire.reply import Reply
+from recado.services.contacts.consents import ContactKey
 from recado.services.contacts.contact_creation import NewContact
 from recado.services.contacts.contact_rules import new_contact
 from recado.services.imports.contact_system import ContactSystem
@@ -51,7 +54,7 @@ from recado.storage.contacts.documents import CIPHER_COLUMNS
 from recado.storage.contacts.list_pages import Milestones
 from recado.storage.core.postgres import Database
 
-TAG = "Contacts"
+CONTACTS: Final = Group("Contacts", "contacts:read", "contacts:write")
 
 # What a contact, and a change of one, can be refused for.
 CONTACT_CODES = (
@@ -128,10 +131,9 @@ class ContactOperations:
         return reply
 
     async def patch(self, call: Call) -> Reply:
-        found: Contact = call.resource
         given = _accepted(read_changes(call.body, call.now.date()), call)
         contact, groups = await self._changes.change(
-            (found.organization_id, found.env, found.id),
+            _key(call.resource),
             given.values,
             consent_of(call, given),
             by=actor_of(call),
@@ -141,9 +143,8 @@ class ContactOperations:
         return _reply(call, contact, groups, 200)
 
     async def delete(self, call: Call) -> Reply:
-        found: Contact = call.resource
         await self._changes.delete(
-            (found.organization_id, found.env, found.id),
+            _key(call.resource),
             by=actor_of(call),
             now=call.now,
             check=lambda current: call.check_revision(current.revision),
@@ -157,10 +158,7 @@ class ContactOperations:
     async def find(self, call: Call) -> Contact:
         """The contact of the path; 404."""
         principal = call.principal
-        contact = await contacts.get(self._database, principal.organization_id, principal.env, call.path["id"])
-        if contact is None:
-            raise not_found()
-        return contact
+        return found(await contacts.get(self._database, principal.organization_id, principal.env, call.path["id"]))
 
     async def _items(
         self, call: Call, wanted: ContactFilter | None, after: contact_reads.Position | None
@@ -211,14 +209,18 @@ class ContactOperations:
         )
 
     async def _groups(self, contact: Contact) -> Groups:
-        found = await debtor_groups.of_contacts(self._database, contact.organization_id, contact.env, [contact.id])
-        return found.get(contact.id, ())
+        groups = await debtor_groups.of_contacts(self._database, contact.organization_id, contact.env, [contact.id])
+        return groups.get(contact.id, ())
 
 
 def consent_of(call: Call, given: Given) -> ConsentChange | None:
     """The change of consent in a body; of a session its dates do not count (C12.5.1)."""
     change: ConsentChange | None = given.values.get("opt_in")
     return change if change is None else for_caller(call, change)
+
+
+def _key(contact: Contact) -> ContactKey:
+    return contact.organization_id, contact.env, contact.id
 
 
 def _accepted(given: Given, call: Call) -> Given:
@@ -253,129 +255,68 @@ def contact_routes(
     """`people` writes; lists and reads go to the database."""
     operations = ContactOperations(database, ids, people, cursors)
     records = ContactRecords(database, people.changes, cursors)
-    read: dict[str, Any] = {"tag": TAG, "scope": "contacts:read", "rate_class": "read"}
-    write: dict[str, Any] = {"tag": TAG, "scope": "contacts:write", "rate_class": "write"}
-    one: dict[str, Any] = {"load": operations.find, "path_ids": {"id": CONTACT}}
+    find, of_contact = operations.find, {"id": CONTACT}
     return (
-        Route(
-            method="GET",
-            path="/contacts",
-            handler=operations.list,
-            operation_id=LIST,
-            summary="List and search contacts, newest first",
+        CONTACTS.route(
+            "GET /contacts", LIST, "List and search contacts, newest first", operations.list,
+            query=ContactQuery, responses={200: ContactPage}, errors=("SESSION_ONLY",),
             description=(
                 "`q` looks for beginnings of words in name, profile name and e-mail, where the database can (pg_trgm) "
                 "also inside words, and for the beginning or the end of phones; without `pii:full` it is dropped, and "
                 "`warnings` says so. With `updatedSince` the list is in the order of changes."
             ),
-            query=ContactQuery,
-            responses={200: ContactPage},
-            errors=("SESSION_ONLY",),
-            **read,
         ),
-        Route(
-            method="POST",
-            path="/contacts",
-            handler=operations.create,
-            operation_id="createContact",
-            summary="Create a contact",
+        CONTACTS.route(
+            "POST /contacts", "createContact", "Create a contact", operations.create,
+            body=ContactCreate, responses={201: ContactOut}, errors=("CONFLICT", *CONTACT_CODES),
+            replay=operations.replay, versioned=True, creates=True,
             description=(
                 "Phone and `externalId` are unique in the environment. A phone or address in the opt-out registry "
                 "makes the contact `denied`, unless it comes with a younger consent that names its source."
             ),
-            body=ContactCreate,
-            responses={201: ContactOut},
-            errors=("CONFLICT", *CONTACT_CODES),
-            idempotency=Idempotency.ACCEPTED,
-            replay=operations.replay,
-            versioned=True,
-            creates=True,
-            **write,
         ),
-        Route(
-            method="POST",
-            path="/contacts/opt-out",
-            handler=records.opt_out,
-            operation_id="optOutContact",
-            summary="Record that somebody wants no more messages",
-            description=(
-                "Works for people who are no contact yet: the registry remembers the phone or address. Queued messages "
-                "that are subject to consent fail with `opted_out`."
+        replace(
+            CONTACTS.route(
+                "POST /contacts/opt-out", "optOutContact", "Record that somebody wants no more messages",
+                records.opt_out,
+                body=OptOut, responses={200: OptedOutResult},
+                errors=("NOT_FOUND", "PHONE_INVALID", "DATA_DO_CONSENTIMENTO_NO_FUTURO"),
+                description=(
+                    "Works for people who are no contact yet: the registry remembers the phone or address. Queued "
+                    "messages that are subject to consent fail with `opted_out`."
+                ),
             ),
-            body=OptOut,
-            responses={200: OptedOutResult},
-            errors=("NOT_FOUND", "PHONE_INVALID", "DATA_DO_CONSENTIMENTO_NO_FUTURO"),
-            idempotency=Idempotency.ACCEPTED,
             while_suspended=True,
-            **write,
         ),
-        Route(
-            method="GET",
-            path="/contacts/fields",
-            handler=records.fields,
-            operation_id="listContactFields",
-            summary="List the fields of contacts, and the attribute keys in use",
+        CONTACTS.route(
+            "GET /contacts/fields", "listContactFields",
+            "List the fields of contacts, and the attribute keys in use", records.fields,
             responses={200: ContactFields},
-            **read,
         ),
-        Route(
-            method="GET",
-            path="/contacts/{id}",
-            handler=operations.read,
-            operation_id="getContact",
-            summary="Read a contact, with its documents masked",
-            responses={200: ContactDetail},
-            versioned=True,
-            **one,
-            **read,
+        CONTACTS.route(
+            "GET /contacts/{id}", "getContact", "Read a contact, with its documents masked", operations.read,
+            responses={200: ContactDetail}, load=find, path_ids=of_contact, versioned=True,
         ),
-        Route(
-            method="PATCH",
-            path="/contacts/{id}",
-            handler=operations.patch,
-            operation_id="updateContact",
-            summary="Change a contact",
-            body=ContactPatch,
-            responses={200: ContactOut},
-            errors=("PHONE_IMMUTABLE", *CONTACT_CODES),
-            versioned=True,
-            **one,
-            **write,
+        CONTACTS.route(
+            "PATCH /contacts/{id}", "updateContact", "Change a contact", operations.patch,
+            body=ContactPatch, responses={200: ContactOut}, errors=("PHONE_IMMUTABLE", *CONTACT_CODES),
+            load=find, path_ids=of_contact, versioned=True,
         ),
-        Route(
-            method="DELETE",
-            path="/contacts/{id}",
-            handler=operations.delete,
-            operation_id="deleteContact",
-            summary="Delete a contact for good",
+        CONTACTS.route(
+            "DELETE /contacts/{id}", "deleteContact", "Delete a contact for good", operations.delete,
+            responses={204: None}, load=find, path_ids=of_contact, versioned=True,
             description=(
                 "Queued messages to it are withdrawn; those that exist keep their history, with the recipient masked "
                 "and the content emptied. Its refusal stays in the opt-out registry."
             ),
-            responses={204: None},
-            versioned=True,
-            **one,
-            **write,
         ),
-        Route(
-            method="GET",
-            path="/contacts/{id}/consents",
-            handler=records.consents,
-            operation_id="listContactConsents",
-            summary="Read the history of a contact's consent, newest first",
-            query=CursorQuery,
-            responses={200: ConsentHistory},
-            **one,
-            **read,
+        CONTACTS.route(
+            "GET /contacts/{id}/consents", "listContactConsents",
+            "Read the history of a contact's consent, newest first", records.consents,
+            query=CursorQuery, responses={200: ConsentHistory}, load=find, path_ids=of_contact,
         ),
-        Route(
-            method="GET",
-            path="/v2/debtor-groups",
-            handler=records.groups,
-            operation_id="listDebtorGroups",
-            summary="List the debt groups of contacts, newest first",
-            query=DebtorGroupQuery,
-            responses={200: DebtorGroupPage},
-            **read,
+        CONTACTS.route(
+            "GET /v2/debtor-groups", "listDebtorGroups", "List the debt groups of contacts, newest first",
+            records.groups, query=DebtorGroupQuery, responses={200: DebtorGroupPage},
         ),
-    )
+    )  # fmt: skip

@@ -6,10 +6,10 @@ from pydantic import Field
 
 from recado.domain.contacts.contact import Contact
 from recado.domain.contacts.documents import SHOWN_AS
-from recado.domain.core.errors import not_found
 from recado.domain.core.ids import CONTACT, IdSource
 from recado.http.api.audit import actor_of
 from recado.http.api.call import Call
+from recado.http.api.missing import found
 from recado.http.api.models import ApiModel
 from recado.http.api.route import Route
 from recado.http.api.tampering import tampering_recorded
@@ -43,10 +43,7 @@ def document_reveal_routes(*, database: Database, ids: IdSource, documents: Docu
 
     async def stored(connection: Database | Connection, call: Call) -> Contact:
         principal = call.principal
-        contact = await contacts.get(connection, principal.organization_id, principal.env, call.path["id"])
-        if contact is None:
-            raise not_found()
-        return contact
+        return found(await contacts.get(connection, principal.organization_id, principal.env, call.path["id"]))
 
     async def find(call: Call) -> Contact:
         return await stored(database, call)
