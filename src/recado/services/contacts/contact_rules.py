@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from recado.domain.contacts.consent import Refused
@@ -46,7 +46,7 @@ def new_contact(
         phone_hash=phone_hash(organization_id, phone),
         source=source or given.get("source") or ContactSource.MANUAL.value,
         updated_at=created_at(contact_id),
-        **_changes(_NOTHING, (organization_id, env, contact_id), given, documents),
+        **_changes(None, (organization_id, env, contact_id), given, documents),
     )
 
 
@@ -56,32 +56,21 @@ def changed_contact(before: Contact, given: Values, documents: Documents) -> Con
     Raises `Problem` 422: PHONE_IMMUTABLE, another source, more than 100 tags or attributes.
     """
     _check_fixed(before, given)
-    has = _Has(before.attributes, before.tags, before.external_ids)
-    changes = _changes(has, (before.organization_id, before.env, before.id), given, documents)
+    changes = _changes(before, (before.organization_id, before.env, before.id), given, documents)
     return replace(before, **changes) if changes else before
 
 
-@dataclass(frozen=True, slots=True)
-class _Has:
-    """What a contact has that a change merges with."""
-
-    attributes: Mapping[str, Any]
-    tags: tuple[str, ...]
-    external_ids: Mapping[str, str]
-
-
-_NOTHING = _Has({}, (), {})
-
-
-def _changes(has: _Has, place: tuple[str, str, str], given: Values, documents: Documents) -> dict[str, Any]:
+def _changes(
+    before: Contact | None, place: tuple[str, str, str], given: Values, documents: Documents
+) -> dict[str, Any]:
     """The fields of a contact that `given` sets. `place`: its organization, environment and id."""
     changes: dict[str, Any] = {name: given[name] for name in _PLAIN if name in given}
     if "attributes" in given or "removed_attributes" in given:
-        changes["attributes"] = _attributes(has, given)
+        changes["attributes"] = _attributes({} if before is None else before.attributes, given)
     if "external_ids" in given:
-        changes["external_ids"] = _external_ids(has, given["external_ids"])
+        changes["external_ids"] = _external_ids({} if before is None else before.external_ids, given["external_ids"])
     if "tags" in given or "added_tags" in given or "removed_tags" in given:
-        changes["tags"] = _tags(has, given)
+        changes["tags"] = _tags(() if before is None else before.tags, given)
     for document in _DOCUMENTS:
         if document.name in given:
             changes |= _sealed(document, given[document.name], place, documents)
@@ -96,20 +85,20 @@ def _check_fixed(before: Contact, given: Values) -> None:
         raise validation_error([FieldError("/source", "NOT_ALLOWED", "The source of a contact cannot change.")])
 
 
-def _attributes(has: _Has, given: Values) -> dict[str, Any]:
+def _attributes(has: Mapping[str, Any], given: Values) -> dict[str, Any]:
     try:
-        return merged_attributes(has.attributes, given.get("attributes") or {}, given.get("removed_attributes") or ())
+        return merged_attributes(has, given.get("attributes") or {}, given.get("removed_attributes") or ())
     except Refusal as refusal:
         raise validation_error([refusal.under("attributes").error]) from None
 
 
-def _external_ids(has: _Has, given: Mapping[str, str | None] | None) -> dict[str, str]:
-    merged = {} if given is None else {**has.external_ids, **given}
+def _external_ids(has: Mapping[str, str], given: Mapping[str, str | None] | None) -> dict[str, str]:
+    merged = {} if given is None else {**has, **given}
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def _tags(has: _Has, given: Values) -> tuple[str, ...]:
-    tags = has.tags if given.get("tags") is None else given["tags"]
+def _tags(has: tuple[str, ...], given: Values) -> tuple[str, ...]:
+    tags = has if given.get("tags") is None else given["tags"]
     tags = tags_without(tags_united(tags, given.get("added_tags") or ()), given.get("removed_tags") or ())
     if len(tags) > MOST_TAGS:
         field = "addTags" if "added_tags" in given else "tags"

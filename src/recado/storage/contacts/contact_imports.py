@@ -11,10 +11,9 @@ from typing import Any, Final
 from recado.domain.core.ids import CONTACT_IMPORT, created_at, lowest_id
 from recado.storage.contacts.documents import Documents
 from recado.storage.core.crypto import KeyRing
-from recado.storage.core.rows import Executor, affected, reader
+from recado.storage.core.rows import Executor, affected
 from recado.storage.core.sql import load
-
-SQL = load("contact_imports")
+from recado.storage.core.tables import Table
 
 KEPT: Final = timedelta(days=30)  # C32
 MOST_ERRORS: Final = 1_000
@@ -74,23 +73,17 @@ class Progress:
     errors: list[dict[str, Any]] = field(default_factory=list, repr=False)
 
 
-read = reader(ContactImport, columns=tuple)
-
-
-async def insert(connection: Executor, new: ContactImport) -> None:
-    """Store an import; its blocks belong into the same transaction."""
-    await connection.execute(*SQL.bind("insert", new))
+IMPORTS: Final = Table(
+    "contact_imports", ContactImport, "import", own=load("contact_imports"), convert={"columns": tuple}
+)
+SQL = IMPORTS.sql
+get, insert = IMPORTS.get, IMPORTS.insert
 
 
 async def insert_block(connection: Executor, key: ImportKey, first_row: int, rows: bytes, documents: Documents) -> None:
     """Store rows that are to be written, encrypted; `first_row`: the number of the first one in the file, from 1."""
     sealed = documents.seal_rows(rows, organization_id=key[0], import_id=key[2], first_row=first_row)
     await connection.execute(SQL.insert_block, key[0], key[2], first_row, sealed)
-
-
-async def get(executor: Executor, organization_id: str, env: str, import_id: str) -> ContactImport | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, import_id)
-    return read(row) if row else None
 
 
 async def unfinished(

@@ -1,16 +1,5 @@
--- name: insert
-insert into contact_imports (
-    organization_id, env, id, status, format, options, columns, total, actor_type, actor_id, actor_ip, actor_agent, finished_at
-) values (
-    :organization_id, :env, :id, :status, :format, :options, :columns, :total, :actor_type, :actor_id, :actor_ip, :actor_agent,
-    :finished_at
-)
-
 -- name: insert_block
 insert into contact_import_blocks (organization_id, import_id, first_row, rows, sealed) values ($1, $2, $3, $4, true)
-
--- name: by_id
-select * from contact_imports where organization_id = $1 and env = $2 and id = $3
 
 -- name: open
 -- Of each organization the one whose turn it is: the oldest that had none yet ($2), or else the oldest. Without those of $1.

@@ -12,34 +12,30 @@ from recado.domain.contacts.contact import Contact, email_hash, email_key
 from recado.domain.core.errors import Problem
 from recado.storage.contacts.contact_columns import COLUMNS, SAVED, derived, in_sql, packed
 from recado.storage.contacts.opt_outs import pack_spellings
-from recado.storage.core.rows import Executor, pack_some, reader
+from recado.storage.core.rows import Executor, pack_some
 from recado.storage.core.sql import load
+from recado.storage.core.tables import Table
 
-SQL = load(
+CONTACTS: Final = Table(
     "contacts",
-    columns=in_sql(COLUMNS),
-    arrays=in_sql(COLUMNS, "{array}"),
-    values=in_sql(COLUMNS, "{value} as {name}"),
-    saved=in_sql(SAVED),
-    saved_arrays=in_sql(SAVED, "{array}"),
-    changes=in_sql(SAVED, "{name} = {value}"),
-    change=in_sql({name: form for name, form in SAVED.items() if name != "search"}, "{name} = :{name}"),
+    Contact,
+    "contact",
+    own=load(
+        "contacts",
+        columns=in_sql(COLUMNS),
+        arrays=in_sql(COLUMNS, "{array}"),
+        values=in_sql(COLUMNS, "{value} as {name}"),
+        saved=in_sql(SAVED),
+        saved_arrays=in_sql(SAVED, "{array}"),
+        changes=in_sql(SAVED, "{name} = {value}"),
+        change=in_sql({name: form for name, form in SAVED.items() if name != "search"}, "{name} = :{name}"),
+    ),
+    convert={"opt_in_status": ConsentStatus, "tags": tuple},
 )
-
-read = reader(Contact, opt_in_status=ConsentStatus, tags=tuple)
+SQL = CONTACTS.sql
+read, get, get_locked, delete = CONTACTS.read, CONTACTS.get, CONTACTS.get_locked, CONTACTS.delete
 
 WIDE: Final = ("attributes", "avatar_url", "tags", "external_ids")  # columns that may hold much
-
-
-async def get(executor: Executor, organization_id: str, env: str, contact_id: str) -> Contact | None:
-    row = await executor.fetchrow(SQL.by_id, organization_id, env, contact_id)
-    return read(row) if row else None
-
-
-async def get_locked(connection: Executor, organization_id: str, env: str, contact_id: str) -> Contact | None:
-    """As `get`, and nobody else changes the row until this transaction ends."""
-    row = await connection.fetchrow(SQL.by_id_locked, organization_id, env, contact_id)
-    return read(row) if row else None
 
 
 async def by_phones(executor: Executor, organization_id: str, env: str, phones: Sequence[str]) -> list[Contact]:
@@ -148,11 +144,6 @@ async def save_many(
         )
     )
     return {row["id"] for row in rows}
-
-
-async def delete(connection: Executor, contact: Contact) -> None:
-    """Remove the row."""
-    await connection.execute(SQL.delete, contact.organization_id, contact.env, contact.id)
 
 
 async def hold(connection: Executor, organization_id: str, env: str, contact_ids: Sequence[str]) -> bool:

@@ -1,9 +1,3 @@
--- name: by_id
-select * from contacts where organization_id = $1 and env = $2 and id = $3
-
--- name: by_id_locked
-select * from contacts where organization_id = $1 and env = $2 and id = $3 for update
-
 -- name: by_phones
 -- One look into the index for each. Without statistics every index that begins with organization and environment seems as
 -- good as this one; only this one has the order that is asked for. Between itself and itself: anyone who is not there is known
@@ -130,9 +124,6 @@ from (
 ) g
 where c.ctid = g.place
 returning c.id
-
--- name: delete
-delete from contacts where organization_id = $1 and env = $2 and id = $3
 
 -- name: hold
 -- Those of these contacts that are there; none of them goes away meanwhile.
