@@ -16,7 +16,7 @@ from recado.engine.clock import SystemClock
 from recado.services.contacts.consents import Consents
 from recado.services.effects.consequences import Consequences
 from recado.services.imports import contact_block
-from recado.services.imports.contact_block import may_be_plain, parted
+from recado.services.imports.contact_block import may_be_plain, split_plain
 from recado.services.imports.contact_imports import ContactImports, Draft
 from recado.services.imports.contact_rows import Row
 from recado.storage.contacts import opt_outs
@@ -121,7 +121,7 @@ def test_rows_of_known_contacts_and_rows_that_meet_are_not_plain() -> None:
         {"phone": "+5511900000007", "company_id": "emp_1"},
         {"phone": "+5511900000008", "added_tags": tuple(map(str, range(101)))},
     )
-    plain, others = parted(found, {"+5511900000002"})
+    plain, others = split_plain(found, {"+5511900000002"})
     assert [each.number for each in plain] == [1, 7]
     assert [each.number for each in others] == [2, 3, 4, 5, 6, 8, 9]
 

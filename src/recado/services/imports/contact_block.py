@@ -26,7 +26,7 @@ from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Gathered, Outcome, address_of, new_address
 from recado.services.contacts.contact_rules import changed_contact, new_contact, refusal_of
 from recado.services.imports.contact_rows import Row
-from recado.services.imports.contact_targets import STATEMENT, Finder, Target, looked_up, sifted, turn, without_bad
+from recado.services.imports.contact_targets import STATEMENT, Finder, Target, looked_up, passing, readable, turn
 from recado.storage.audience import lists
 from recado.storage.contacts import companies, contact_columns, contact_imports, contacts, debtor_groups, opt_outs
 from recado.storage.contacts.contact_columns import PlainLines
@@ -68,7 +68,7 @@ class BlockWriter:
                     return
                 progress = Progress()
                 block = _Block(self, connection, found, progress, self._clock.now(), wary)
-                waiting = without_bad(rows, progress)
+                waiting = readable(rows, progress)
                 await block.hold_companies(waiting)
                 if not wary and may_be_plain(block.options):
                     waiting = await block.write_plain(waiting)
@@ -124,7 +124,7 @@ class _Block:
         found = await looked_up(contacts.by_phones, self._connection, self._environment, phones)
         known = {contact.phone: contact for contact in found}
         await turns.next()
-        plain, others = parted(rows, known)
+        plain, others = split_plain(rows, known)
         people = [(row.values["phone"], row.values.get("email")) for row in plain]
         registered = set(await opt_outs.registered_places(self._connection, *self._environment, people))
         new = [row for place, row in enumerate(plain) if place not in registered]
@@ -202,7 +202,7 @@ class _Block:
 
         made: list[Target] = []
         async for piece in in_pieces(targets, PIECE):
-            made += sifted(piece, make, self._progress)
+            made += passing(piece, make, self._progress)
         return made
 
     def _differing(self, before: Contact, values: Mapping[str, Any]) -> dict[str, Any]:
@@ -262,7 +262,7 @@ class _Block:
             entries = await opt_outs.entries(self._connection, [address_of(each.contact) for each in piece])
             for each, entry in zip(piece, entries, strict=True):
                 each.registered = entry
-            decided += sifted(piece, check, self._progress)
+            decided += passing(piece, check, self._progress)
         return decided
 
     async def _readdressed(self, targets: Sequence[Target]) -> None:
@@ -301,7 +301,7 @@ class _Block:
                 each.groups = None
             return None
 
-        return sifted(targets, check, self._progress)
+        return passing(targets, check, self._progress)
 
     # What is written ------------------------------------------------------------------------------------------------
 
@@ -367,7 +367,7 @@ def may_be_plain(options: ImportOptions) -> bool:
     return options.match_by is MatchBy.PHONE and options.mode is not ImportMode.UPDATE and not options.emit_events
 
 
-def parted(rows: Sequence[Row], known: Collection[str]) -> tuple[list[Row], list[Row]]:
+def split_plain(rows: Sequence[Row], known: Collection[str]) -> tuple[list[Row], list[Row]]:
     """The rows of new contacts that meet no other row, and give only plain fields; and the others. `known`: phones."""
     phones = Counter([row.values["phone"] for row in rows])
     external_ids = Counter([row.values.get("external_id") for row in rows])

@@ -44,7 +44,7 @@ TargetCheck = Callable[[Target], Problem | None] | Callable[[Target], None]
 """Answers, or raises, why the row of a target fails."""
 
 
-def without_bad(rows: Sequence[Row], progress: Progress) -> list[Row]:
+def readable(rows: Sequence[Row], progress: Progress) -> list[Row]:
     """The rows that could be read; the others are counted with their errors."""
     good = [row for row in rows if not row.errors]
     progress.failed += len(rows) - len(good)
@@ -85,7 +85,7 @@ def _stand_apart(earlier: Mapping[str, Any], later: Mapping[str, Any]) -> bool:
     return "phone" in earlier and "phone" in later and earlier["phone"] != later["phone"]
 
 
-def sifted(targets: Iterable[Target], check: TargetCheck, progress: Progress) -> list[Target]:
+def passing(targets: Iterable[Target], check: TargetCheck, progress: Progress) -> list[Target]:
     """Those that pass; a refusal is the error of its row."""
     passed = []
     for each in targets:
@@ -146,7 +146,7 @@ class Finder:
                 return None
             return no_such_company(company_id, self._environment[1])
 
-        return sifted(targets, check, self._progress)
+        return passing(targets, check, self._progress)
 
     async def found(
         self, targets: Sequence[Target], *, wary: bool, known: Mapping[str, Contact] | None = None
@@ -181,7 +181,7 @@ class Finder:
             each.before = before
             return None
 
-        return sifted(targets, check, self._progress)
+        return passing(targets, check, self._progress)
 
     async def _by_phones(self, targets: Sequence[Target]) -> Mapping[str, Contact]:
         phones = [each.values["phone"] for each in targets if "phone" in each.values]
