@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from recado.domain.contacts.consent import ConsentStatus
-from recado.domain.contacts.contact import Contact
+from recado.domain.contacts.contact import FIELDS, Contact, Kind
 from recado.domain.core.ids import CONTACT, IdSource, created_at
 from recado.engine.clock import SystemClock
 from recado.storage.contacts import contacts
@@ -31,10 +31,11 @@ def contact(serial: int, **values: Any) -> Contact:
 
 def full(serial: int) -> Contact:
     """One with a value in every column."""
+    texts = {each.name: TEXT for each in FIELDS if each.kind is Kind.TEXT} | {"external_id": f"{TEXT}{serial}"}
     return contact(
-        serial, name=TEXT, chatapp_profile_name=TEXT, email="o'b\\x@ex.com", avatar_url="https://x.y/\\a", source="api",
+        serial, **texts, email="o'b\\x@ex.com", avatar_url="https://x.y/\\a", source="api",
         cpf_cipher="c1", cnpj_cipher="c2", birth_date_cipher="c3", cpf_index=b"\x1e", cnpj_index=b"\x1f",
-        attributes={TEXT: [TEXT, 1.5]}, tags=("São", 'a"b', "c\\d", "e,f"), external_id=f"{TEXT}{serial}",
+        attributes={TEXT: [TEXT, 1.5]}, tags=("São", 'a"b', "c\\d", "e,f"),
         external_ids={"integration_a": TEXT}, company_id="emp_1", company_role="outro",
         opt_in_status=ConsentStatus.DENIED, opt_in_source=TEXT, opt_in_at=AT, opt_in_ip="::1", opt_in_user_agent=TEXT,
         opt_in_revoked_at=AT, opt_in_revoked_reason=TEXT,
