@@ -7,7 +7,7 @@ from typing import Any
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, IdSource
-from recado.domain.messages.message import FailureCode, last_error
+from recado.domain.messages.message import Cause, FailureCode
 from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.recording import Recording
@@ -111,19 +111,21 @@ class Purse:
         await self.recording.record(self.departed(*batch))
 
     async def fail(self, message: NewMessage, code: FailureCode, *, queued: bool) -> None:
-        error = last_error(code, "as the test wants it")
-        row = Failed(message.organization_id, message.env, message.channel, message.id, error, self.clock.now(), queued)
+        cause = Cause(code, "as the test wants it", certain=code is not FailureCode.OUTCOME_UNKNOWN)
+        row = Failed(message.organization_id, message.env, message.channel, message.id, cause, self.clock.now(), queued)
         async with self.database.hot.transaction() as connection:
             committed = await self.consequences.write(connection, await settlements.failed(connection, [row]))
         committed()
 
     async def report(self, message: NewMessage, status: str) -> None:
-        error = "outcome_unknown: says the provider" if status == "failed" else None
+        cause = Cause(FailureCode.PROVIDER_ERROR, "says the provider") if status == "failed" else None
         row = ReportRow(
-            message.organization_id, message.env, message.channel, message.id, status, self.clock.now(), error, None
+            message.organization_id, message.env, message.channel, message.id, status, self.clock.now(), cause, None
         )
         async with self.database.hot.transaction() as connection:
             found = await receipts.apply(connection, [row], self.clock.now())
+            if cause is not None:  # as if its outcome were unknown again: another report is believed
+                await connection.execute("update messages set outcome_certain = false where id = $1", message.id)
             moved = [move for moves in found.values() for move in moves]
             committed = await self.consequences.write(connection, moved)
         committed()

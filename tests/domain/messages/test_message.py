@@ -8,12 +8,12 @@ from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
 from recado.domain.messages.message import (
     CLASS_OF,
     CLASSES,
+    Cause,
     FailureCode,
     MessageEvent,
     MessageStatus,
     Priority,
     Report,
-    is_uncertain,
     last_error,
     report_moves,
 )
@@ -118,24 +118,7 @@ def test_reports_in_any_order_end_where_the_furthest_one_points(reports: list[Re
 
 def test_a_failure_is_told_as_code_and_text() -> None:
     assert last_error(FailureCode.EXPIRED, "too old") == "expired: too old"
-
-
-@pytest.mark.parametrize(
-    ("last", "original", "uncertain"),
-    [
-        (None, None, False),
-        ("expired: too old", None, False),
-        (last_error(FailureCode.OUTCOME_UNKNOWN, "no answer"), None, True),
-        ("replaced by msg_1", "outcome_unknown: no answer", True),
-        ("outcome_unknown: no answer", "expired: too old", False),
-        ("provider_error: no", "outcome_unknown: no answer", False),
-        ("outcome_unknownish: x", None, False),
-    ],
-)
-def test_an_unknown_outcome_is_seen_also_behind_a_replacement(
-    last: str | None, original: str | None, uncertain: bool
-) -> None:
-    assert is_uncertain(last, original) is uncertain
+    assert Cause(FailureCode.EXPIRED, "too old").last_error == "expired: too old"
 
 
 def test_the_class_of_a_priority_is_its_place() -> None:

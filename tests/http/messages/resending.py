@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from tests.causes import cause
+
 from recado.domain.core.ids import NUMBER, TEMPLATE
 from recado.domain.core.phones import recipient_hash
 from recado.storage.dispatch.settlements import Failed
@@ -13,7 +15,7 @@ async def failed(mail: Any, last_error: str = "expired: too late", **changes: An
     """A message that failed; its id."""
     sent = await mail.send(**changes)
     now = mail.api.clock.now()
-    await mail.sending.settle(Failed(mail.organization_id, "test", "chatapp", sent["id"], last_error, now, True))
+    await mail.sending.settle(Failed(mail.organization_id, "test", "chatapp", sent["id"], cause(last_error), now, True))
     return str(sent["id"])
 
 
@@ -59,10 +61,11 @@ async def many_failed(mail: Any, count: int) -> list[str]:
     await mail.send(campaignId="spring")
     rows = await mail.api.database.fetch(
         "insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient,"
-        " recipient_hash, class, force, template_id, template_vars, campaign_id, last_error, failed_at, updated_at)"
+        " recipient_hash, class, force, template_id, template_vars, campaign_id, last_error, failure_code,"
+        " outcome_certain, failed_at, updated_at)"
         " select organization_id, env, channel, left(id, 12) || lpad(n::text, 13, '0'), direction, 'failed', type,"
         " sender_id, recipient, recipient_hash, class, force, template_id, template_vars, campaign_id, 'expired: late',"
-        " now(), now() from messages, generate_series(1, $1) as s (n) returning id",
+        " 'expired', true, now(), now() from messages, generate_series(1, $1) as s (n) returning id",
         count,
     )
     return [row["id"] for row in rows]

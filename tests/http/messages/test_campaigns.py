@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import orjson
 import pytest
+from tests.causes import cause
 
 from recado.domain.senders.number import NumberStatus
 from recado.storage.dispatch.settlements import Departed, Failed
@@ -26,7 +27,9 @@ async def depart(mail: Any, message_id: str) -> None:
 
 async def fail(mail: Any, message_id: str) -> None:
     now = mail.api.clock.now()
-    await mail.sending.settle(Failed(mail.organization_id, "test", "chatapp", message_id, "expired: late", now, True))
+    await mail.sending.settle(
+        Failed(mail.organization_id, "test", "chatapp", message_id, cause("expired: late"), now, True)
+    )
 
 
 async def campaign(mail: Any, name: str = "spring") -> dict[str, Any]:

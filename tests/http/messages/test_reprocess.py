@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.causes import FAILED_AS
 
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
 from recado.domain.senders.number import NumberStatus
@@ -17,7 +18,7 @@ async def failed(mail: Any, last_error: str = "expired: too late", **changes: An
     sent: dict[str, Any] = await mail.send(**changes)
     await mail.set_status(sent["id"], "failed")
     await mail.api.database.execute(
-        "update messages set last_error = $2, failed_at = now(), attempts = 3 where id = $1", sent["id"], last_error
+        f"update messages set {FAILED_AS}, failed_at = now(), attempts = 3 where id = $1", sent["id"], last_error
     )
     return sent
 

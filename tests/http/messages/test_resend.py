@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.causes import cause
 from tests.http.messages.resending import NOWHERE, copies, failed, message, resend, second_template
 
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
@@ -87,11 +88,11 @@ async def test_what_waited_for_its_repeat_when_its_time_ended_may_have_left_and_
     await mail.api.database.execute("update dispatch set repeat_of = $2 where id = $1", message_id, now)
     await mail.api.database.execute("update messages set status = 'sending' where id = $1", message_id)
     of_it = (mail.organization_id, "test", "chatapp", message_id)
-    await mail.sending.settle(Failed(*of_it, "expired: its time to live ran out", now, True))
+    await mail.sending.settle(Failed(*of_it, cause("expired: its time to live ran out"), now, True))
     assert (await message(mail, message_id))["status"] == "sending"
     assert (await mail.api.post(f"/messages/{message_id}/archive")).status == 409
     assert (await resend(mail, {"messageIds": [message_id], "dryRun": True})).body["skipped"] == {"INVALID_STATE": 1}
-    await mail.sending.settle(Failed(*of_it, "outcome_unknown: no report came within 24 hours", now, False))
+    await mail.sending.settle(Failed(*of_it, cause("outcome_unknown: no report came within 24 hours"), now, False))
     assert (await message(mail, message_id))["status"] == "failed"
     assert (await resend(mail, {"messageIds": [message_id], "dryRun": True})).body["skipped"] == {"OUTCOME_UNKNOWN": 1}
 
@@ -116,7 +117,9 @@ async def test_a_filter_finds_what_failed_of_a_campaign_or_a_batch(mail: Any) ->
 
     for new in made[:2]:
         now = mail.api.clock.now()
-        await mail.sending.settle(Failed(mail.organization_id, "test", "chatapp", new["id"], "expired: x", now, True))
+        await mail.sending.settle(
+            Failed(mail.organization_id, "test", "chatapp", new["id"], cause("expired: x"), now, True)
+        )
     batch_id = answer.body["batch"]["id"]
     again = await resend(mail, {"filter": {"batchId": batch_id}})
     assert (again.body["matched"], again.body["batch"]["totals"]["accepted"]) == (2, 2)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import pytest
+from tests.causes import cause
 from tests.services.batches.conftest import PRICE, Workshop
 from tests.services.batches.counting import COUNTS, another_process, checked
 from tests.waiting import until
@@ -103,7 +104,9 @@ async def test_the_last_message_completes_the_batch(workshop: Workshop) -> None:
     await workshop.batches.work()
     assert (await checked(workshop, made)).status == "running"
     at = workshop.clock.now()
-    await workshop.settle([Failed(workshop.organization.id, "test", "chatapp", third, "expired: x", at, queued=True)])
+    await workshop.settle(
+        [Failed(workshop.organization.id, "test", "chatapp", third, cause("expired: x"), at, queued=True)]
+    )
     await workshop.batches.work()
     done = await checked(workshop, made)
     assert (done.status, done.finished_at, done.sent, done.failed) == ("completed", workshop.clock.now(), 2, 1)
@@ -168,7 +171,9 @@ async def test_totals_stay_true_while_everything_happens_at_once(workshop: Works
 
     async def fail(ids: list[str]) -> None:
         now = workshop.clock.now()
-        failed = [Failed(workshop.organization.id, "test", "chatapp", each, "expired: x", now, True) for each in ids]
+        failed = [
+            Failed(workshop.organization.id, "test", "chatapp", each, cause("expired: x"), now, True) for each in ids
+        ]
         await workshop.settle(failed)
 
     await asyncio.gather(

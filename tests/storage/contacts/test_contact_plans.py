@@ -95,7 +95,7 @@ async def test_a_batch_of_new_contacts_probes_the_registry_and_finds_holders_by_
 async def test_a_refusal_finds_queued_messages_by_their_recipient(filled: Database) -> None:
     refused = (["org_7"], ["test"], [7], ["msg_9"])
     asked = [
-        (withdrawals.SQL.opted_out, (*refused, NOW, "opted_out: x", ["queued"], 500, False)),
+        (withdrawals.SQL.opted_out, (*refused, NOW, "opted_out: x", ["queued"], 500, False, "opted_out")),
         (withdrawals.SQL.left, (*refused, 1_000)),
     ]
     for sql, arguments in asked:

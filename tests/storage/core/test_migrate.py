@@ -322,3 +322,34 @@ async def test_what_a_queued_message_obeys_is_told_from_what_it_was_when_it_was_
         (bulk, False, True),
         (single, False, False),
     ]
+
+
+async def test_why_a_message_failed_is_told_from_what_callers_read_once_and_kept_beside_it(database: Database) -> None:
+    await migrated_until(database, "causes_of_failures")
+    await ensure_partitions(database, SystemClock().now())
+    ids = IdSource(SystemClock(), random.Random(4))
+    told = [  # status, lastError, originalError; code and certainty afterwards
+        ("failed", "expired: its time to live ran out", None, "expired", True),
+        ("failed", "outcome_unknown: no report came", None, "outcome_unknown", False),
+        ("failed", "replaced by msg_1", "outcome_unknown: no report came", "outcome_unknown", False),
+        ("archived", "replaced by msg_1", "recipient_unreachable: nobody: there", "recipient_unreachable", True),
+        ("archived", "withdrawn: archived before it was sent", None, "withdrawn", True),
+        ("failed", "provider_error: no", "outcome_unknown: no report came", "provider_error", True),
+        ("delivered", None, "outcome_unknown: no report came", None, None),
+        ("queued", "provider_error: refused for now", None, None, None),
+    ]
+    for status, last_error, original_error, *_ in told:
+        await database.execute(
+            """
+            insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient,
+                recipient_hash, class, force, last_error, original_error, failed_at, archived_at, updated_at)
+            values ('org_1', 'test', 'chatapp', $1, 'outbound', $2, 'text', 'num_1', '+5511987654321', 7, 1, false, $3,
+                $4, case when $2 = 'failed' then now() end, case when $2 = 'archived' then now() end, now())
+            """,
+            ids.new(MESSAGE), status, last_error, original_error,
+        )  # fmt: skip
+    await migrate(database)
+    rows = await database.fetch(
+        "select status, last_error, original_error, failure_code, outcome_certain from messages order by id"
+    )
+    assert [*map(tuple, rows)] == told

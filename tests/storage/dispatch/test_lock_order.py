@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.causes import cause
 from tests.people import contact_id, insert_people
 from tests.storage.dispatch.test_claims import NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
@@ -35,7 +36,7 @@ async def hold(db: Database, epoch: int, ids: list[str]) -> None:
 
 
 async def fail_in_the_queue(db: Database, epoch: int, ids: list[str]) -> None:
-    rows = [Failed(ORGANIZATION, "test", "chatapp", each, "expired: late", NOW, True) for each in ids]
+    rows = [Failed(ORGANIZATION, "test", "chatapp", each, cause("expired: late"), NOW, True) for each in ids]
     await settlements.failed(db.hot, rows)
 
 
@@ -45,7 +46,7 @@ async def depart(db: Database, epoch: int, ids: list[str]) -> None:
 
 
 async def fail(db: Database, epoch: int, ids: list[str]) -> None:
-    rows = [Failed(ORGANIZATION, "test", "chatapp", each, "provider_error: no", NOW, False) for each in ids]
+    rows = [Failed(ORGANIZATION, "test", "chatapp", each, cause("provider_error: no"), NOW, False) for each in ids]
     await settlements.failed(db.hot, rows)
 
 

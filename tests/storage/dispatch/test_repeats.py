@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from tests.causes import cause
 from tests.storage.dispatch.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, asking, of, refuse, stored
 from tests.storage.dispatch.test_report_races import departs, report
 
@@ -29,7 +30,7 @@ BATCH = "btc_" + "0" * 21
 CONTACT = "cnt_" + "0" * 21
 ACTOR = Actor("key", "key_" + "0" * 21)
 PHONE = "+5511987654321"
-EXPIRED = "expired: its time to live ran out"
+EXPIRED = cause("expired: its time to live ran out")
 
 
 async def in_doubt(db: Database) -> str:
@@ -101,7 +102,9 @@ async def test_a_report_decides_what_waits_for_its_repeat(database: Database, st
     message_id = await state(database)
     error = "provider_error: no" if word == "failed" else None
 
-    found = await receipts.apply(database, [replace(report(message_id, word), last_error=error)], AGAIN)
+    found = await receipts.apply(
+        database, [replace(report(message_id, word), cause=cause(error) if error else None)], AGAIN
+    )
 
     moves = [("sending", "sent", 600), *([] if word == "sent" else [("sent", word, 0)])]
     assert [(move.from_status, move.to_status, move.coins) for move in found[message_id]] == moves
@@ -231,7 +234,7 @@ async def test_without_a_turn_for_a_day_it_fails_by_unknown_outcome_and_a_late_r
     (found,) = await dispatch.to_give_up(database, AGAIN)
     assert found["id"] == message_id
 
-    error = "outcome_unknown: no report"
+    error = cause("outcome_unknown: no report")
     unknown = Failed(ORGANIZATION, "test", "chatapp", message_id, error, NOW + DAY, False, found["called_at"])
     (moved,) = await settlements.failed(database, [unknown])
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.causes import cause
 from tests.storage.dispatch.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
@@ -116,7 +117,7 @@ async def test_reports_at_the_same_moment_move_the_message_one_after_the_other(d
 @pytest.mark.parametrize("status", ["delivered", "read", "failed"])
 async def test_a_report_before_the_answer_leaves_the_departure_to_the_answer(database: Database, status: str) -> None:
     message_id = await sending(database)
-    early = replace(report(message_id, status), last_error="provider_error: no" if status == "failed" else None)
+    early = replace(report(message_id, status), cause=cause("provider_error: no") if status == "failed" else None)
     await receipts.apply(database, [early], NOW)
 
     assert await departs(database, message_id, LEFT_AT) == []
@@ -138,12 +139,12 @@ async def test_a_message_that_was_sent_after_all_and_failed_for_certain_is_not_s
     await database.execute("delete from dispatch where id = $1", message_id)
     await database.execute(
         "update messages set status = 'failed', original_error = 'outcome_unknown: no report', price_coins = 7, "
-        "last_error = 'replaced by msg_1' where id = $1",
+        "last_error = 'replaced by msg_1', failure_code = 'outcome_unknown', outcome_certain = false where id = $1",
         message_id,
     )
     moves: list[Moved] = []
     for status in ("sent", "failed", "delivered"):
-        row = replace(report(message_id, status), last_error="provider_error: no" if status == "failed" else None)
+        row = replace(report(message_id, status), cause=cause("provider_error: no") if status == "failed" else None)
         moves += (await receipts.apply(database, [row], NOW))[message_id]
 
     assert [(move.from_status, move.to_status, move.coins) for move in moves] == [
@@ -191,7 +192,7 @@ async def given_up(db: Database) -> str:
     message_id = await sending(db)
     await settlements.uncertain(db, [Uncertain(ORGANIZATION, message_id, NUMBER, LEFT_AT)])
     (found,) = await dispatch.to_give_up(db, GIVEN_UP_AT - DAY)
-    error = "outcome_unknown: no report"
+    error = cause("outcome_unknown: no report")
     unknown = Failed(ORGANIZATION, "test", "chatapp", message_id, error, GIVEN_UP_AT, False, found["called_at"])
     assert len(await settlements.failed(db, [unknown])) == 1
     return message_id
@@ -267,7 +268,7 @@ async def test_a_failure_whose_call_nobody_knows_any_more_left_when_its_report_s
 
 async def test_a_message_that_fails_for_certain_keeps_no_moment_of_a_call(database: Database) -> None:
     message_id = await sending(database)
-    refused = Failed(ORGANIZATION, "test", "chatapp", message_id, "provider_error: no", LEFT_AT, False)
+    refused = Failed(ORGANIZATION, "test", "chatapp", message_id, cause("provider_error: no"), LEFT_AT, False)
 
     assert len(await settlements.failed(database, [refused])) == 1
 

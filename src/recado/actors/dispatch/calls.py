@@ -33,7 +33,7 @@ from recado.channels.core.provider import (
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
-from recado.domain.messages.message import FailureCode, WaitReason, last_error
+from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_error
 from recado.services.dispatch.row import Row
 from recado.services.dispatch.sending import Sending
 from recado.storage.dispatch.begun_calls import BegunCalls
@@ -247,7 +247,7 @@ def _known_code(code: str) -> FailureCode:
 
 
 def _failed(row: Row, code: FailureCode, text: str, now: datetime) -> Failed:
-    return Failed(row.organization_id, row.env, row.channel, row.id, last_error(code, text), now, False)
+    return Failed(row.organization_id, row.env, row.channel, row.id, Cause(code, text), now, False)
 
 
 def _repeated(departure: Departure, now: datetime) -> Returned:

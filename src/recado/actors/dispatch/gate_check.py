@@ -13,7 +13,7 @@ from recado.storage.dispatch.dispatch import OPTED_OUT, WINDOW_CLOSED
 from recado.storage.templates.templates import Template
 
 EXPIRED = Fail(FailureCode.EXPIRED, "its time to live ran out")
-NOT_REPEATED = Fail(FailureCode.OUTCOME_UNKNOWN, "the provider may not know it any more")
+NOT_REPEATED = Fail(FailureCode.OUTCOME_UNKNOWN, "the provider may not know it any more", certain=False)
 FAILED_BY_THE_CLAIM: dict[str | None, Fail] = {
     WINDOW_CLOSED: Fail(FailureCode.WINDOW_CLOSED, "the window of 24 hours closed before it could leave"),
     OPTED_OUT: REFUSED,

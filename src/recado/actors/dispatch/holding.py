@@ -13,7 +13,7 @@ import structlog
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.domain.core.errors import Unavailable
 from recado.domain.dispatch.gates import Fail, Hold
-from recado.domain.messages.message import FailureCode, WaitReason, last_error
+from recado.domain.messages.message import FailureCode, WaitReason
 from recado.domain.senders.sender import SenderKey
 from recado.services.dispatch.row import Row
 from recado.storage.dispatch import dispatch
@@ -74,7 +74,7 @@ class Holding:
     def fail(self, row: Row, verdict: Fail, at: datetime) -> bool:
         """queued → failed; False when the queue of failures is full."""
         try:
-            failed = self._context.sending.fail(row, last_error(verdict.code, verdict.text), at)
+            failed = self._context.sending.fail(row, verdict, at)
         except Unavailable:
             return False
         self._begun(failed)

@@ -14,11 +14,12 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
+from recado.actors.dispatch.gate_check import EXPIRED
 from recado.actors.dispatch.overtaken import OvertakenHolds
 from recado.actors.dispatch.sender_view import read_sender, state_of
 from recado.domain.channels.policies import POLICIES
 from recado.domain.dispatch.gates import SenderState, expires_at
-from recado.domain.messages.message import UNCERTAIN_AFTER, FailureCode, last_error
+from recado.domain.messages.message import UNCERTAIN_AFTER, Cause, FailureCode
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.senders.sender import SenderKey
 from recado.engine.periodic import Periodic
@@ -46,6 +47,9 @@ FENCED_AFTER = 0.05
 ABANDONED_AFTER = timedelta(seconds=120)
 """A claim of ours whose call neither answered nor timed out by then was forgotten by a failing actor."""
 
+GIVEN_UP = Cause(
+    FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours", certain=False
+)
 _NO_SENDER = SenderState(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
 
 
@@ -184,21 +188,17 @@ class Rescuer:
 
     async def _give_up(self) -> None:
         now = self._records.clock.now()
-        error = last_error(FailureCode.OUTCOME_UNKNOWN, "the provider's answer was lost and no report came in 24 hours")
         while rows := await dispatch.to_give_up(self._records.db, now - UNCERTAIN_AFTER):
-            failed = [
-                Failed(
-                    row["organization_id"], row["env"], row["channel"], row["id"], error, now, False, row["called_at"]
-                )
-                for row in rows
-            ]
+            failed = []
+            for row in rows:
+                message = (row["organization_id"], row["env"], row["channel"], row["id"])
+                failed.append(Failed(*message, GIVEN_UP, now, False, row["called_at"]))
             await asyncio.gather(*(self._sending.settle(each) for each in failed))
             if len(rows) < BLOCK:
                 return
 
     async def _expire(self) -> None:
         db, now = self._records.db, self._records.clock.now()
-        error = last_error(FailureCode.EXPIRED, "its time to live ran out")
         while rows := await dispatch.expiring(db, now):
             failed, prolonged = [], []
             for row in rows:
@@ -214,7 +214,7 @@ class Rescuer:
                     obeys_quiet_hours=row["obeys_quiet_hours"],
                 )
                 if ends <= now:
-                    failed.append(Failed(*sender[:3], row["id"], error, now, True))
+                    failed.append(Failed(*sender[:3], row["id"], EXPIRED, now, True))
                 else:
                     prolonged.append((sender.organization_id, row["id"], ends))
             if failed:

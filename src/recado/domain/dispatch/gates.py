@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from zoneinfo import ZoneInfo
 
 from recado.domain.dispatch.quiet_hours import QuietHours, quiet_overlap, quiet_until
-from recado.domain.messages.message import BULK, CLASSES, FailureCode, WaitReason
+from recado.domain.messages.message import BULK, CLASSES, Cause, WaitReason
 from recado.domain.senders.number import NumberStatus, QualityRating
 from recado.domain.templates.template import TemplateStatus
 
@@ -29,11 +29,8 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Fail:
-    """The message can leave no more."""
-
-    code: FailureCode
-    text: str
+class Fail(Cause):
+    """The message can leave no more, and why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 Which states a message of a channel knows, and what moves it, is the table of the channel's policy (`channels/`).
 """
 
+from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
@@ -64,8 +65,8 @@ class MessageEvent(StrEnum):
     REPORT_DELIVERED = "report_delivered"
     REPORT_READ = "report_read"
     REPORT_FAILED = "report_failed"
-    # Reports that revive a failure by unknown outcome. Legal only where `is_uncertain` holds: the table cannot see
-    # `lastError`, so anyone who records one of these adds that condition to the guard.
+    # Reports that revive what failed by unknown outcome. Legal only where the cause is not `certain`: the table cannot
+    # see that, so anyone who records one of these adds the condition to the guard.
     LATE_SENT = "late_sent"
     LATE_DELIVERED = "late_delivered"
     LATE_READ = "late_read"
@@ -98,7 +99,7 @@ _ON_UNCERTAIN: dict[Report, tuple[MessageEvent, ...]] = {
 def report_moves(status: MessageStatus, report: Report, *, uncertain: bool = False) -> tuple[MessageEvent, ...]:
     """The events that a report means for a message, in order; empty when it is late, repeated or backward (C15.4).
 
-    A report on a `sending` message first makes it `sent` (C29.2). `uncertain`: `is_uncertain` of a failed message.
+    A report on a `sending` message first makes it `sent` (C29.2). `uncertain`: it failed by unknown outcome.
     """
     if status is MessageStatus.SENDING:
         return (MessageEvent.REPORT_SENT, *_ON_SENT[report])
@@ -112,7 +113,7 @@ def report_moves(status: MessageStatus, report: Report, *, uncertain: bool = Fal
 
 
 class FailureCode(StrEnum):
-    """The code that begins `lastError` (C15.4)."""
+    """Why a message failed, or was withdrawn (C15.4)."""
 
     RECIPIENT_UNREACHABLE = "recipient_unreachable"
     WINDOW_CLOSED = "window_closed"
@@ -129,24 +130,26 @@ class FailureCode(StrEnum):
     WITHDRAWN = "withdrawn"
 
 
-def last_error(code: FailureCode, text: str) -> str:
-    """`lastError` as callers see it: `<code>: <text>`."""
-    return f"{code.value}: {text}"
+def last_error(code: str, text: str) -> str:
+    """`lastError` as callers see it: `<code>: <text>`. No rule reads it."""
+    return f"{code}: {text}"
 
 
-REPLACED_BY: Final = "replaced by "
-"""Begins the `lastError` of a message that another replaced; its id follows."""
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """Why a message failed or was withdrawn. `code`: of `FailureCode`, or of its channel; `text`: for callers.
 
-
-def is_uncertain(last: str | None, original: str | None = None) -> bool:
-    """Whether a failed message failed by unknown outcome.
-
-    `original` (`originalError`) is asked first: a replacement overwrites `lastError` with a pointer. It stays when the
-    message was sent after all; what failed for certain since then has a `lastError` of its own again.
+    `certain` False: it may have arrived all the same, and a report that still comes in is believed.
     """
-    unknown = f"{FailureCode.OUTCOME_UNKNOWN.value}:"
-    pointed = original is None or (last or "").startswith((unknown, REPLACED_BY))
-    return pointed and (original or last or "").startswith(unknown)
+
+    code: str
+    text: str
+    certain: bool = True
+
+    @property
+    def last_error(self) -> str:
+        """What callers see of it."""
+        return last_error(self.code, self.text)
 
 
 class WaitReason(StrEnum):

@@ -15,7 +15,7 @@ import structlog
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
-from recado.domain.messages.message import MessageStatus
+from recado.domain.messages.message import Cause, MessageStatus
 from recado.domain.senders.sender import SenderKey
 from recado.engine.service import ServiceGroup
 from recado.services.dispatch.hints import Arrived, Forced
@@ -234,9 +234,9 @@ class Sending:
                 log.debug("settlement_waits", kind=type(settled).__name__)
                 await self._clock.sleep(1.0)
 
-    def fail(self, row: Row, last_error: str, at: datetime) -> "asyncio.Future[None]":
+    def fail(self, row: Row, cause: Cause, at: datetime) -> "asyncio.Future[None]":
         """queued → failed."""
-        return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, last_error, at, True))
+        return self._failed.put(Failed(row.organization_id, row.env, row.channel, row.id, cause, at, True))
 
     def hold(self, row: Row, until: datetime, reason: str) -> "asyncio.Future[None]":
         """Take the row out of the ready index."""

@@ -19,7 +19,7 @@ from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id
-from recado.domain.messages.message import FailureCode, last_error
+from recado.domain.messages.message import Cause, FailureCode
 from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
 from recado.services.inbound.inbound import Came, InboundMessages
@@ -300,10 +300,10 @@ def _rounds(reports: Iterable[Report]) -> list[list[Report]]:
 
 def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: datetime | None) -> ReportRow:
     status = report.status
-    error = None
+    cause = None
     if status.status == "failed":
         code = FailureCode(status.code) if status.code in set(FailureCode) else FailureCode.PROVIDER_ERROR
-        error = last_error(code, "reported by the provider after it had taken the message")
+        cause = Cause(code, "reported by the provider after it had taken the message")
     return ReportRow(
         report.organization_id,
         env,
@@ -311,7 +311,7 @@ def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: 
         message_id,
         status.status,
         min(status.at, now),
-        error,
+        cause,
         status.provider_message_id,
         departed_at,
     )

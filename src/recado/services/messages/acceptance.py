@@ -12,7 +12,7 @@ from typing import Protocol
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import IdSource
-from recado.domain.messages.message import MessageStatus, is_uncertain
+from recado.domain.messages.message import MessageStatus
 from recado.services.messages.acceptance_rules import check_consent, check_contact, no_channel, no_consent, no_provider
 from recado.services.messages.admission import not_covered
 from recado.services.messages.draft import MessageDraft
@@ -217,5 +217,5 @@ def refused_for_good(message: Message) -> bool:
         message.status == MessageStatus.FAILED
         and message.sent_at is None
         and message.replaced_by is None  # sent again already
-        and not is_uncertain(message.last_error, message.original_error)
+        and not message.uncertain
     )

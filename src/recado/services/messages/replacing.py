@@ -11,7 +11,7 @@ from recado.domain.core.errors import Problem, conflict
 from recado.domain.core.ids import IdSource, created_at
 from recado.domain.core.masking import is_masked
 from recado.domain.core.retention import CONTENT_MONTHS, months_before
-from recado.domain.messages.message import CLASSES, is_uncertain
+from recado.domain.messages.message import CLASSES
 from recado.services.messages.draft import Again, MessageDraft
 from recado.storage.core.audit import entry_of
 from recado.storage.messages.replacements import REPLACEABLE, Replacement
@@ -88,7 +88,7 @@ def check_replaceable(again: Again, now: datetime) -> None:
             "The content of a message is kept for 12 months: this one has none any more.",
             status=old.status,
         )
-    if not again.include_uncertain and is_uncertain(old.last_error, old.original_error):
+    if not again.include_uncertain and old.uncertain:
         raise conflict(
             "INVALID_STATE",
             "The message may have left: its outcome is unknown. Set `includeUncertain` to send it again anyway.",

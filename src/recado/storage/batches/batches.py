@@ -11,7 +11,7 @@ from typing import Any
 from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent
 from recado.domain.channels.policies import states_before
 from recado.domain.core.ids import created_at
-from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.storage.core.moves import Moved, left
 from recado.storage.core.rows import COUNTED_TO, Executor, Page, page, reader
 from recado.storage.core.sql import load
@@ -21,7 +21,7 @@ SQL = load("batches")
 BatchKey = tuple[str, str, str]
 """Organization, environment, id."""
 
-_WITHDRAWN = last_error(FailureCode.WITHDRAWN, "its batch was canceled before it was sent")
+_WITHDRAWN = Cause(FailureCode.WITHDRAWN, "its batch was canceled before it was sent")
 _WITHDRAWABLE = states_before(MessageEvent.WITHDRAWN)
 
 
@@ -155,7 +155,10 @@ async def hold(executor: Executor, key: BatchKey, limit: int, after_id: str = ""
 
 async def withdraw(executor: Executor, key: BatchKey, now: datetime, limit: int, after_id: str = "") -> list[Moved]:
     """Archive one block of the queued messages of a canceled batch, in the order of their ids."""
-    rows = await executor.fetch(SQL.withdraw, key[0], key[2], limit, now, _WITHDRAWN, _WITHDRAWABLE, after_id)
+    cause = _WITHDRAWN
+    rows = await executor.fetch(
+        SQL.withdraw, key[0], key[2], limit, now, cause.last_error, _WITHDRAWABLE, after_id, cause.code
+    )
     return [
         left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, MessageStatus.ARCHIVED.value) for row in rows
     ]

@@ -13,7 +13,7 @@ with failed as materialized (
         where k.organization_id = g.organization_id and k.env = g.env and k.channel = $4 and k.id = g.id
         limit 1
     ) m
-    where coalesce(m.original_error, m.last_error) like 'recipient\_unreachable:%'
+    where m.failure_code = 'recipient_unreachable'
     group by m.organization_id, m.env, m.recipient
 ),
 found as materialized (

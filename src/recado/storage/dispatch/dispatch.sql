@@ -340,8 +340,11 @@ counted as (
 with given as (
     select *
     from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[], $9::timestamptz[]
-    ) as g (organization_id, env, channel, id, last_error, failed_at, queued, called_at)
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::boolean[], $9::timestamptz[],
+        $10::text[], $11::boolean[]
+    ) as g (
+        organization_id, env, channel, id, last_error, failed_at, queued, called_at, failure_code, outcome_certain
+    )
 ),
 found as materialized (
     select r.place, g.queued and r.repeat_of is not null as may_have_left
@@ -371,8 +374,8 @@ unrepeated as (
 moved as (
     update messages m
     set
-        status = 'failed', last_error = g.last_error, failed_at = g.failed_at, called_at = g.called_at,
-        updated_at = g.failed_at
+        status = 'failed', last_error = g.last_error, failure_code = g.failure_code,
+        outcome_certain = g.outcome_certain, failed_at = g.failed_at, called_at = g.called_at, updated_at = g.failed_at
     from given g
     where
         (g.id in (select id from released)) is true

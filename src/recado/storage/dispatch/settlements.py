@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from recado.domain.channels.policies import states_before
-from recado.domain.messages.message import MessageEvent, MessageStatus
+from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
 from recado.storage.core.moves import Moved, left
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers
@@ -63,7 +63,7 @@ class Departed:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """The message is not sent and will not be. `last_error`: `<code>: <text>`; `queued`: it fails before its call.
+    """The message is not sent and will not be. `queued`: it fails before its call.
 
     What waits for its repeat may have left: in the queue it does not fail, but becomes uncertain. `called_at`: when the
     last call began, of a message whose outcome stayed unknown; a report that still comes makes it `sentAt`.
@@ -73,7 +73,7 @@ class Failed:
     env: str
     channel: str
     id: str
-    last_error: str
+    cause: Cause
     failed_at: datetime
     queued: bool
     called_at: datetime | None = None
@@ -133,13 +133,14 @@ async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
     async def run(some: Sequence[Failed]) -> list[Mapping[str, Any]]:
         arguments = columns(
             [
-                (row.organization_id, row.env, row.channel, row.id, row.last_error, row.failed_at, row.queued)
+                (row.organization_id, row.env, row.channel, row.id, row.cause.last_error, row.failed_at, row.queued)
                 for row in some
             ],
             7,
         )
         calls = array([row.called_at for row in some])
-        return await _rows(executor, SQL.failed, *arguments, _FAILABLE, calls)
+        causes = ([row.cause.code for row in some], [row.cause.certain for row in some])
+        return await _rows(executor, SQL.failed, *arguments, _FAILABLE, calls, *causes)
 
     return [
         left(

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from recado.domain.channels.policies import states_before
-from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage.core.moves import Moved, left
 from recado.storage.core.rows import Executor, columns
@@ -24,8 +24,8 @@ BLOCK = 500
 Recipient = tuple[str, str, int]
 """Organization, environment, `recipient_hash`."""
 
-_OPTED_OUT: Final = last_error(FailureCode.OPTED_OUT, "the contact opted out")
-_DELETED: Final = last_error(FailureCode.WITHDRAWN, "the contact was deleted")
+_OPTED_OUT: Final = Cause(FailureCode.OPTED_OUT, "the contact opted out")
+_DELETED: Final = Cause(FailureCode.WITHDRAWN, "the contact was deleted")
 _ENDLESS: Final = 2**31 - 1
 
 
@@ -48,7 +48,10 @@ async def opted_out(
     if not refused:
         return []
     sources = states_before(MessageEvent.OPTED_OUT)
-    rows = await connection.fetch(SQL.opted_out, *_recipients(refused), now, _OPTED_OUT, sources, limit, noted)
+    cause = _OPTED_OUT
+    rows = await connection.fetch(
+        SQL.opted_out, *_recipients(refused), now, cause.last_error, sources, limit, noted, cause.code
+    )
     return [_moved(row, MessageStatus.FAILED) for row in rows]
 
 
@@ -83,8 +86,9 @@ async def of_contact(
     if not found:
         return [], None
     ids = [row["id"] for row in found]
+    sources = states_before(MessageEvent.WITHDRAWN)
     rows = await connection.fetch(
-        SQL.of_contact, organization_id, env, ids, now, _DELETED, states_before(MessageEvent.WITHDRAWN)
+        SQL.of_contact, organization_id, env, ids, now, _DELETED.last_error, sources, _DELETED.code
     )
     return [_moved(row, MessageStatus.ARCHIVED) for row in rows], ids[-1] if len(ids) == limit else None
 

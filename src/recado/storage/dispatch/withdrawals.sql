@@ -40,7 +40,8 @@ withdrawn as (
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id
 )
 update messages m
-set status = 'failed', failed_at = $5, last_error = $6, updated_at = $5
+set
+    status = 'failed', failed_at = $5, last_error = $6, failure_code = $10, outcome_certain = true, updated_at = $5
 from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
@@ -90,7 +91,8 @@ withdrawn as (
     returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id
 )
 update messages m
-set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
+set
+    status = 'archived', archived_at = $4, last_error = $5, failure_code = $7, outcome_certain = true, updated_at = $4
 from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id

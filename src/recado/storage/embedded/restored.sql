@@ -43,8 +43,8 @@ counted as (
 ended as (
     update messages m
     set
-        status = 'failed', last_error = 'outcome_unknown: restored from a backup', failed_at = $1, called_at = g.called_at,
-        updated_at = $1
+        status = 'failed', last_error = 'outcome_unknown: restored from a backup', failure_code = 'outcome_unknown',
+        outcome_certain = false, failed_at = $1, called_at = g.called_at, updated_at = $1
     from gone g
     where m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
     returning m.scheduled_at

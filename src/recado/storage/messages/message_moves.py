@@ -7,7 +7,7 @@ from datetime import datetime
 
 from recado.domain.channels.policies import PASSED_BY_FORCE, states_before
 from recado.domain.core.ids import IdSource
-from recado.domain.messages.message import FailureCode, MessageEvent, MessageStatus, last_error
+from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.storage.core import audit
 from recado.storage.core.moves import Effects, Moved, left
 from recado.storage.core.postgres import Connection, Database
@@ -17,7 +17,7 @@ from recado.storage.messages.message_reads import GENERIC_CHANNELS
 SQL = load("messages")
 
 _PASSED_BY_FORCE = [reason.value for reason in PASSED_BY_FORCE]
-_WITHDRAWN = last_error(FailureCode.WITHDRAWN, "archived before it was sent")
+_WITHDRAWN = Cause(FailureCode.WITHDRAWN, "archived before it was sent")
 
 
 async def force(
@@ -70,9 +70,8 @@ async def _withdraw(
     connection: Connection, organization_id: str, env: str, message_id: str, now: datetime
 ) -> Moved | None:
     # `dispatch` is touched first: it is what a claim in progress locks.
-    row = await connection.fetchrow(
-        SQL.archive_queued, organization_id, env, message_id, now, _WITHDRAWN, states_before(MessageEvent.WITHDRAWN)
-    )
+    message, sources = (organization_id, env, message_id), states_before(MessageEvent.WITHDRAWN)
+    row = await connection.fetchrow(SQL.archive_queued, *message, now, _WITHDRAWN.last_error, sources, _WITHDRAWN.code)
     if row is None:
         return None
     return left(row, env, row["channel"], MessageStatus.QUEUED.value, MessageStatus.ARCHIVED.value)

@@ -64,6 +64,12 @@ class Message:
     archived_at: datetime | None
     updated_at: datetime
     price_coins: int | None
+    outcome_certain: bool | None
+
+    @property
+    def uncertain(self) -> bool:
+        """Whether it failed by unknown outcome: it may have left."""
+        return self.outcome_certain is False
 
     @property
     def created_at(self) -> datetime:

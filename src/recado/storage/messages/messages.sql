@@ -171,7 +171,7 @@ with withdrawn as (
     returning organization_id, env, channel, id, coins, price_kind, batch_id, campaign_id
 )
 update messages m
-set status = 'archived', archived_at = $4, last_error = $5, updated_at = $4
+set status = 'archived', archived_at = $4, last_error = $5, failure_code = $7, outcome_certain = true, updated_at = $4
 from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.channels.policies import POLICIES, states_before
-from recado.domain.messages.message import MessageEvent, MessageStatus, Report, report_moves
+from recado.domain.messages.message import Cause, MessageEvent, MessageStatus, Report, report_moves
 from recado.storage.core.moves import Moved
 from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
 from recado.storage.core.sql import load
@@ -35,7 +35,7 @@ _UNPAID = (MessageStatus.SENDING, MessageStatus.FAILED)
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """A report on a message that it names. `last_error` only with `failed`; `departed_at`: of a call under way."""
+    """A report on a message that it names. `cause` only with `failed`; `departed_at`: of a call under way."""
 
     organization_id: str
     env: str
@@ -43,7 +43,7 @@ class ReportRow:
     id: str
     report: str
     at: datetime
-    last_error: str | None
+    cause: Cause | None
     provider_message_id: str | None
     departed_at: datetime | None = None
 
@@ -105,6 +105,7 @@ async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) ->
 
 async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime) -> list[Any]:
     rows = sorted(reports, key=in_order)
+    causes = [row.cause for row in rows]
     found: list[Any] = await executor.fetch(
         SQL.apply,
         pack([row.organization_id for row in rows]),
@@ -113,11 +114,12 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         pack([row.id for row in rows]),
         pack([row.report for row in rows]),
         pack_moments([row.at for row in rows]),
-        array([row.last_error for row in rows]),
+        array([None if cause is None else cause.last_error for cause in causes]),
         [row.provider_message_id for row in rows],
         now,
         *_GUARDS,
         array([row.departed_at for row in rows]),
+        array([None if cause is None else cause.code for cause in causes]),
     )
     return found
 

@@ -8,11 +8,13 @@
 -- $15: when their calls began, of those whose outcome is not recorded yet.
 -- A message that gets its `sent_at` here counts in its number's minute, also after an unknown outcome: `called_at` is its moment then.
 with given as (
-    select organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id, departed_at
+    select
+        organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id, departed_at,
+        failure_code
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[],
-        $15::timestamptz[]
-    ) as g (organization_id, env, channel, id, report, at_us, last_error, provider_message_id, departed_at)
+        $15::timestamptz[], $16::text[]
+    ) as g (organization_id, env, channel, id, report, at_us, last_error, provider_message_id, departed_at, failure_code)
 ),
 seen as (
     select
@@ -22,9 +24,7 @@ seen as (
         or (g.report = 'read' and m.status = any($12::text[]))
         or (g.report = 'failed' and m.status = any($13::text[]))
         or (
-            g.report <> 'failed' and m.status = any($14::text[])
-            and coalesce(m.original_error, m.last_error) like 'outcome\_unknown:%'
-            and m.last_error ~ '^(outcome_unknown:|replaced by )' -- else it was sent after all, and then failed for certain
+            g.report <> 'failed' and m.status = any($14::text[]) and m.outcome_certain is false
         ) as may_move
     from given g
     join messages m
@@ -70,7 +70,7 @@ moved as (
             when g.report = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, g.claimed_at, m.called_at))
         end,
         failed_at = case when g.report = 'failed' then g.at end,
-        last_error = case when g.report = 'failed' then g.last_error end,
+        last_error = g.last_error, failure_code = g.failure_code, outcome_certain = case when g.report = 'failed' then true end,
         provider_message_id = coalesce(m.provider_message_id, g.provider_message_id),
         template_category = coalesce(
             m.template_category,

@@ -19,7 +19,7 @@ cross join lateral (
             m.replaced_by = g.new_id
             or (
                 m.replaced_by is null and m.direction = 'outbound' and m.status = any($7::text[])
-                and (g.include_uncertain or coalesce(m.original_error, m.last_error, '') not like 'outcome\_unknown:%')
+                and (g.include_uncertain or m.outcome_certain is not false)
             )
         )
     limit 1

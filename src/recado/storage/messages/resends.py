@@ -9,7 +9,6 @@ from typing import Any
 
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.domain.messages.message import is_uncertain
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import Executor, reader
 from recado.storage.core.sql import fragments
@@ -35,14 +34,13 @@ class Old:
     metadata: str | None
     campaign_id: str | None
     contact_id: str | None
-    last_error: str | None
-    original_error: str | None
+    outcome_certain: bool | None
     replaced_by: str | None
 
     @property
     def uncertain(self) -> bool:
         """Whether it may have left."""
-        return is_uncertain(self.last_error, self.original_error)
+        return self.outcome_certain is False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

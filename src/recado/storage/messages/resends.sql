@@ -2,7 +2,7 @@
 -- The messages with these ids, in the order in which they were asked for.
 select
     m.id, m.direction, m.status, m.type, m.sender_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
-    m.metadata, m.campaign_id, m.contact_id, m.last_error, m.original_error, m.replaced_by
+    m.metadata, m.campaign_id, m.contact_id, m.outcome_certain, m.replaced_by
 from unnest($3::text[]) with ordinality as g (id, place)
 cross join lateral (
     select * from messages k
@@ -15,7 +15,7 @@ order by g.place;
 -- Failed messages of a batch or a campaign that nothing replaced yet, the oldest first.
 select
     m.id, m.direction, m.status, m.type, m.sender_id, m.recipient, m.recipient_hash, m.template_id, m.payload, m.template_vars,
-    m.metadata, m.campaign_id, m.contact_id, m.last_error, m.original_error, m.replaced_by
+    m.metadata, m.campaign_id, m.contact_id, m.outcome_certain, m.replaced_by
 from messages m
 where
     {which} and m.replaced_by is null

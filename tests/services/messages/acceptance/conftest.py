@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from tests.acme import acme, add_template, shared_database
+from tests.causes import FAILED_AS
 
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import IdSource
@@ -113,7 +114,7 @@ class House:
     async def fail(self, message_id: str, last_error: str, *, sent: bool = False) -> None:
         now = self.clock.now()
         await self.db.execute(
-            "update messages set status = 'failed', last_error = $2, failed_at = $3, sent_at = $4 where id = $1",
+            f"update messages set status = 'failed', {FAILED_AS}, failed_at = $3, sent_at = $4 where id = $1",
             message_id,
             last_error,
             now,
