@@ -10,14 +10,19 @@ from tests.acme import add_template
 from tests.services.batches.conftest import PRICE, Workshop, people
 
 from recado.domain.core.errors import Problem
+from recado.domain.core.ids import BATCH
 from recado.domain.core.phones import recipient_hash
 from recado.domain.messages.message import NORMAL
 from recado.domain.templates.template import TemplateCategory
 from recado.services.batches.batch_acceptance import AcceptedBatch, ReplayedBatch
+from recado.services.batches.batch_prices import WalletTariff
 from recado.services.batches.batch_rules import BatchDraft
 from recado.services.dispatch.row import WINDOW
+from recado.storage.batches.batch_making import NewBatch
+from recado.storage.batches.batch_rows import Recipients
 from recado.storage.billing import price_overrides
 from recado.storage.billing.price_overrides import Override
+from recado.storage.billing.prices import PriceDirectory
 
 
 async def refusal(workshop: Workshop, draft: BatchDraft) -> Problem:
@@ -27,6 +32,48 @@ async def refusal(workshop: Workshop, draft: BatchDraft) -> Problem:
     for table in ("batches", "batch_blocks", "messages", "dispatch", "totals", "idempotency"):
         assert await workshop.db.fetchval(f"select count(*) from {table}") == 0, table
     return caught.value
+
+
+async def test_messages_of_several_units_hold_so_many_times_what_one_does(workshop: Workshop) -> None:
+    shop, phones = workshop, [person["to"] for person in people(3)]
+    recipients = Recipients(
+        phones,
+        [recipient_hash(shop.organization.id, phone) for phone in phones],
+        ['["Ana"]'] * 3,
+        [None] * 3,
+        units=[1, 2, 4],
+        details=[None, None, '{"segments":4}'],
+    )
+    batch = NewBatch(
+        organization_id=shop.organization.id, env="test", id=shop.ids.new(BATCH), channel="chatapp",
+        sender_id=shop.number.id, type="template", klass=2, ttl_ms=60_000, held_base_ms=0,
+        accepted_at=shop.clock.now(), requested=3, recipients=recipients, template_id=shop.template.id,
+    )  # fmt: skip
+    await shop.maker.prepare(batch)
+    assert batch.estimate == 7 * PRICE
+    async with shop.db.transaction() as connection:
+        after = await shop.maker.create_batch(connection, batch)
+    assert after is not None
+    after()
+
+    rows = await shop.db.fetch(
+        "select m.price_coins, m.units, m.details, d.coins, d.units as queued, d.source_kind from messages m"
+        " join dispatch d using (organization_id, id) order by m.id"
+    )
+    assert [tuple(row) for row in rows] == [
+        (PRICE, 1, None, PRICE, 1, "batch"),
+        (2 * PRICE, 2, None, 2 * PRICE, 2, "batch"),
+        (4 * PRICE, 4, {"segments": 4}, 4 * PRICE, 4, "batch"),
+    ]
+    assert (await shop.now(batch)).held_coins == (await shop.wallet())[1] == 7 * PRICE
+
+
+async def test_a_batch_that_is_read_later_is_estimated_by_the_units_of_its_messages(workshop: Workshop) -> None:
+    batch = await workshop.made(workshop.draft(1))
+    batch.units = 3
+    prices = PriceDirectory(workshop.db, clock=workshop.clock)
+    tariff = WalletTariff(workshop.records, prices=prices, ids=workshop.ids)
+    assert await tariff.estimate(batch, {"INTL": 5}, workshop.clock.now()) == 15 * PRICE
 
 
 async def test_one_commit_holds_the_batch_its_messages_and_their_price(workshop: Workshop) -> None:

@@ -41,6 +41,7 @@ async def test_what_is_sent_again_after_the_cancel_is_not_withdrawn_with_the_res
     assert isinstance(arrived, Arrived)
     assert not any(workshop.records.owners.holds(row.owner) for row in arrived.rows)
     assert await workshop.db.fetchval("select status from messages where id = $1", new.id) == "queued"
+    assert await workshop.db.fetchval("select source_kind from dispatch where id = $1", new.id) == "single"
     canceled = await checked(workshop, made)
     assert (canceled.accepted, canceled.archived, canceled.queued) == (4, 2, 2)
     await workshop.depart([uncertain, new.id])
@@ -59,6 +60,7 @@ async def test_what_is_sent_again_before_follows_its_batch(workshop: Workshop, m
     await workshop.db.execute("delete from dispatch where id = $1", old)
     await workshop.db.execute("update messages set status = 'archived' where id = $1", old)
     new = await again(workshop, old, made.id)
+    assert await workshop.db.fetchval("select source_kind from dispatch where id = $1", new.id) == "batch"
     await getattr(workshop.batches, move)(await workshop.now(made))
     reason = await workshop.db.fetchval("select reason from dispatch where id = $1", new.id)
     status = await workshop.db.fetchval("select status from messages where id = $1", new.id)

@@ -154,6 +154,22 @@ async def test_units_at_an_agreed_price_of_nothing_count_too_once_and_charge_not
     assert await purse.standing() == (0, 0)
 
 
+async def test_each_unit_counts_in_the_month_and_all_of_a_message_are_one_charge(purse: Purse) -> None:
+    await purse.credit(1_000_000)
+    whole, late, one = purse.message(1_800, units=3), purse.message(1_200, units=2), purse.message(600)
+    await purse.store(whole, late, one)
+    for message in (whole, late, one):
+        await purse.claim(message)
+    await purse.depart(whole, one)
+    assert await purse.database.fetchval("select units from price_volumes") == 4
+    await purse.fail(late, FailureCode.OUTCOME_UNKNOWN, queued=False)
+    await purse.report(late, "delivered")
+
+    assert await purse.database.fetchval("select units from price_volumes") == 6
+    assert await purse.charges() == {whole.id: 1_800, late.id: 1_200, one.id: 600}
+    await purse.check()
+
+
 async def test_a_wallet_that_falls_tells_so_once_a_crossing(purse: Purse) -> None:
     await purse.database.execute(
         "insert into webhook_subscriptions (organization_id, id, env, url, secret_cipher, secret_version, events, "

@@ -107,7 +107,7 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
                 "1",
             ),
         ),
-        (messages.ACCEPT, (*[None] * 22, None, True, None, None, None, None, None)),
+        (messages.ACCEPT, (*[None] * 22, None, True, *[None] * 7)),
         (departures.DEPART, (*[None] * 35,)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]

@@ -353,3 +353,19 @@ async def test_why_a_message_failed_is_told_from_what_callers_read_once_and_kept
         "select status, last_error, original_error, failure_code, outcome_certain from messages order by id"
     )
     assert [*map(tuple, rows)] == told
+
+
+async def test_what_waits_is_of_one_unit_and_belongs_to_its_batch_or_to_nothing(database: Database) -> None:
+    await migrated_until(database, "units_and_sources")
+    await database.execute(
+        """
+        insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, batch_id, due_at, ttl_ms,
+            expires_at, held_base_ms, force)
+        select 'org_1', id, 'test', 'chatapp', 'num_1', 1, owner, batch_id, now(), 1, now(), 0, false
+        from (values ('msg_1', 'single', null), ('msg_2', 'btc_1', 'btc_1'), ('msg_3', 'single', 'btc_1'))
+            as given (id, owner, batch_id)
+        """
+    )
+    await migrate(database)
+    rows = await database.fetch("select id, units, source_kind from dispatch order by id")
+    assert [*map(tuple, rows)] == [("msg_1", 1, "single"), ("msg_2", 1, "batch"), ("msg_3", 1, "single")]

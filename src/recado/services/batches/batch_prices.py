@@ -32,7 +32,7 @@ class WalletTariff:
     async def price(self, batch: NewBatch | PendingBlock, block: Block, at: datetime) -> None:
         """Give each message of the block its price. Raises `Problem` when such a message has none."""
         organization_id, env, _ = batch.key
-        own, numbers = block.recipients.template_ids, block.recipients.sender_ids
+        own, numbers, units = block.recipients.template_ids, block.recipients.sender_ids, block.recipients.units
         kinds: dict[tuple[str | None, str | None], str] = {}
         found: dict[tuple[str, str], Price] = {}
         for place, phone in enumerate(block.recipients.phones):
@@ -45,7 +45,8 @@ class WalletTariff:
             price = found.get(unit)
             if price is None:
                 price = found[unit] = await self._prices.price_of(organization_id, env, *unit, at)
-            block.coins[place], block.price_kinds[place] = price.coins, price.kind
+            block.coins[place] = price.coins if units is None else price.coins * units[place]
+            block.price_kinds[place] = price.kind
 
     async def estimate(self, batch: NewBatch, regions: Mapping[str, int], at: datetime) -> int:
         """What so many messages of a batch to each region would cost. Raises `Problem` where there is no price."""
@@ -56,7 +57,7 @@ class WalletTariff:
             for region, count in regions.items()
             if count
         ]
-        return sum(count * price.coins for count, price in prices)
+        return batch.units * sum(count * price.coins for count, price in prices)
 
     async def covers(self, connection: Executor, organization_id: str, env: str, coins: int) -> Problem | None:
         """The refusal when so many coins are not there; nothing is held."""

@@ -63,7 +63,7 @@ class Wallet:
                 if month is None:
                     month = months[move.organization_id] = await self._month(move.organization_id, now)
                 key = (move.organization_id, family, month)
-                units[key] = units.get(key, 0) + 1
+                units[key] = units.get(key, 0) + move.units
         if not settlements:
             return None
         settled = await wallet.settle(connection, self._ids, settlements, units, now=now)

@@ -104,7 +104,7 @@ def new_message(
     """The row of an acceptable draft.
 
     `ttl`: how long it may wait when the draft names no time itself. `held_ms`: time that its sender's queue stood still
-    until now: what comes on top later does not count towards it. `price` None: nothing is billed.
+    until now: what comes on top later does not count towards it. `price`: of a unit; None: nothing is billed.
     """
     seconds = draft.ttl_seconds
     return NewMessage(
@@ -131,13 +131,15 @@ def new_message(
         draft.key_hash,
         draft.fingerprint,
         None,
-        None if price is None else price.coins,
+        None if price is None else price.coins * draft.units,
         None if price is None else price.kind,
         draft.sent_by,
         draft.contact_id,
         _consent_check(draft, organization) if obeys.consent else ConsentCheck.EXEMPT,
         needs_window=obeys.window,
         obeys_quiet_hours=obeys.quiet_hours,
+        units=draft.units,
+        details=_json(draft.details),
     )
 
 

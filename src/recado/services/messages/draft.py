@@ -37,6 +37,8 @@ class MessageDraft:
     fingerprint: bytes | None = None
     again: "Again | None" = None
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name
+    units: int = 1  # segments, as its channel counts them
+    details: Mapping[str, Any] | None = None  # what its channel alone knows of it
 
 
 @dataclass(frozen=True, slots=True)

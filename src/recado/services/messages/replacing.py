@@ -43,6 +43,8 @@ def draft_again(
         fingerprint=fingerprint,
         again=again,
         sent_by=sent_by,
+        units=old.units,
+        details=old.details,
     )
 
 

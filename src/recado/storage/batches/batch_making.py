@@ -13,7 +13,17 @@ from recado.storage.batches.batch_rows import Block, Recipients
 from recado.storage.batches.batches import SQL, BatchKey
 from recado.storage.billing.holds import holding, store
 from recado.storage.core.audit import AuditEntry
-from recado.storage.core.rows import Executor, affected, array, columns, pack, pack_moments, pack_numbers, reader
+from recado.storage.core.rows import (
+    Executor,
+    affected,
+    array,
+    columns,
+    pack,
+    pack_moments,
+    pack_numbers,
+    pack_some,
+    reader,
+)
 
 MAKE = holding(SQL.make, wanted="$46", at="(select max(made_at) from heads)")
 ALREADY_REPLACED = "ALREADY_REPLACED"  # why a recipient of a resend is left out when another was faster
@@ -24,7 +34,8 @@ class NewBatch:
     """A batch to be made. `payload`, `errors`, `skipped_reasons`: JSON texts; `recipients`: all that were accepted.
 
     `first` and `rest` are its blocks: the one made with it, and those kept for later. `estimate`: coins of all of them.
-    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where.
+    `audience`: who is read into blocks later, in place of recipients; `regions`: how many of them live where, to each
+    of whom a message of `units` is sent, as far as can be told before.
     """
 
     organization_id: str
@@ -56,6 +67,7 @@ class NewBatch:
     rest: list[str] = field(default_factory=list)
     audience: Audience | None = None
     regions: Mapping[str, int] = field(default_factory=dict)
+    units: int = 1
 
     @property
     def key(self) -> BatchKey:
@@ -124,7 +136,7 @@ async def insert(executor: Executor, batches: Sequence[NewBatch], *, hold: bool)
     With `hold` their prices are held in the same statement, or HoldsRefused is raised.
     """
     blocks = [new.first for new in batches]
-    columns = (*_columns(batches), hold, _contacts(blocks), _flags(blocks))
+    columns = (*_columns(batches), hold, _contacts(blocks), _flags(blocks), *_units(blocks))
     return {row["id"] for row in await store(executor, MAKE, *columns)}
 
 
@@ -206,6 +218,7 @@ async def add(executor: Executor, pending: PendingBlock, block: Block, now: date
         False,
         _contacts([block]),
         _flags([block]),
+        *_units([block]),
     )
 
 
@@ -247,6 +260,17 @@ def _flags(blocks: Sequence[Block | None]) -> str:
     """What the messages obey: for each row of the blocks."""
     obeys = [each for block in blocks if block is not None for each in block.obeys]
     return pack_numbers([each.window + 2 * each.consent + 4 * each.quiet_hours for each in obeys])
+
+
+def _units(blocks: Sequence[Block | None]) -> tuple[str | None, str | None]:
+    """Units and details; nothing where each message has one unit, and none has details."""
+    units: list[int] = []
+    details: list[str | None] = []
+    for block in blocks:
+        if block is not None:
+            units += block.recipients.units or [1] * len(block.ids)
+            details += block.recipients.details or [None] * len(block.ids)
+    return (None if units.count(1) == len(units) else pack_numbers(units), pack_some(details))
 
 
 async def next_block(executor: Executor, key: BatchKey, now: datetime) -> PendingBlock | None:

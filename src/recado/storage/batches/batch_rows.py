@@ -11,7 +11,7 @@ from recado.domain.channels.policy import Obeys
 
 @dataclass(slots=True)
 class Recipients:
-    """Parallel lists, one place a recipient. `template_vars`, `metadata` and `payloads` are JSON texts.
+    """Parallel lists, one place a recipient. `template_vars`, `metadata`, `payloads` and `details` are JSON texts.
 
     What may be absent as a whole is None: then all have what their batch has. `replaces`: ids of the messages whose
     place these take (C15.4). `held_bases`: of their numbers, as in `dispatch`. `contact_ids`: of an audience, or as the
@@ -30,6 +30,8 @@ class Recipients:
     campaign_ids: list[str | None] | None = None
     held_bases: list[int] | None = None
     contact_ids: Sequence[str | None] | None = None
+    units: list[int] | None = None
+    details: list[str | None] | None = None
 
     def __len__(self) -> int:
         return len(self.phones)

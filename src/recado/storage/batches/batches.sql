@@ -28,14 +28,14 @@ rows as (
     select
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
         sender_id, campaign_id, held_base_ms, contact_id, flags & 1 = 1 as needs_window,
-        flags & 2 = 2 as subject_to_consent, flags & 4 = 4 as obeys_quiet_hours
+        flags & 2 = 2 as subject_to_consent, flags & 4 = 4 as obeys_quiet_hours, coalesce(units, 1) as units, details
     from unnest(
         unpack($28), unpack($29), unpack($30), unpack($31)::bigint[], unpack($32), unpack($33), unpack($34)::bigint[],
         unpack($35), unpack($36), unpack($37), unpack($38), unpack($39), $40::text[], unpack($41)::bigint[],
-        unpack($47), unpack($48)::smallint[]
+        unpack($47), unpack($48)::smallint[], unpack($49)::integer[], unpack($50)
     ) as g (
         batch_id, id, recipient, recipient_hash, template_vars, metadata, coins, price_kind, type, template_id, payload,
-        sender_id, campaign_id, held_base_ms, contact_id, flags
+        sender_id, campaign_id, held_base_ms, contact_id, flags, units, details
     )
 ),
 codes as materialized ( -- among the rows of a resend: each lives as long as its own kind (C15.4)
@@ -100,13 +100,14 @@ stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, batch_id, contact_id, scheduled_at, price_coins,
-        price_kind, sent_by_account_id, sent_by_name, updated_at
+        price_kind, units, details, sent_by_account_id, sent_by_name, updated_at
     )
     select
         h.organization_id, h.env, h.channel, r.id, 'outbound', 'queued', coalesce(r.type, h.type),
         coalesce(r.sender_id, h.sender_id), r.recipient, r.recipient_hash, h.class, false,
         coalesce(r.template_id, h.template_id), coalesce(r.payload, h.payload)::json, r.template_vars::json,
         r.metadata::json, coalesce(r.campaign_id, h.campaign_id), h.id, r.contact_id, h.scheduled_at, r.coins, r.price_kind,
+        r.units, r.details::jsonb,
         case when h.sent_by_name is not null then h.created_by_id end, h.sent_by_name, h.made_at -- C15.2.5
     from heads h
     join rows r on r.batch_id = h.id
@@ -115,18 +116,18 @@ stored as (
 ),
 queued as (
     insert into dispatch (
-        organization_id, id, env, channel, sender_id, class, owner, batch_id, due_at, not_before, reason, ttl_ms,
-        expires_at, held_base_ms, force, template_id, coins, price_kind, campaign_id, consent_hash, needs_window,
-        obeys_quiet_hours
+        organization_id, id, env, channel, sender_id, class, owner, source_kind, batch_id, due_at, not_before, reason,
+        ttl_ms, expires_at, held_base_ms, force, template_id, coins, price_kind, units, campaign_id, consent_hash,
+        needs_window, obeys_quiet_hours
     )
     select
         h.organization_id, r.id, h.env, h.channel, coalesce(r.sender_id, h.sender_id),
         case when r.needs_window then least(h.class, 1) else h.class end, -- as in messages.sql
-        h.id, h.id, h.due_at,
+        h.id, 'batch', h.id, h.due_at,
         case when h.due_at > h.made_at then h.due_at end, case when h.due_at > h.made_at then 'scheduled' end,
         l.ttl_ms, h.due_at + l.ttl_ms * interval '1 millisecond',
         coalesce(r.held_base_ms, h.held_base_ms), false, coalesce(r.template_id, h.template_id), coalesce(r.coins, 0),
-        r.price_kind, coalesce(r.campaign_id, h.campaign_id),
+        r.price_kind, r.units, coalesce(r.campaign_id, h.campaign_id),
         case when r.subject_to_consent then r.recipient_hash end, -- C12.5.4
         r.needs_window, r.obeys_quiet_hours
     from heads h
@@ -360,7 +361,7 @@ with withdrawn as (
             limit $3
             for update skip locked
         ))
-    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id
+    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id
 ),
 moved as (
     update messages m
@@ -372,4 +373,4 @@ moved as (
         m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
         and m.status = any($6::text[])
 )
-select organization_id, env, channel, id, coins, price_kind, batch_id, campaign_id from withdrawn;
+select organization_id, env, channel, id, coins, price_kind, units, batch_id, campaign_id from withdrawn;

@@ -20,9 +20,9 @@ class Moved:
     """One move of one message.
 
     `from_status` None: it is new. `coins`, `price_kind`: what the row held when it leaves the queue, or the price of a
-    message that failed by an unknown outcome and was sent after all; else 0 and None. A message whose report was the
-    first to say that it had left moves twice: `sending` → `sent`, and on. `told`: what its event says of other records,
-    as JSON text.
+    message that failed by an unknown outcome and was sent after all; else 0 and None. `units`: what they count as. A
+    message whose report was the first to say that it had left moves twice: `sending` → `sent`, and on. `told`: what its
+    event says of other records, as JSON text.
     """
 
     organization_id: str
@@ -36,6 +36,7 @@ class Moved:
     batch_id: str | None = None
     campaign_id: str | None = None
     told: str | None = None
+    units: int = 1
 
     @property
     def left_queue(self) -> bool:
@@ -55,7 +56,7 @@ _WAITING = (MessageStatus.QUEUED.value, MessageStatus.SENDING.value)
 
 
 def left(row: Any, env: str, channel: str, from_status: str, to_status: str) -> Moved:
-    """The move of a row of the queue that is gone: `organization_id`, `id`, `coins`, `price_kind`, `batch_id`, …"""
+    """The move of a row of the queue that is gone: its `organization_id`, `id`, `coins`, `price_kind`, `units`, …"""
     return Moved(
         row["organization_id"],
         env,
@@ -67,4 +68,5 @@ def left(row: Any, env: str, channel: str, from_status: str, to_status: str) -> 
         row["price_kind"],
         row["batch_id"],
         row["campaign_id"],
+        units=row["units"],
     )

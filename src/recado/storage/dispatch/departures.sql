@@ -2,7 +2,7 @@
 
 -- name: moved
 -- The rows that left the queue: what follows of them is the caller's.
-select organization_id, id, coins, price_kind, batch_id, campaign_id from released
+select organization_id, id, coins, price_kind, units, batch_id, campaign_id from released
 
 -- name: following
 -- Their events with the deliveries ($19 to $31), their prices captured ($18 and $32 to $35), and their batches and campaigns counted.
@@ -75,7 +75,7 @@ units as (
     insert into price_volumes (organization_id, family, month, units)
     select s.organization_id, f.family, m.month, sum(s.units)
     from (
-        select r.organization_id, r.price_kind, count(*) as units
+        select r.organization_id, r.price_kind, sum(r.units) as units
         from locked l
         join released r on r.organization_id = l.organization_id and r.env = l.env
         group by 1, 2

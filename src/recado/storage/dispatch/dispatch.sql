@@ -281,7 +281,7 @@ released as (
     ) q
     where d.ctid = q.place
     returning
-        d.organization_id, q.env, q.channel, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id, q.entry_id
+        d.organization_id, q.env, q.channel, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id, q.entry_id
 ),
 moved as (
     update messages m
@@ -361,7 +361,7 @@ released as (
     delete from dispatch d
     using found q
     where d.ctid = q.place and not q.may_have_left
-    returning d.organization_id, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id
+    returning d.organization_id, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id
 ),
 unrepeated as (
     update dispatch d
@@ -383,7 +383,7 @@ moved as (
         and m.status = any($8::text[])
     returning m.id
 )
-select organization_id, id, coins, price_kind, batch_id, campaign_id from released;
+select organization_id, id, coins, price_kind, units, batch_id, campaign_id from released;
 
 -- name: returned
 -- sending → queued: a transient refusal, or a row that never left. `unspent`: the attempt does not count (C29.2).

@@ -70,7 +70,7 @@ overtaken as materialized (
                     t.organization_id = d.organization_id and t.id = d.template_id and t.deleted_at is null
                     and t.status = any($5::text[])
             )
-            when 'owner_paused' then not exists (
+            when 'owner_paused' then d.source_kind <> 'batch' or not exists (
                 select from batches b
                 where
                     b.organization_id = d.organization_id and b.env = d.env and b.id = d.owner

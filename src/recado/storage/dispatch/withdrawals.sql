@@ -37,7 +37,7 @@ withdrawn as (
     delete from dispatch d
     using queued q
     where d.organization_id = q.organization_id and d.id = q.id and d.claimed_epoch is null and d.repeat_of is null
-    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id
+    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id
 )
 update messages m
 set
@@ -46,7 +46,7 @@ from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($7::text[])
-returning m.organization_id, m.env, m.id, m.channel, w.coins, w.price_kind, w.batch_id, w.campaign_id;
+returning m.organization_id, m.env, m.id, m.channel, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
 
 -- name: left
 -- For which of these recipients more waits before an id each, and how many: no more than $5 are counted of each.
@@ -88,7 +88,7 @@ withdrawn as (
     delete from dispatch d -- not joined: planned while the queue was empty, a join would begin with all of it
     where d.organization_id = $1 and d.env = $2 and d.id = any($3::text[])
         and d.claimed_epoch is null and d.repeat_of is null
-    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.batch_id, d.campaign_id
+    returning d.organization_id, d.env, d.channel, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id
 )
 update messages m
 set
@@ -97,7 +97,7 @@ from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($6::text[])
-returning m.organization_id, m.env, m.id, m.channel, w.coins, w.price_kind, w.batch_id, w.campaign_id;
+returning m.organization_id, m.env, m.id, m.channel, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
 
 -- name: note
 -- Something is left of these. One that is noted already goes on up to the later id.

@@ -5,7 +5,7 @@ batches and contacts through their partial indexes, everything else along the ke
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -28,7 +28,10 @@ AFTER_ALL_IDS = MESSAGE + "~"  # greater than every id
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class."""
+    """One message. `payload`, `template_vars` and `metadata` are JSON texts; `klass` is the priority's class.
+
+    `details`: what its channel alone knows of it.
+    """
 
     organization_id: str
     env: str
@@ -65,6 +68,8 @@ class Message:
     updated_at: datetime
     price_coins: int | None
     outcome_certain: bool | None
+    units: int
+    details: Mapping[str, Any] | None
 
     @property
     def uncertain(self) -> bool:

@@ -43,7 +43,7 @@ class ConsentCheck(IntEnum):
 
 @dataclass(slots=True, eq=False, repr=False)
 class NewMessage:
-    """One outbound message to accept. `payload`, `template_vars` and `metadata` are JSON texts.
+    """One outbound message to accept. `payload`, `template_vars`, `metadata` and `details` are JSON texts.
 
     `due_at` is `scheduled_at`, or else `accepted_at`. Not frozen only because a frozen one takes 2 µs more to make, and
     one is made for each request.
@@ -72,8 +72,8 @@ class NewMessage:
     key_hash: bytes | None = None
     fingerprint: bytes | None = None
     replaces: Replacement | None = None  # the message whose place it takes (C15.4)
-    coins: int | None = None  # its price (C25.2); None: nothing is billed
-    price_kind: str | None = None  # what it counts for when it is captured
+    coins: int | None = None  # the price of all its units (C25.2); None: nothing is billed
+    price_kind: str | None = None  # what they count for when they are captured
     sent_by: tuple[str, str] | None = None  # the person who sends it: account and name (C15.2.5)
     contact_id: str | None = None  # as the caller named it, or the message that it replaces (C12.5.6)
     consent: ConsentCheck = ConsentCheck.EXEMPT
@@ -83,6 +83,8 @@ class NewMessage:
     owner: str = (
         SINGLE_OWNER  # whose row it is in the queue (C14.5.2): `inherit` tells that of one that replaces another
     )
+    units: int = 1  # segments, where its channel has some
+    details: str | None = None  # what its channel alone knows of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ async def accept(
     What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
     HoldsRefused is raised; without it the caller holds them in the same transaction.
     """
-    arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), *_consents(batch))
+    arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), *_consents(batch), *_units(batch))
     left_out = {row["id"]: row["opted_out"] for row in await store(executor, ACCEPT, *arguments)}
     if not left_out:
         return [STORED] * len(batch)
@@ -244,6 +246,15 @@ def _consents(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:
         return None, None
     spellings = pack_spellings([new.recipient if new.consent.asks else None for new in batch])
     return pack_numbers(map(int, consents)), spellings
+
+
+def _units(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:
+    """Units and details; nothing where each has one unit, and none has details."""
+    units = [new.units for new in batch]
+    return (
+        None if units.count(1) == len(units) else pack_numbers(units),
+        pack_some([new.details for new in batch]),
+    )
 
 
 def _hex(value: bytes | None) -> str | None:

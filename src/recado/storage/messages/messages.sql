@@ -15,17 +15,17 @@ with given as (
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
         sent_by_account_id, sent_by_name, contact_id, consent > 0 as needs_consent, consent > 1 as asks_consent,
-        consent = 3 as granted_only, spellings
+        consent = 3 as granted_only, spellings, coalesce(units, 1) as units, details
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
         unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], unpack($20),
         unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[],
-        unpack($28)::smallint[], unpack($29)
+        unpack($28)::smallint[], unpack($29), unpack($30)::integer[], unpack($31)
     ) as g (
         organization_id, env, channel, id, sender_id, type, recipient, recipient_hash, class, flags, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings, units, details
     )
 ),
 forbidden as materialized (
@@ -67,12 +67,12 @@ stored as (
     insert into messages (
         organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at, price_coins, price_kind,
-        sent_by_account_id, sent_by_name, contact_id
+        sent_by_account_id, sent_by_name, contact_id, units, details
     )
     select
         organization_id, env, channel, id, 'outbound', 'queued', type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, units, details::jsonb
     from given
     where
         case
@@ -85,7 +85,8 @@ stored as (
 queued as (
     insert into dispatch (
         organization_id, id, env, channel, sender_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
-        held_base_ms, force, template_id, campaign_id, coins, price_kind, consent_hash, needs_window, obeys_quiet_hours
+        held_base_ms, force, template_id, campaign_id, coins, price_kind, units, consent_hash, needs_window,
+        obeys_quiet_hours
     )
     select
         g.organization_id, g.id, g.env, g.channel, g.sender_id,
@@ -94,7 +95,7 @@ queued as (
         case when g.due_at > g.accepted_at then g.due_at end,
         case when g.due_at > g.accepted_at then 'scheduled' end,
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
-        g.campaign_id, coalesce(g.coins, 0), g.price_kind,
+        g.campaign_id, coalesce(g.coins, 0), g.price_kind, g.units,
         case when g.needs_consent then g.recipient_hash end, -- C12.5.4
         g.needs_window, g.obeys_quiet_hours
     from given g
@@ -168,7 +169,7 @@ returning m.channel;
 with withdrawn as (
     delete from dispatch
     where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null and repeat_of is null
-    returning organization_id, env, channel, id, coins, price_kind, batch_id, campaign_id
+    returning organization_id, env, channel, id, coins, price_kind, units, batch_id, campaign_id
 )
 update messages m
 set status = 'archived', archived_at = $4, last_error = $5, failure_code = $7, outcome_certain = true, updated_at = $4
@@ -176,7 +177,7 @@ from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($6::text[])
-returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.batch_id, w.campaign_id;
+returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
 
 -- name: open_inbound
 update messages

@@ -147,6 +147,7 @@ def _moves(report: ReportRow, row: Any) -> list[Moved]:
                 row["price_kind"] if priced else None,
                 row["batch_id"],
                 row["campaign_id"],
+                units=row["units"],
             )
         )
     return moves

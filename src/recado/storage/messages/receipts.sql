@@ -18,7 +18,7 @@ with given as (
 ),
 seen as (
     select
-        g.*, m.status, m.sent_at is null as unsent, m.price_coins, m.price_kind, m.batch_id, m.campaign_id,
+        g.*, m.status, m.sent_at is null as unsent, m.price_coins, m.price_kind, m.units, m.batch_id, m.campaign_id,
         (g.report = 'sent' and m.status = any($10::text[]))
         or (g.report = 'delivered' and m.status = any($11::text[]))
         or (g.report = 'read' and m.status = any($12::text[]))
@@ -114,7 +114,7 @@ select
     g.id,
     g.id in (select id from moved) as moved,
     g.may_move and (g.id in (select id from moved)) is not true as busy,
-    g.status, g.price_coins, g.price_kind, g.batch_id, g.campaign_id -- as before the move
+    g.status, g.price_coins, g.price_kind, g.units, g.batch_id, g.campaign_id -- as before the move
 from seen g;
 
 -- name: owners_of_accounts

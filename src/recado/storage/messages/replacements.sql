@@ -44,13 +44,13 @@ where
 with owned as (
     update dispatch
     set
-        batch_id = $6::text,
-        owner = case
-            when exists (
-                select from batches where organization_id = $1 and env = $2 and id = $6::text and status = $7
-            ) then owner
-            else $6::text
-        end
+        batch_id = $6::text, source_kind = case when b.canceled then source_kind else 'batch' end,
+        owner = case when b.canceled then owner else $6::text end
+    from (
+        select exists (
+            select from batches where organization_id = $1 and env = $2 and id = $6::text and status = $7
+        ) as canceled
+    ) b
     where organization_id = $1 and id = $4 and $6::text is not null
     returning owner
 ),

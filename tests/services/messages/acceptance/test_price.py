@@ -40,6 +40,19 @@ async def test_a_template_costs_by_its_category_and_region(
     assert (await house.row(message.id)).price_coins == coins
 
 
+async def test_a_message_of_several_units_costs_so_many_times_what_one_does_and_is_known_with_its_details(
+    house: Any,
+) -> None:
+    message = await house.accepted(house.draft(units=3, details={"encoding": "gsm7", "segments": 3}))
+    assert message.coins == 1_800
+    stored = await house.row(message.id)
+    assert (stored.price_coins, stored.units, stored.details) == (1_800, 3, {"encoding": "gsm7", "segments": 3})
+    queued = await house.db.fetchrow("select coins, units, source_kind from dispatch where id = $1", message.id)
+    assert tuple(queued) == (1_800, 3, "single")
+    held = "select held_coins from wallets where organization_id = $1 and env = 'test'"
+    assert await house.db.fetchval(held, house.organization.id) == 1_800
+
+
 async def test_free_form_and_numbers_that_pay_their_provider_cost_the_platform_price(house: Any) -> None:
     await house.hear_from(ABROAD, house.clock.now())
     assert (await house.accepted(house.free_form(to=ABROAD))).coins == 100
