@@ -6,7 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field, JsonValue
 
 from recado.domain.core.events import API_VERSION
-from recado.domain.messages.message import MessageStatus
+from recado.domain.messages.message import GenericStatus
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.routes.messages.bulk_models import Totals
 from recado.http.routes.messages.message_models import Channel, Direction, MessageType
@@ -22,7 +22,7 @@ class MessageEvent(ApiModel):
     channel: Channel | None = None
     direction: Direction | None = None
     type: MessageType | None = None
-    status: MessageStatus | None = None
+    status: GenericStatus | None = None
     to: str | None = None
     number_id: str | None = None
     contact_id: str | None = None

@@ -1,15 +1,16 @@
 """What holds for the policy of every channel."""
 
 import pytest
+from tests.post import LETTERS, POST
 
 from recado.domain.access.scopes import ALL_SCOPES
-from recado.domain.channels.policies import POLICIES, states_before
+from recado.domain.channels.policies import POLICIES, shown, states_after, states_before, states_shown_as, withdrawn_as
 from recado.domain.channels.policy import MASK, Policy
 from recado.domain.core.events import EVENT_NAMES
-from recado.domain.messages.message import MessageEvent, MessageStatus, Priority
+from recado.domain.messages.message import REACHED_AT, GenericStatus, MessageEvent, MessageStatus, Priority
 from recado.domain.templates.template import TemplateCategory
 
-each_policy = pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+each_policy = pytest.mark.parametrize("policy", [*POLICIES.values(), LETTERS], ids=[*POLICIES, POST])
 CATEGORIES = (None, *TemplateCategory)
 
 
@@ -30,6 +31,13 @@ def test_every_state_that_tells_something_is_one_of_its_states_and_every_event_c
 
 
 @each_policy
+def test_what_shows_as_another_state_has_its_moment_in_the_same_column(policy: Policy) -> None:
+    assert set(policy.shown) <= set(policy.machine.states)
+    for state, status in policy.shown.items():
+        assert REACHED_AT.get(state) == REACHED_AT.get(MessageStatus(status))
+
+
+@each_policy
 def test_it_answers_for_every_message(policy: Policy) -> None:
     for category in CATEGORIES:
         assert policy.price_kind(category, False)
@@ -46,3 +54,25 @@ def test_its_addresses_have_a_mask_and_its_scope_exists(policy: Policy) -> None:
 def test_a_guard_has_the_states_of_every_channel(event: MessageEvent) -> None:
     states = {state for policy in POLICIES.values() for state in policy.machine.sources(event)}
     assert {MessageStatus(state) for state in states_before(event)} == states
+
+
+def test_a_chat_app_message_shows_as_it_is_and_a_state_of_another_channel_as_its_policy_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(POLICIES, POST, LETTERS)
+    for status in GenericStatus:
+        assert shown("chatapp", status) == shown("of no policy", status) == status
+    assert [shown(POST, state) for state in ("sending", "undelivered", "complained", "sent")] == [
+        "queued", "failed", "delivered", "sent",
+    ]  # fmt: skip
+    assert states_shown_as("chatapp", "failed") == ["failed"]
+    assert states_shown_as(POST, "failed") == ["failed", "undelivered"]
+    assert states_shown_as(POST, "sending") == []
+
+
+def test_what_becomes_of_messages_is_read_from_the_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert states_after(MessageStatus.SENT) == ["archived", "delivered", "failed", "read", "sent"]
+    assert withdrawn_as() == {"chatapp": "archived"}
+    monkeypatch.setitem(POLICIES, POST, LETTERS)
+    assert states_after(MessageStatus.UNDELIVERED) == ["complained", "delivered", "undelivered"]
+    assert withdrawn_as() == {"chatapp": "archived", POST: "failed"}

@@ -58,7 +58,7 @@ async def test_every_look_at_batches_takes_an_index(filled: Database) -> None:
         (batches.SQL.block_made, (*key, "running", "failed", now, {"x": 1})),
         (batches.SQL.pause, (*key, now, ["running"], None)),
         (batches.SQL.hold, ("org_7", "btc_7", 1_000, "test", "msg_1")),
-        (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"], "msg_1", "withdrawn")),
+        (batches.SQL.withdraw, ("org_7", "btc_7", 1_000, now, "x", ["queued"], "msg_1", "withdrawn", {})),
         (batches.SQL.senders_of, ("org_7", "btc_7")),
         (totals.SQL.any, ("org_7", "test")),
     ]
@@ -82,7 +82,7 @@ async def test_whose_turn_it_is_is_found_among_what_is_being_made(filled: Databa
 async def test_the_rows_of_a_batch_are_found_behind_those_done_before_and_not_among_all(filled: Database) -> None:
     arguments = ("org_7", "btc_7", 1_000)
     hold = (filled, batches.SQL.hold, (*arguments, "test", "msg_1"))
-    withdraw = (filled.hot, batches.SQL.withdraw, (*arguments, datetime.now(UTC), "x", ["queued"], "msg_1", "y"))
+    withdraw = (filled.hot, batches.SQL.withdraw, (*arguments, datetime.now(UTC), "x", ["queued"], "msg_1", "y", {}))
     for pool, sql, values in (hold, withdraw):
         (plan,) = orjson.loads(await pool.fetchval(f"explain (format json) {sql}", *values))
         assert "dispatch_owner" in indexes(plan["Plan"]), sql

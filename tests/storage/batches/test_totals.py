@@ -4,11 +4,16 @@ import asyncio
 import random
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.post import LETTERS, POST
 
-from recado.domain.channels.chatapp import MACHINE
+from recado.domain.channels import chatapp
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import Policy
 from recado.domain.messages.message import MessageStatus
 from recado.storage.batches import totals
 from recado.storage.batches.totals import BATCH, CAMPAIGN
@@ -17,35 +22,48 @@ from recado.storage.core.postgres import Database
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 COUNTS = ("queued", "sent", "delivered", "read", "failed", "archived")
-NEXT = {
-    status: sorted({target for source, _, target in MACHINE.transitions() if source is status})
-    for status in MessageStatus
-}
 SHOWN = {MessageStatus.SENDING: "queued"}
 
 
-def moved(source: str | None, target: str, coins: int = 0, batch: str = "btc_1", campaign: str | None = "c") -> Moved:
-    return Moved("org_1", "test", "chatapp", "msg_1", source, target, coins, None, batch, campaign)
+def next_states(policy: Policy) -> dict[MessageStatus, list[MessageStatus]]:
+    return {
+        status: sorted({target for source, _, target in policy.machine.transitions() if source is status})
+        for status in MessageStatus
+    }
 
 
-@given(st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=20), st.integers(0, 500))
+def moved(
+    source: str | None, target: str, coins: int = 0, batch: str = "btc_1", campaign: str | None = "c",
+    channel: str = "chatapp",
+) -> Moved:  # fmt: skip
+    return Moved("org_1", "test", channel, "msg_1", source, target, coins, None, batch, campaign)
+
+
+@pytest.mark.parametrize("policy", [chatapp.POLICY, LETTERS], ids=["chat-app", "letters"])
+@given(lives=st.lists(st.lists(st.integers(0, 9), max_size=8), max_size=20), price=st.integers(0, 500))
 def test_each_message_is_in_one_count_and_its_coins_are_held_or_charged_or_free(
-    lives: list[list[int]], price: int
+    policy: Policy, lives: list[list[int]], price: int
 ) -> None:
     """Each life is a walk through the states of a message, told as the commits tell it."""
+    with patch.dict(POLICIES, {POST: LETTERS}):
+        check_lives(policy, lives, price)
+
+
+def check_lives(policy: Policy, lives: list[list[int]], price: int) -> None:
+    after, by_state = next_states(policy), SHOWN | {state: str(status) for state, status in policy.shown.items()}
     sums = [0] * 9
     shown: list[MessageStatus] = []
     held = charged = 0
     for life in lives:
         status = MessageStatus.QUEUED
-        steps = [moved(None, status, price)]
+        steps = [moved(None, status, price, channel=policy.channel)]
         held += price
         paid = False
         for choice in life:
-            if not NEXT[status]:
+            if not after[status]:
                 break
-            before, status = status, NEXT[status][choice % len(NEXT[status])]
-            step = moved(before, status)
+            before, status = status, after[status][choice % len(after[status])]
+            step = moved(before, status, channel=policy.channel)
             if step.left_queue:
                 step.coins = price
                 held -= price
@@ -62,7 +80,7 @@ def test_each_message_is_in_one_count_and_its_coins_are_held_or_charged_or_free(
     both = 2  # the batch and the campaign
     assert sums[0] == both * len(lives)
     for place, name in enumerate(COUNTS, start=1):
-        assert sums[place] == both * sum(SHOWN.get(status, status.value) == name for status in shown)
+        assert sums[place] == both * sum(by_state.get(status, status.value) == name for status in shown)
     assert sums[7:] == [both * held, both * charged]
 
 

@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import pytest
+from tests.post import LETTERS, POST
 from tests.storage.dispatch.test_claims import NOW, ORGANIZATION, stored
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import withdrawals
@@ -57,6 +59,23 @@ async def test_blocks_of_a_refusal_take_what_waited_before_it_and_say_what_is_le
     assert await withdrawals.left_of(database, [refused]) == {}
     left = await database.fetch("select id from dispatch")
     assert [row["id"] for row in left] == [queued[4]]
+
+
+async def test_a_withdrawn_message_becomes_what_its_channel_has_for_that(
+    database: Database, queued: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(POLICIES, POST, LETTERS)
+    for table in ("messages", "dispatch"):
+        await database.execute(f"update {table} set channel = $2 where id = $1", queued[0], POST)
+    moved, _ = await withdrawals.of_contact(database, ORGANIZATION, "test", "cnt_1", NOW, limit=2)
+    assert {(each.channel, each.to_status, each.quiet) for each in moved} == {
+        (POST, "failed", True),
+        ("chatapp", "archived", True),
+    }
+    rows = await database.fetch(
+        "select status, failed_at, archived_at, failure_code from messages where id = any($1) order by id", queued[:2]
+    )
+    assert [tuple(row) for row in rows] == [("failed", NOW, None, "withdrawn"), ("archived", None, NOW, "withdrawn")]
 
 
 async def test_blocks_of_a_contact_go_on_after_each_other(database: Database, queued: list[str]) -> None:

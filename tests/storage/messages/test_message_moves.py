@@ -2,19 +2,25 @@
 
 import asyncio
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import asyncpg
 import pytest
+from tests.post import LETTERS, POST
 from tests.waiting import until
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import MessageStatus
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.effects.consequences import Consequences
+from recado.services.effects.outbox import event_of
 from recado.storage.core import audit
 from recado.storage.core.audit import Actor
+from recado.storage.core.moves import AfterCommit, Effects, Moved
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_moves, message_reads, messages
 from recado.storage.messages.message_reads import Message
@@ -30,10 +36,21 @@ HOUR = timedelta(hours=1)
 LOCKED = "select count(*) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
 
 
-async def stored(db: Database, *, due_at: datetime = NOW) -> str:
+class Heard:
+    """Effects that note what they are told of."""
+
+    def __init__(self, told: list[Moved]) -> None:
+        self._told = told
+
+    async def write(self, connection: Any, moved: Sequence[Moved]) -> AfterCommit:
+        self._told += moved
+        return lambda: None
+
+
+async def stored(db: Database, *, due_at: datetime = NOW, channel: str = "chatapp") -> str:
     message_id = IDS.new(MESSAGE)
     fields: dict[str, Any] = {
-        "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": message_id, "sender_id": NUMBER,
+        "organization_id": ORGANIZATION, "env": "test", "channel": channel, "id": message_id, "sender_id": NUMBER,
         "type": "text", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1, "force": False,
         "template_id": None, "payload": '{"text":{"body":"x"}}', "template_vars": None, "metadata": None,
         "campaign_id": None, "scheduled_at": None if due_at == NOW else due_at, "due_at": due_at, "ttl": HOUR,
@@ -67,8 +84,11 @@ async def force(db: Database, message_id: str, at: datetime = NOW, env: str = "t
     return await message_moves.force(db, IDS, ACTOR, ORGANIZATION, env, message_id, at)
 
 
-async def archive(db: Database, message_id: str, at: datetime = NOW, env: str = "test") -> bool:
-    return await message_moves.archive(db, IDS, ACTOR, ORGANIZATION, env, message_id, at, Consequences())
+async def archive(
+    db: Database, message_id: str, at: datetime = NOW, env: str = "test", effects: Effects | None = None
+) -> bool:
+    effects = effects or Consequences()
+    return await message_moves.archive(db, IDS, ACTOR, ORGANIZATION, env, message_id, at, effects)
 
 
 async def entries(db: Database) -> list[tuple[str, str | None]]:
@@ -129,6 +149,24 @@ async def test_archive_withdraws_a_queued_message(database: Database) -> None:
     assert (row.last_error or "").startswith("withdrawn: ")
     assert await queue_row(database, message_id) is None
     assert await entries(database) == [("message.archive", message_id)]
+
+
+async def test_a_queued_letter_that_is_withdrawn_has_failed_and_nobody_is_told(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its channel knows no `archived`."""
+    monkeypatch.setitem(POLICIES, POST, LETTERS)
+    monkeypatch.setattr(message_moves, "GENERIC_CHANNELS", ("chatapp", POST))
+    message_id = await stored(database, channel=POST)
+    told: list[Moved] = []
+    assert await archive(database, message_id, effects=Heard(told))
+    row = await message_reads.get(database, ORGANIZATION, "test", message_id, [POST])
+    assert row is not None
+    assert (row.status, row.failed_at, row.archived_at, row.outcome_certain) == ("failed", NOW, None, True)
+    [move] = told
+    assert (move.from_status, move.to_status, event_of(move)) == ("queued", "failed", None)
+    assert event_of(replace(move, quiet=False)) == "sms.failed"
+    assert not await archive(database, message_id)
 
 
 async def test_archive_puts_a_failed_message_away_with_its_reason(database: Database) -> None:

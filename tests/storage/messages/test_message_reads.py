@@ -8,10 +8,14 @@ from typing import Any
 import asyncpg
 import orjson
 import pytest
+from tests.post import LETTERS, POST
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, lowest_id
+from recado.http.routes.messages.message_view import message_view
 from recado.storage.core.partitions import partition
+from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads
 from recado.storage.messages.message_reads import Message, MessageFilter, count_query, list_page, page_query
 
@@ -185,6 +189,46 @@ async def test_no_other_organization_or_environment_is_seen(connection: Connecti
         assert await message_reads.get(connection, ORGANIZATION, "test", message.id) is None
         assert await message_reads.get(connection, OTHER, "live", message.id) is None
     assert (await list_page(connection, MessageFilter(organization_id=OTHER, env="live"), limit=1)).total == 0
+
+
+STATES = [
+    ("chatapp", "queued"), ("chatapp", "sending"), ("chatapp", "failed"), ("chatapp", "delivered"), (POST, "queued"),
+    (POST, "sending"), (POST, "failed"), (POST, "undelivered"), (POST, "delivered"), (POST, "complained"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("status", "found"),
+    [
+        ("queued", [("chatapp", "queued"), (POST, "queued"), (POST, "sending")]),
+        ("sending", [("chatapp", "sending")]),
+        ("failed", [("chatapp", "failed"), (POST, "failed"), (POST, "undelivered")]),
+        ("delivered", [("chatapp", "delivered"), (POST, "delivered"), (POST, "complained")]),
+    ],
+)
+@pytest.mark.parametrize("tagged", [False, True])
+async def test_a_status_finds_what_shows_so_of_each_channel(
+    database: Database, monkeypatch: pytest.MonkeyPatch, status: str, found: list[tuple[str, str]], tagged: bool
+) -> None:
+    monkeypatch.setitem(POLICIES, POST, LETTERS)
+    for place, (channel, state) in enumerate(STATES):
+        await database.execute(
+            """
+            insert into messages (organization_id, env, channel, id, direction, status, type, recipient,
+                recipient_hash, class, force, campaign_id, failed_at, updated_at)
+            values ($1, 'test', $2, $3, 'outbound', $4, 'text', '+1', 1, 1, false, 'spring',
+                case when $4 in ('failed', 'undelivered') then now() end, now())
+            """,
+            ORGANIZATION, channel, lowest_id(MESSAGE, THIS_MONTH + timedelta(seconds=place)), state,
+        )  # fmt: skip
+    await database.execute(_QUEUE.replace("sender_id", "'num_1'", 2).replace("'num_1'", "sender_id", 1))
+    filters = wanted(status=status, channels=("chatapp", POST), campaign_id="spring" if tagged else None)
+
+    page = await list_page(database, filters, limit=20)
+
+    assert sorted((message.channel, message.status) for message in page.items) == sorted(found)
+    assert {message_view(message, unmasked=True)["status"] for message in page.items} == {status}
+    assert page.total == len(found)
 
 
 async def test_rcs_is_not_part_of_the_generic_view(connection: Connection) -> None:

@@ -7,7 +7,7 @@ from recado.domain.channels.installed import INSTALLED
 from recado.domain.channels.policy import MASK, SENDER_FIELD, AddressKind, Policy
 from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import GateTable
-from recado.domain.messages.message import MessageEvent, WaitReason
+from recado.domain.messages.message import MessageEvent, MessageStatus, WaitReason
 
 POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLED}
 
@@ -32,9 +32,53 @@ def sender_field(channel: str) -> str | None:
     return _SENDER_FIELDS.get(channel)
 
 
+def shown(channel: str, status: str) -> str:
+    """The status of a message that callers see in the generic view (C15.1)."""
+    policy = POLICIES.get(channel)
+    if policy is None or not policy.shown:
+        return status
+    return policy.shown.get(MessageStatus(status), status)
+
+
+def states_shown_as(channel: str, status: str) -> list[str]:
+    """The states of a channel's messages that show so."""
+    return [state.value for state in MessageStatus if shown(channel, state) == status]
+
+
 def states_before(event: MessageEvent) -> list[str]:
     """The states that know this event: the guard of a statement that records it for messages of any channel."""
     return sorted({state.value for each in POLICIES.values() for state in each.machine.sources(event)})
+
+
+def states_after(state: MessageStatus) -> list[str]:
+    """This state, and all that messages of any channel can come to from it."""
+    found = set()
+    for each in POLICIES.values():
+        reached = {state}
+        while more := {to for at, _, to in each.machine.transitions() if at in reached} - reached:
+            reached |= more
+        found |= reached
+    return sorted(found)
+
+
+def withdrawn_as() -> dict[str, str]:
+    """What becomes of a queued message that somebody withdraws, by channel."""
+    event = MessageEvent.WITHDRAWN
+    return {
+        each.channel: each.machine.move(MessageStatus.QUEUED, event).value
+        for each in POLICIES.values()
+        if MessageStatus.QUEUED in each.machine.sources(event)
+    }
+
+
+def channels_that_know(event: MessageEvent) -> list[str]:
+    """The channels whose messages know this event."""
+    return [each.channel for each in POLICIES.values() if each.machine.sources(event)]
+
+
+def told_of(status: str) -> set[str]:
+    """The events by which messages of any channel tell that they came to a state."""
+    return {event for each in POLICIES.values() for at, event in each.events.items() if at == status}
 
 
 def _in_any_channel(reasons: Callable[[GateTable], Collection[WaitReason]]) -> tuple[WaitReason, ...]:

@@ -1,7 +1,7 @@
 """What one channel differs by, as data: the pipeline asks the policy of a message's channel, and names no channel."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from recado.domain.core.machine import Machine
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.dispatch.gates import GateTable
-from recado.domain.messages.message import MessageEvent, MessageStatus, Priority
+from recado.domain.messages.message import GenericStatus, MessageEvent, MessageStatus, Priority
 from recado.domain.templates.template import TemplateCategory
 
 
@@ -61,6 +61,7 @@ class Policy:
     is due when it names no `ttlSeconds`. `price_kind`: what it counts for; True: the sender's owner pays the provider
     directly (C25.2.6).
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
+    `shown`: its states that callers of the generic view see as another (C15.1); the others show as they are.
     """
 
     channel: str
@@ -76,6 +77,7 @@ class Policy:
     price_kind: Callable[[TemplateCategory | None, bool], str]
     events: Mapping[MessageStatus, str]
     received: str
+    shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
 
     def obeys(self, kind: str, category: TemplateCategory | None, priority: Priority) -> Obeys:
         """What a message of this type obeys, with a template of this category."""

@@ -3,14 +3,27 @@
 Which states a message of a channel knows, and what moves it, is the table of the channel's policy (`channels/`).
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
 
 
+class GenericStatus(StrEnum):
+    """The states of the generic record, which callers see of messages of any channel (C15.1)."""
+
+    QUEUED = "queued"
+    SENDING = "sending"
+    SENT = "sent"
+    DELIVERED = "delivered"
+    READ = "read"
+    FAILED = "failed"
+    ARCHIVED = "archived"
+
+
 class MessageStatus(StrEnum):
-    """The states of the generic record."""
+    """The states of messages. Which of them a channel knows is its machine's to say, and how they show its policy's."""
 
     QUEUED = "queued"  # accepted and durable; the number's dispatcher takes it, or TTL, opt-out and withdrawal end it
     SENDING = (
@@ -21,6 +34,22 @@ class MessageStatus(StrEnum):
     READ = "read"
     FAILED = "failed"  # nothing more happens by itself, but for a late report of an unknown outcome
     ARCHIVED = "archived"
+    UNDELIVERED = "undelivered"  # the provider took it, and it was not brought to the recipient
+    BOUNCED = "bounced"  # the recipient's server gave it back
+    COMPLAINED = "complained"  # the recipient called it unwanted
+
+
+REACHED_AT: Final[Mapping[MessageStatus, str]] = {
+    MessageStatus.SENT: "sent_at",
+    MessageStatus.DELIVERED: "delivered_at",
+    MessageStatus.READ: "read_at",
+    MessageStatus.FAILED: "failed_at",
+    MessageStatus.ARCHIVED: "archived_at",
+    MessageStatus.UNDELIVERED: "failed_at",
+    MessageStatus.BOUNCED: "failed_at",
+    MessageStatus.COMPLAINED: "delivered_at",
+}
+"""The column that says when a message came to a state. States that show as the same one share it, as indexes do."""
 
 
 class Priority(StrEnum):

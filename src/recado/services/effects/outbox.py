@@ -5,7 +5,7 @@ Where no subscription of the environment takes an event, it costs one look into 
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policies import POLICIES, told_of
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import MessageStatus
 from recado.storage.core.moves import AfterCommit, Moved
@@ -14,15 +14,11 @@ from recado.storage.dispatch.settlements import Departed
 from recado.storage.webhooks.events import Emission, deliveries_of, emission, emit_batch
 from recado.storage.webhooks.webhooks import SubscriptionDirectory, SubscriptionKey, Takers
 
-_BY_STATUS = {
-    status.value: frozenset(each.events[status] for each in POLICIES.values() if status in each.events)
-    for status in MessageStatus
-}
-"""What messages of any channel may tell in a state."""
-
 
 def event_of(moved: Moved) -> str | None:
     """The event of a move (C15.4); None when it has none."""
+    if moved.quiet:
+        return None
     policy = POLICIES[moved.channel]
     if moved.from_status is None:
         return policy.received if moved.to_status == MessageStatus.DELIVERED else None
@@ -45,7 +41,7 @@ class Outbox:
 
     async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
         """Whether anybody there takes the event."""
-        events = _BY_STATUS[to_status]
+        events = told_of(to_status)
         if not events:
             return False
         for environment in environments:
@@ -68,8 +64,13 @@ class Outbox:
 
     async def departures(self, rows: Sequence[Departed]) -> list[Emission]:
         """What to write of messages that may have been sent, where somebody takes it."""
-        found = [await self._emission(row, POLICIES[row.channel].events[MessageStatus.SENT]) for row in rows]
-        return [each for each in found if each is not None]
+        found: list[Emission] = []
+        for row in rows:
+            event = POLICIES[row.channel].events.get(MessageStatus.SENT)
+            told = None if event is None else await self._emission(row, event)
+            if told is not None:
+                found.append(told)
+        return found
 
     def emitted(self, emissions: Sequence[Emission]) -> None:
         """They are committed."""

@@ -4,9 +4,10 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from datetime import date, datetime
 
 from recado.domain.billing.prices import FAMILY_OF, month_of
+from recado.domain.channels.policies import shown
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
-from recado.domain.messages.message import MessageStatus
+from recado.domain.messages.message import GenericStatus, MessageStatus
 from recado.storage.billing import wallet
 from recado.storage.billing.prices import Captured, PriceDirectory
 from recado.storage.billing.wallet import Charge, Settlement, WalletKey
@@ -15,8 +16,8 @@ from recado.storage.core.rows import Executor
 from recado.storage.dispatch.settlements import Departed
 from recado.storage.webhooks.webhooks import SubscriptionKey
 
-_CAPTURED = frozenset({MessageStatus.SENT.value, MessageStatus.DELIVERED.value, MessageStatus.READ.value})
-_CONCERNED = _CAPTURED | {MessageStatus.FAILED.value, MessageStatus.ARCHIVED.value}
+_GONE = frozenset({GenericStatus.SENT.value, GenericStatus.DELIVERED.value, GenericStatus.READ.value})
+_WAITS = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})
 
 
 class Wallet:
@@ -37,7 +38,7 @@ class Wallet:
 
     async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
         """What a row holds is known when it moves: so every end is wanted."""
-        return to_status in _CONCERNED
+        return to_status not in _WAITS
 
     async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
         """Capture what was sent, release what will not be, charge what was sent after all."""
@@ -50,7 +51,7 @@ class Wallet:
             if move.from_status is None or move.id in charged or (move.coins == 0 and not _counts_free(move)):
                 continue
             settlement = settlements.setdefault((move.organization_id, move.env), Settlement())
-            if move.to_status not in _CAPTURED:
+            if not _is_gone(move):
                 settlement.released += move.coins
                 continue
             charged.add(move.id)  # what was sent, failed and was sent after all in one batch is one send
@@ -96,7 +97,7 @@ class Wallet:
         late = [
             (move.organization_id, move.env, move.id)
             for move in moved
-            if move.coins and move.from_status == MessageStatus.FAILED and move.to_status in _CAPTURED
+            if move.coins and move.from_status == MessageStatus.FAILED and _is_gone(move)
         ]
         return await wallet.charged(connection, late) if late else set()
 
@@ -106,4 +107,9 @@ def _counts_free(move: Moved) -> bool:
 
     So what had failed, and was sent after all, does not count.
     """
-    return move.price_kind in FAMILY_OF and move.to_status in _CAPTURED and move.from_status != MessageStatus.FAILED
+    return move.price_kind in FAMILY_OF and move.from_status != MessageStatus.FAILED and _is_gone(move)
+
+
+def _is_gone(move: Moved) -> bool:
+    """Whether the message has left, as far as is known."""
+    return shown(move.channel, move.to_status) in _GONE

@@ -9,10 +9,10 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.batches.batch import BATCH_MACHINE, BatchEvent
-from recado.domain.channels.policies import states_before
+from recado.domain.channels.policies import states_before, withdrawn_as
 from recado.domain.core.ids import created_at
-from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
-from recado.storage.core.moves import Moved, left
+from recado.domain.messages.message import Cause, FailureCode, MessageEvent
+from recado.storage.core.moves import Moved, withdrawn
 from recado.storage.core.rows import COUNTED_TO, Executor, Page, page, reader
 from recado.storage.core.sql import load
 
@@ -155,13 +155,9 @@ async def hold(executor: Executor, key: BatchKey, limit: int, after_id: str = ""
 
 async def withdraw(executor: Executor, key: BatchKey, now: datetime, limit: int, after_id: str = "") -> list[Moved]:
     """Archive one block of the queued messages of a canceled batch, in the order of their ids."""
-    cause = _WITHDRAWN
-    rows = await executor.fetch(
-        SQL.withdraw, key[0], key[2], limit, now, cause.last_error, _WITHDRAWABLE, after_id, cause.code
-    )
-    return [
-        left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, MessageStatus.ARCHIVED.value) for row in rows
-    ]
+    block = (key[0], key[2], limit, now, _WITHDRAWN.last_error, _WITHDRAWABLE, after_id)
+    rows = await executor.fetch(SQL.withdraw, *block, _WITHDRAWN.code, withdrawn_as())
+    return [withdrawn(row, row["env"]) for row in rows]
 
 
 # Reads --------------------------------------------------------------------------------------------------------------

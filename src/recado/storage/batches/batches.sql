@@ -346,7 +346,8 @@ where
 returning d.id;
 
 -- name: withdraw
--- One block of the queued rows of a canceled batch after the row $7, whatever they wait for: queued → archived. What waits for its
+-- One block of the queued rows of a canceled batch after the row $7, whatever they wait for: queued → archived, or what their channel
+-- has in its place ($9). What waits for its
 -- repeat may have left: the batch holds it until a report or its day decides.
 with withdrawn as (
     delete from dispatch d
@@ -366,11 +367,14 @@ with withdrawn as (
 moved as (
     update messages m
     set
-        status = 'archived', archived_at = $4, last_error = $5, failure_code = $8, outcome_certain = true,
-        updated_at = $4
+        status = $9::jsonb ->> m.channel,
+        archived_at = case $9::jsonb ->> m.channel when 'archived' then $4::timestamptz end,
+        failed_at = case $9::jsonb ->> m.channel when 'failed' then $4::timestamptz end,
+        last_error = $5, failure_code = $8, outcome_certain = true, updated_at = $4
     from withdrawn w
     where
         m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
         and m.status = any($6::text[])
 )
-select organization_id, env, channel, id, coins, price_kind, units, batch_id, campaign_id from withdrawn;
+select organization_id, env, channel, id, $9::jsonb ->> channel as status, coins, price_kind, units, batch_id, campaign_id
+from withdrawn;

@@ -1,14 +1,15 @@
 """Totals of batches and campaigns: how many of their messages stand where, as deltas of the commits that move them.
 
-Each message is in exactly one of the counts from `queued` on, which also holds what is being sent; so those counts sum
-up to `accepted` (C15.5, C15.6).
+Each message is in exactly one of the counts from `queued` on, that of the status it shows; `queued` also holds what is
+being sent. So those counts sum up to `accepted` (C15.5, C15.6).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from recado.domain.messages.message import MessageStatus
+from recado.domain.channels.policies import shown
+from recado.domain.messages.message import GenericStatus
 from recado.storage.core.moves import Moved
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
@@ -22,15 +23,15 @@ TotalsKey = tuple[str, str, str, str]
 
 _ACCEPTED, _HELD, _CHARGED, _WIDTH = 0, 7, 8, 9
 _COUNT_OF = {
-    MessageStatus.QUEUED.value: 1,
-    MessageStatus.SENDING.value: 1,
-    MessageStatus.SENT.value: 2,
-    MessageStatus.DELIVERED.value: 3,
-    MessageStatus.READ.value: 4,
-    MessageStatus.FAILED.value: 5,
-    MessageStatus.ARCHIVED.value: 6,
+    GenericStatus.QUEUED.value: 1,
+    GenericStatus.SENDING.value: 1,
+    GenericStatus.SENT.value: 2,
+    GenericStatus.DELIVERED.value: 3,
+    GenericStatus.READ.value: 4,
+    GenericStatus.FAILED.value: 5,
+    GenericStatus.ARCHIVED.value: 6,
 }
-_GONE = frozenset({MessageStatus.SENT.value, MessageStatus.DELIVERED.value, MessageStatus.READ.value})
+_GONE = frozenset({GenericStatus.SENT.value, GenericStatus.DELIVERED.value, GenericStatus.READ.value})
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +57,17 @@ def deltas(moved: Sequence[Moved]) -> dict[TotalsKey, list[int]]:
 
 
 def _add(delta: list[int], move: Moved) -> None:
+    to_status = shown(move.channel, move.to_status)
     if move.from_status is None:
         delta[_ACCEPTED] += 1
         delta[_HELD] += move.coins
     else:
-        delta[_COUNT_OF[move.from_status]] -= 1
+        delta[_COUNT_OF[shown(move.channel, move.from_status)]] -= 1
         if move.left_queue:
             delta[_HELD] -= move.coins
-        if move.to_status in _GONE:
+        if to_status in _GONE:
             delta[_CHARGED] += move.coins
-    delta[_COUNT_OF[move.to_status]] += 1
+    delta[_COUNT_OF[to_status]] += 1
 
 
 async def add(executor: Executor, changes: dict[TotalsKey, list[int]], now: datetime) -> list[Changed]:

@@ -22,7 +22,7 @@ class Moved:
     `from_status` None: it is new. `coins`, `price_kind`: what the row held when it leaves the queue, or the price of a
     message that failed by an unknown outcome and was sent after all; else 0 and None. `units`: what they count as. A
     message whose report was the first to say that it had left moves twice: `sending` → `sent`, and on. `told`: what its
-    event says of other records, as JSON text.
+    event says of other records, as JSON text. `quiet`: whoever moved it knows, and nobody else is told.
     """
 
     organization_id: str
@@ -37,6 +37,7 @@ class Moved:
     campaign_id: str | None = None
     told: str | None = None
     units: int = 1
+    quiet: bool = False
 
     @property
     def left_queue(self) -> bool:
@@ -53,6 +54,13 @@ class Effects(Protocol):
 
 
 _WAITING = (MessageStatus.QUEUED.value, MessageStatus.SENDING.value)
+
+
+def withdrawn(row: Any, env: str) -> Moved:
+    """As `left`, of a row that was queued, and that somebody withdrew: its `channel`, and its new `status`."""
+    moved = left(row, env, row["channel"], MessageStatus.QUEUED.value, row["status"])
+    moved.quiet = True
+    return moved
 
 
 def left(row: Any, env: str, channel: str, from_status: str, to_status: str) -> Moved:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeVar
 
-from recado.domain.channels.policies import states_before
+from recado.domain.channels.policies import states_after, states_before
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
 from recado.storage.core.moves import Moved, left
 from recado.storage.core.postgres import Database
@@ -22,12 +22,10 @@ SENT = SQL.sent.replace("{following}", "").replace("{answer}", PARTS.moved)
 
 _RETURNABLE = states_before(MessageEvent.RETURN_TO_QUEUE)
 # A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
+# What a caller has put away since stays as it is.
 _DEPARTED = [
     MessageStatus.SENDING,
-    MessageStatus.SENT,
-    MessageStatus.DELIVERED,
-    MessageStatus.READ,
-    MessageStatus.FAILED,
+    *(state for state in states_after(MessageStatus.SENT) if state != MessageStatus.ARCHIVED),
 ]
 _FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]
 

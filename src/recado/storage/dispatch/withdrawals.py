@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from recado.domain.channels.policies import states_before
+from recado.domain.channels.policies import states_before, withdrawn_as
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
-from recado.storage.core.moves import Moved, left
+from recado.storage.core.moves import Moved, left, withdrawn
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 
@@ -52,7 +52,9 @@ async def opted_out(
     rows = await connection.fetch(
         SQL.opted_out, *_recipients(refused), now, cause.last_error, sources, limit, noted, cause.code
     )
-    return [_moved(row, MessageStatus.FAILED) for row in rows]
+    return [
+        left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, MessageStatus.FAILED.value) for row in rows
+    ]
 
 
 async def left_of(
@@ -88,9 +90,9 @@ async def of_contact(
     ids = [row["id"] for row in found]
     sources = states_before(MessageEvent.WITHDRAWN)
     rows = await connection.fetch(
-        SQL.of_contact, organization_id, env, ids, now, _DELETED.last_error, sources, _DELETED.code
+        SQL.of_contact, organization_id, env, ids, now, _DELETED.last_error, sources, _DELETED.code, withdrawn_as()
     )
-    return [_moved(row, MessageStatus.ARCHIVED) for row in rows], ids[-1] if len(ids) == limit else None
+    return [withdrawn(row, env) for row in rows], ids[-1] if len(ids) == limit else None
 
 
 async def note(connection: Executor, withdrawals: Sequence[Withdrawal]) -> None:
@@ -127,7 +129,3 @@ def _columns(withdrawals: Sequence[Withdrawal]) -> list[list[Any]]:
 
 def _recipients(refused: Sequence[Withdrawal]) -> list[list[Any]]:
     return columns([(each.organization_id, each.env, int(each.name), each.before_id) for each in refused], 4)
-
-
-def _moved(row: Any, status: MessageStatus) -> Moved:
-    return left(row, row["env"], row["channel"], MessageStatus.QUEUED.value, status.value)

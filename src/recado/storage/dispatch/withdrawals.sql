@@ -73,7 +73,7 @@ order by id
 limit $6;
 
 -- name: of_contact
--- Of these messages ($3, in their order). Nothing asks for the consent of a contact that is gone, so here repeats end: they are
+-- Of these messages ($3, in their order): archived, or what their channel has in its place ($8). Nothing asks for the consent of a contact that is gone, so here repeats end: they are
 -- uncertain from their last call on.
 with unrepeated as (
     update dispatch d
@@ -92,12 +92,15 @@ withdrawn as (
 )
 update messages m
 set
-    status = 'archived', archived_at = $4, last_error = $5, failure_code = $7, outcome_certain = true, updated_at = $4
+    status = $8::jsonb ->> m.channel,
+    archived_at = case $8::jsonb ->> m.channel when 'archived' then $4::timestamptz end,
+    failed_at = case $8::jsonb ->> m.channel when 'failed' then $4::timestamptz end,
+    last_error = $5, failure_code = $7, outcome_certain = true, updated_at = $4
 from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($6::text[])
-returning m.organization_id, m.env, m.id, m.channel, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
+returning m.organization_id, m.env, m.id, m.channel, m.status, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
 
 -- name: note
 -- Something is left of these. One that is noted already goes on up to the later id.

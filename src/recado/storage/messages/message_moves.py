@@ -5,11 +5,11 @@ Guards stand in the statements: a message that moved on meanwhile is left alone,
 
 from datetime import datetime
 
-from recado.domain.channels.policies import PASSED_BY_FORCE, states_before
+from recado.domain.channels.policies import PASSED_BY_FORCE, channels_that_know, states_before, withdrawn_as
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.storage.core import audit
-from recado.storage.core.moves import Effects, Moved, left
+from recado.storage.core.moves import Effects, Moved, withdrawn
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.sql import load
 from recado.storage.messages.message_reads import GENERIC_CHANNELS
@@ -71,10 +71,9 @@ async def _withdraw(
 ) -> Moved | None:
     # `dispatch` is touched first: it is what a claim in progress locks.
     message, sources = (organization_id, env, message_id), states_before(MessageEvent.WITHDRAWN)
-    row = await connection.fetchrow(SQL.archive_queued, *message, now, _WITHDRAWN.last_error, sources, _WITHDRAWN.code)
-    if row is None:
-        return None
-    return left(row, env, row["channel"], MessageStatus.QUEUED.value, MessageStatus.ARCHIVED.value)
+    cause = (_WITHDRAWN.last_error, sources, _WITHDRAWN.code)
+    row = await connection.fetchrow(SQL.archive_queued, *message, now, *cause, withdrawn_as())
+    return None if row is None else withdrawn(row, env)
 
 
 async def _put_away(
@@ -84,7 +83,7 @@ async def _put_away(
         SQL.archive_failed,
         organization_id,
         env,
-        list(GENERIC_CHANNELS),
+        [channel for channel in channels_that_know(MessageEvent.ARCHIVE) if channel in GENERIC_CHANNELS],
         message_id,
         now,
         states_before(MessageEvent.ARCHIVE),

@@ -8,12 +8,14 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import Any, Final
 
+from recado.domain.channels.policies import states_shown_as
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, created_at, lowest_id
 from recado.domain.core.phones import recipient_hash
-from recado.domain.messages.message import MessageStatus
+from recado.domain.messages.message import GenericStatus, MessageStatus
 from recado.storage.core.compose import compose
 from recado.storage.core.rows import Executor, Page, page, reader
 from recado.storage.core.sql import fragments
@@ -83,7 +85,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageFilter:
-    """What a list shows. A period holds the messages created in [start, end)."""
+    """What a list shows. A period holds the messages created in [start, end). `status`: as it shows (C15.1)."""
 
     organization_id: str
     env: str
@@ -106,8 +108,8 @@ read = reader(Message)
 
 PAGE: Final = bounded(SQL.page, ("payload", "template_vars", "metadata"), "p.id desc")
 
-_WAITING = {MessageStatus.QUEUED: SQL.if_waiting_queued, MessageStatus.SENDING: SQL.if_waiting_sending}
-_ENDED = {MessageStatus.FAILED: SQL.if_failed, MessageStatus.ARCHIVED: SQL.if_archived}
+_WAITING = frozenset({MessageStatus.QUEUED.value, MessageStatus.SENDING.value})
+_ENDED = {GenericStatus.FAILED.value: SQL.if_failed, GenericStatus.ARCHIVED.value: SQL.if_archived}
 
 
 async def get(
@@ -171,7 +173,7 @@ def _values(wanted: MessageFilter, before_id: str | None) -> dict[str, Any]:
         "channels": list(wanted.channels),
         "first_id": MESSAGE if wanted.start is None else lowest_id(MESSAGE, wanted.start),
         "before_id": last if before_id is None else min(last, before_id),
-        "status": wanted.status,
+        **_states(wanted),
         "direction": wanted.direction,
         "recipient": wanted.recipient,
         "recipient_hash": None
@@ -198,15 +200,31 @@ def _source(wanted: MessageFilter) -> str:
         (wanted.direction, SQL.if_direction, SQL.if_waiting_direction),
         (wanted.recipient, SQL.if_recipient, SQL.if_waiting_recipient),
     ]
-    status = None if wanted.status is None else MessageStatus(wanted.status)
+    status = wanted.status
     tags = [condition for value, condition in tagged if value is not None]
-    if status in _WAITING and not tags:
+    of_channels = [] if status is None else [states_shown_as(channel, status) for channel in wanted.channels]
+    if of_channels and not tags and _WAITING.issuperset(chain(*of_channels)):
         given = [condition for value, _, condition in others if value is not None]
-        return _with(SQL.waiting, [_WAITING[status], *given])
+        return _with(SQL.waiting, [SQL.if_waiting, *given])
     given = [*tags, *(condition for value, condition, _ in others if value is not None)]
     if status is not None:
-        given.append(_ENDED.get(status, SQL.if_status))
+        given += [SQL.if_status, _ENDED.get(status, "")]
+        if any(states != of_channels[0] for states in of_channels):
+            given.append(SQL.if_state_of_channel)
     return _with(SQL.narrow if tags or status in _ENDED else SQL.walk, given)
+
+
+def _states(wanted: MessageFilter) -> dict[str, list[str]]:
+    """The states that show as the wanted status, for the conditions that ask for them."""
+    if wanted.status is None:
+        return {}
+    of = {channel: states_shown_as(channel, wanted.status) for channel in wanted.channels}
+    return {
+        "states": sorted(set(chain(*of.values()))),
+        "states_of_channels": [f"{channel} {state}" for channel, states in of.items() for state in states],
+        "queued_of": [channel for channel, states in of.items() if MessageStatus.QUEUED in states],
+        "sending_of": [channel for channel, states in of.items() if MessageStatus.SENDING in states],
+    }
 
 
 def _with(source: str, conditions: Sequence[str]) -> str:

@@ -75,13 +75,17 @@ where
 order by d.id desc
 
 -- name: if_status
-and m.status = :status
+and m.status = any(:states::text[])
+
+-- name: if_state_of_channel
+-- Where channels differ in how one of these states shows.
+and m.channel || ' ' || m.status = any(:states_of_channels::text[])
 
 -- name: if_failed
-and m.status = 'failed' and m.failed_at is not null
+and m.failed_at is not null
 
 -- name: if_archived
-and m.status = 'archived' and m.archived_at is not null
+and m.archived_at is not null
 
 -- name: if_number
 and m.sender_id = :sender_id
@@ -112,11 +116,11 @@ and exists (
         and m.recipient_hash = :recipient_hash and m.recipient = :recipient
 )
 
--- name: if_waiting_queued
-and d.claimed_epoch is null and d.repeat_of is null
-
--- name: if_waiting_sending
-and (d.claimed_epoch is not null or d.repeat_of is not null)
+-- name: if_waiting
+-- The channels of which what is queued shows so, and what is sending.
+and d.channel = any(
+    case when d.claimed_epoch is null and d.repeat_of is null then :queued_of::text[] else :sending_of::text[] end
+)
 
 -- name: if_waiting_number
 and d.sender_id = :sender_id

@@ -165,19 +165,23 @@ where
 returning m.channel;
 
 -- name: archive_queued
--- queued → archived: withdrawn before it left ($6: the states that it may leave so).
+-- Withdrawn before it left ($6: the states that it may leave so): queued → archived, or what its channel has in its place ($8).
 with withdrawn as (
     delete from dispatch
     where organization_id = $1 and env = $2 and id = $3 and claimed_epoch is null and repeat_of is null
     returning organization_id, env, channel, id, coins, price_kind, units, batch_id, campaign_id
 )
 update messages m
-set status = 'archived', archived_at = $4, last_error = $5, failure_code = $7, outcome_certain = true, updated_at = $4
+set
+    status = $8::jsonb ->> m.channel,
+    archived_at = case $8::jsonb ->> m.channel when 'archived' then $4::timestamptz end,
+    failed_at = case $8::jsonb ->> m.channel when 'failed' then $4::timestamptz end,
+    last_error = $5, failure_code = $7, outcome_certain = true, updated_at = $4
 from withdrawn w
 where
     m.organization_id = w.organization_id and m.env = w.env and m.channel = w.channel and m.id = w.id
     and m.status = any($6::text[])
-returning m.organization_id, m.id, m.channel, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
+returning m.organization_id, m.id, m.channel, m.status, w.coins, w.price_kind, w.units, w.batch_id, w.campaign_id;
 
 -- name: open_inbound
 update messages

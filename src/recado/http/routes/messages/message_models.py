@@ -12,7 +12,7 @@ from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.core.errors import FieldError
-from recado.domain.messages.message import MAX_TTL, MIN_TTL, MessageStatus, Priority, WaitReason
+from recado.domain.messages.message import MAX_TTL, MIN_TTL, GenericStatus, Priority, WaitReason
 from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import MessagePageQuery, Page, PeriodQuery
 from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES, AnyPayload
@@ -136,7 +136,7 @@ class CreateMessage(ApiModel):
 class MessageQuery(MessagePageQuery, PeriodQuery):
     """Filters of GET /messages. A period holds what was created in [from, to)."""
 
-    status: MessageStatus | None = None
+    status: GenericStatus | None = None
     number_id: str | None = None
     contact_id: str | None = None
     campaign_id: str | None = None
@@ -186,7 +186,7 @@ class MessageModel(ApiModel):
     type: MessageType
     direction: Direction
     priority: Priority
-    status: MessageStatus
+    status: GenericStatus
     force: bool
     reprocessed: bool
     replaced_by: str | None = None

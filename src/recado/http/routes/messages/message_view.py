@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from recado.domain.channels.policies import masked_recipient, sender_field
+from recado.domain.channels.policies import masked_recipient, sender_field, shown
 from recado.domain.core.ids import created_at, time_in
 from recado.domain.core.timestamps import format_timestamp
 from recado.domain.messages.message import CLASSES
@@ -51,7 +51,7 @@ def message_view(message: Message, *, unmasked: bool) -> dict[str, Any]:
         "type": message.type,
         "direction": message.direction,
         "priority": _PRIORITIES[message.klass],
-        "status": message.status,
+        "status": shown(message.channel, message.status),
         "force": message.force,
         "reprocessed": message.reprocessed,
         "attempts": message.attempts,

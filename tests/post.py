@@ -1,0 +1,45 @@
+"""A channel of the tests: letters, which differ from chat-app messages in their states and in how these show.
+
+Being sent shows as queued; what is not delivered is `undelivered`, and what nobody wanted `complained`; one that is
+withdrawn has failed. Enter it with `monkeypatch.setitem(POLICIES, POST, LETTERS)`.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+from recado.domain.channels import chatapp
+from recado.domain.core.machine import Machine
+from recado.domain.messages.message import GenericStatus, MessageEvent, MessageStatus
+
+POST: Final = "post"
+
+_S, _E = MessageStatus, MessageEvent
+
+LETTERS: Final = replace(
+    chatapp.POLICY,
+    channel=POST,
+    machine=Machine(
+        "letter",
+        {
+            (_S.QUEUED, _E.CLAIM): _S.SENDING,
+            (_S.QUEUED, _E.EXPIRED): _S.FAILED,
+            (_S.QUEUED, _E.OPTED_OUT): _S.FAILED,
+            (_S.QUEUED, _E.WITHDRAWN): _S.FAILED,
+            (_S.SENDING, _E.ACCEPTED): _S.SENT,
+            (_S.SENDING, _E.REPORT_SENT): _S.SENT,
+            (_S.SENDING, _E.RETURN_TO_QUEUE): _S.QUEUED,
+            (_S.SENDING, _E.REFUSED): _S.FAILED,
+            (_S.SENT, _E.REPORT_DELIVERED): _S.DELIVERED,
+            (_S.SENT, _E.REPORT_FAILED): _S.UNDELIVERED,
+            (_S.DELIVERED, _E.REPORT_READ): _S.COMPLAINED,
+            (_S.UNDELIVERED, _E.LATE_DELIVERED): _S.DELIVERED,
+        },
+        initial={"accepted": _S.QUEUED, "inbound": _S.DELIVERED},
+    ),
+    events={_S.DELIVERED: "sms.delivered", _S.FAILED: "sms.failed", _S.UNDELIVERED: "sms.undelivered"},
+    shown={
+        _S.SENDING: GenericStatus.QUEUED,
+        _S.UNDELIVERED: GenericStatus.FAILED,
+        _S.COMPLAINED: GenericStatus.DELIVERED,
+    },
+)
