@@ -1,19 +1,34 @@
 """A channel of the tests: letters, which differ from chat-app messages in their states and in how these show.
 
 Being sent shows as queued; what is not delivered is `undelivered`, and what nobody wanted `complained`; one that is
-withdrawn has failed. Enter it with `monkeypatch.setitem(POLICIES, POST, LETTERS)`.
+withdrawn has failed. A letter of which nothing is heard in three days is undelivered, perhaps: until then the rest of
+its price stays held. Enter it with `monkeypatch.setitem(POLICIES, POST, LETTERS)`.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from datetime import timedelta
+from typing import Any, Final
 
 from recado.domain.channels import chatapp
+from recado.domain.channels.policy import AfterSent
 from recado.domain.core.machine import Machine
-from recado.domain.messages.message import GenericStatus, MessageEvent, MessageStatus
+from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus
 
 POST: Final = "post"
+REPORT, RECEIPT = "report", "receipt"
+UNHEARD: Final = Cause("indeterminate", "nothing was heard of it", certain=False)
 
 _S, _E = MessageStatus, MessageEvent
+
+
+def _delay(details: Mapping[str, Any]) -> timedelta | None:
+    return None if details.get("unreported") else timedelta(hours=details.get("hours", 72))
+
+
+def _receipt_delay(details: Mapping[str, Any]) -> timedelta | None:
+    return timedelta(hours=1) if details.get("receipt") else None
+
 
 LETTERS: Final = replace(
     chatapp.POLICY,
@@ -31,6 +46,7 @@ LETTERS: Final = replace(
             (_S.SENDING, _E.REFUSED): _S.FAILED,
             (_S.SENT, _E.REPORT_DELIVERED): _S.DELIVERED,
             (_S.SENT, _E.REPORT_FAILED): _S.UNDELIVERED,
+            (_S.SENT, _E.OVERDUE): _S.UNDELIVERED,
             (_S.DELIVERED, _E.REPORT_READ): _S.COMPLAINED,
             (_S.UNDELIVERED, _E.LATE_DELIVERED): _S.DELIVERED,
         },
@@ -42,4 +58,9 @@ LETTERS: Final = replace(
         _S.UNDELIVERED: GenericStatus.FAILED,
         _S.COMPLAINED: GenericStatus.DELIVERED,
     },
+    after_sent={
+        REPORT: AfterSent(delay=_delay, event=_E.OVERDUE, cause=UNHEARD, holds_rest=True),
+        RECEIPT: AfterSent(delay=_receipt_delay),
+    },
 )
+"""A receipt is due by a handler of the channel's own."""

@@ -5,11 +5,17 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import orjson
+
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.message import Cause, FailureCode
+from recado.services.effects.campaigns import Campaigns
 from recado.services.effects.consequences import Consequences
+from recado.services.effects.deadlines import MessageDeadlines
 from recado.services.effects.outbox import Outbox
+from recado.services.effects.overdue import Handlers, Overdue, handlers_of_policies
 from recado.services.effects.recording import Recording
 from recado.services.effects.totals import Totals
 from recado.services.effects.wallet import Wallet
@@ -21,7 +27,7 @@ from recado.storage.billing.ledger import WalletRecord
 from recado.storage.core import audit
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import settlements
-from recado.storage.dispatch.settlements import Departed, Failed
+from recado.storage.dispatch.settlements import Capture, Departed, Failed
 from recado.storage.messages import message_moves, receipts
 from recado.storage.messages.messages import NewMessage
 from recado.storage.messages.receipts import ReportRow
@@ -41,7 +47,7 @@ class Purse:
         outbox = Outbox(self.directories.subscriptions, ids=ids, queued=self.hinted.extend)
         wallet = Wallet(self.directories.prices, clock=clock, ids=ids, queued=self.hinted.extend)
         totals = Totals(database, clock=clock, emptied=lambda keys: None)
-        self.consequences = Consequences(outbox, wallet, totals)
+        self.consequences = Consequences(outbox, MessageDeadlines(), wallet, totals, Campaigns())
         self.recording = Recording(
             database, consequences=self.consequences, outbox=outbox, wallet=wallet, totals=totals
         )
@@ -97,18 +103,25 @@ class Purse:
             message.id,
         )
 
-    def departed(self, *batch: NewMessage) -> list[Departed]:
+    def departed(self, *batch: NewMessage, capture: Capture | None = None) -> list[Departed]:
         now = self.clock.now()
         return [
             Departed(
                 m.organization_id, m.env, m.channel, m.id, m.sender_id, m.id, now, "utility", needs_lookup=False,
-                settled_at=now,
+                settled_at=now, deadlines=POLICIES[m.channel].deadlines(orjson.loads(m.details or "{}"), now),
+                capture=capture,
             )
             for m in batch
         ]  # fmt: skip
 
-    async def depart(self, *batch: NewMessage) -> None:
-        await self.recording.record(self.departed(*batch))
+    async def depart(self, *batch: NewMessage, capture: Capture | None = None) -> None:
+        await self.recording.record(self.departed(*batch, capture=capture))
+
+    async def overdue(self, *, handlers: Handlers | None = None) -> None:
+        """All that is due after a departure is due now, and its handlers do what they do."""
+        handlers = handlers_of_policies() if handlers is None else handlers
+        await self.database.execute("update message_deadlines set due_at = $1", self.clock.now())
+        await Overdue(self.database, clock=self.clock, consequences=self.consequences, handlers=handlers).work()
 
     async def fail(self, message: NewMessage, code: FailureCode, *, queued: bool) -> None:
         cause = Cause(code, "as the test wants it", certain=code is not FailureCode.OUTCOME_UNKNOWN)
@@ -153,7 +166,7 @@ class Purse:
         return {row["message_id"]: -int(row["sum"]) for row in rows}
 
     async def check(self) -> None:
-        """What always holds: the ledger sums up, what is held is what the queue holds, balances run."""
+        """What always holds: the ledger sums up, what is held is what queue and deadlines hold, balances run."""
         wallet = await self.wallet()
         entries = await self.database.fetch(
             "select coins, balance_after from ledger where organization_id = $1 and env = $2 order by position",
@@ -166,7 +179,8 @@ class Purse:
             balance += entry["coins"]
             assert entry["balance_after"] == balance
         held = await self.database.fetchval(
-            "select coalesce(sum(coins), 0)::bigint from dispatch where organization_id = $1 and env = $2",
+            "select (select coalesce(sum(coins), 0) from dispatch where organization_id = $1 and env = $2)::bigint"
+            " + (select coalesce(sum(held_coins), 0) from message_deadlines where organization_id = $1 and env = $2)",
             self.organization_id,
             ENV,
         )

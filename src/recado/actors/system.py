@@ -54,7 +54,9 @@ from recado.services.dispatch.sending import Sending
 from recado.services.dispatch.withdrawals import Withdrawals
 from recado.services.effects.campaigns import CampaignCompletion, Campaigns
 from recado.services.effects.consequences import Consequences
+from recado.services.effects.deadlines import MessageDeadlines
 from recado.services.effects.outbox import Outbox
+from recado.services.effects.overdue import Overdue, handlers_of_policies
 from recado.services.effects.recording import Recording
 from recado.services.effects.totals import Totals
 from recado.services.effects.wallet import Wallet
@@ -125,7 +127,7 @@ class ActorSystem:
         wallet = None if prices is None else Wallet(prices, clock=clock, ids=ids, queued=webhooks.queued)
         reachability = Reachability(db, clock=clock)
         self.consequences = Consequences(
-            outbox, *([] if wallet is None else [wallet]), totals, Campaigns(), reachability
+            outbox, MessageDeadlines(), *([] if wallet is None else [wallet]), totals, Campaigns(), reachability
         )
         inbound = InboundMessages(
             organizations=records.organizations, clock=clock, ids=ids, changed=changed, owing=owing
@@ -213,6 +215,8 @@ class ActorSystem:
                 db, clock=clock, tell=self.tell, in_memory=self._in_memory, starting=lambda: self._lanes.starting
             ),
         )
+        overdue = Overdue(db, clock=clock, consequences=self.consequences, handlers=handlers_of_policies())
+        self.root.add_service("message deadlines", overdue)
         self.root.add_service("parked reports", Periodic("parked reports", 1.0, self.receipts.retry_parked, clock))
         for env in ENVIRONMENTS:
             refresh, review = partial(follow.numbers.run, env), partial(follow.templates.run, env)

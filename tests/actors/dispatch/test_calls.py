@@ -1,13 +1,15 @@
 """What a call tells besides its outcome (C28.4), and whom it gives its place."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any, cast
 from unittest.mock import AsyncMock
 
+import pytest
 from structlog.testing import capture_logs
 from tests.channels.accounts import chatapp_account
+from tests.post import LETTERS, POST, REPORT
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls, Departure
@@ -15,6 +17,8 @@ from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.events import Preference
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policy import Deadline
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
 
@@ -35,8 +39,8 @@ class Provider:
         return self.outcome
 
 
-def calls_with(stopped: Any) -> Calls:
-    settled = SimpleNamespace(settle=AsyncMock())
+def calls_with(stopped: Any, settle: AsyncMock | None = None) -> Calls:
+    settled = SimpleNamespace(settle=settle or AsyncMock())
     return Calls(cast("Any", settled), clock=VirtualClock(NOW), expect=lambda at: None, stopped=stopped)
 
 
@@ -51,6 +55,7 @@ def departure(outcome: Outcome, room: CallRoom | None = None) -> Departure:
         type="text",
         payload=None,
         template_vars=None,
+        details=None,
         attempts=0,
         claimed_at=NOW,
     )
@@ -78,6 +83,18 @@ async def test_who_stopped_marketing_at_the_provider_is_told_of() -> None:
     for other in (Refused("policy_blocked", "no"), Retry()):
         await call(other, stopped)
     assert len(told) == 1
+
+
+async def test_what_is_due_after_a_departure_is_settled_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(POLICIES, POST, LETTERS)
+    settle = AsyncMock()
+    calls, letter, message = calls_with(None, settle), departure(Accepted("1")), departure(Accepted("2"))
+    letter.row.id, letter.row.channel, letter.row.details = "msg_2", POST, {"hours": 2}
+    for each in (letter, message):
+        calls.begin(each, lambda *_: None)
+    await calls.stop()
+    settled = {each.args[0].id: each.args[0].deadlines for each in settle.await_args_list}
+    assert settled == {"msg_2": [Deadline(REPORT, NOW + timedelta(hours=2), holds_rest=True)], "msg_1": ()}
 
 
 async def test_a_refusal_that_cannot_be_noted_harms_no_call() -> None:

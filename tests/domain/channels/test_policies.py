@@ -1,11 +1,14 @@
 """What holds for the policy of every channel."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
-from tests.post import LETTERS, POST
+from tests.post import LETTERS, POST, RECEIPT, REPORT
 
 from recado.domain.access.scopes import ALL_SCOPES
+from recado.domain.channels import chatapp
 from recado.domain.channels.policies import POLICIES, shown, states_after, states_before, states_shown_as, withdrawn_as
-from recado.domain.channels.policy import MASK, Policy
+from recado.domain.channels.policy import MASK, Deadline, Policy
 from recado.domain.core.events import EVENT_NAMES
 from recado.domain.messages.message import REACHED_AT, GenericStatus, MessageEvent, MessageStatus, Priority
 from recado.domain.templates.template import TemplateCategory
@@ -35,6 +38,24 @@ def test_what_shows_as_another_state_has_its_moment_in_the_same_column(policy: P
     assert set(policy.shown) <= set(policy.machine.states)
     for state, status in policy.shown.items():
         assert REACHED_AT.get(state) == REACHED_AT.get(MessageStatus(status))
+
+
+@each_policy
+def test_what_is_due_after_a_departure_is_known_to_the_states_that_it_may_find(policy: Policy) -> None:
+    for due in policy.after_sent.values():
+        assert due.event is None or MessageStatus.SENT in policy.machine.sources(due.event)
+    assert sum(due.holds_rest for due in policy.after_sent.values()) <= 1
+
+
+def test_what_is_due_follows_from_the_departure_and_from_what_the_channel_knows_of_the_message() -> None:
+    left_at = datetime(2026, 11, 25, tzinfo=UTC)
+    assert chatapp.POLICY.deadlines(None, left_at) == ()
+    assert LETTERS.deadlines(None, left_at) == [Deadline(REPORT, left_at + timedelta(hours=72), holds_rest=True)]
+    assert LETTERS.deadlines({"unreported": True}, left_at) == []
+    assert LETTERS.deadlines({"hours": 2, "receipt": True}, left_at) == [
+        Deadline(REPORT, left_at + timedelta(hours=2), holds_rest=True),
+        Deadline(RECEIPT, left_at + timedelta(hours=1), holds_rest=False),
+    ]
 
 
 @each_policy

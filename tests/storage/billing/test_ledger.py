@@ -112,7 +112,7 @@ async def test_every_list_of_the_ledger_and_every_look_at_a_top_up_takes_an_inde
         (ledger.SQL.page_of_charges, page, "ledger_position"),
         (ledger.SQL.positions, ("org_7", "live", first, last), "ledger_pkey"),
         (ledger.SQL.page_of_kind, (*page, "topup"), "ledger_uncharged"),
-        (ledger.SQL.page_of_message, (*page, "msg_" + "7".rjust(21, "0"), None), "ledger_message"),
+        (ledger.SQL.page_of_message, (*page, "msg_" + "7".rjust(21, "0"), None), "ledger_charge"),
         (ledger.SQL.by_reference, ("org_7", "live", "r7"), "ledger_reference"),
         (top_ups.SQL.by_id, ("org_7", "live", "top_7"), "top_ups_pkey"),
         (top_ups.SQL.page, ("org_7", "live", 50, 0), "top_ups_pkey"),

@@ -86,6 +86,7 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
         (SQL.lock, (["org_7"], [ENV])),
         (SQL.available, (["org_7"], [ENV])),
         (SQL.charged, (["org_7"], [ENV], ["msg_7"])),
+        (SQL.charged_only, (["org_7"], [ENV], ["msg_7"])),
         (
             SQL.write,
             (
@@ -105,10 +106,12 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
                 [],
                 [],
                 "1",
+                "x",
             ),
         ),
         (messages.ACCEPT, (*[None] * 22, None, True, *[None] * 7)),
-        (departures.DEPART, (*[None] * 35,)),
+        (departures.DEPART, (*[None] * 39,)),
+        (departures.DEPART_WITH_DEADLINES, (*[None] * 46,)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]
     async with purse.database.hot.acquire() as connection:

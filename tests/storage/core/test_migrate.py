@@ -369,3 +369,19 @@ async def test_what_waits_is_of_one_unit_and_belongs_to_its_batch_or_to_nothing(
     await migrate(database)
     rows = await database.fetch("select id, units, source_kind from dispatch order by id")
     assert [*map(tuple, rows)] == [("msg_1", 1, "single"), ("msg_2", 1, "batch"), ("msg_3", 1, "single")]
+
+
+async def test_a_charged_message_can_be_adjusted_more_than_once_and_has_one_charge(database: Database) -> None:
+    await migrated_until(database, "adjustments")
+    entry = """
+        insert into ledger (organization_id, env, id, position, kind, coins, balance_after, message_id)
+        values ('org_1', 'live', 'led_' || $1::integer, $1, $2, -1, 0, 'msg_1')
+        """
+    await database.execute(entry, 1, "charge")
+    await database.execute(entry, 2, "adjustment")
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await database.execute(entry, 3, "adjustment")
+    await migrate(database)
+    await database.execute(entry, 3, "adjustment")
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await database.execute(entry, 4, "charge")

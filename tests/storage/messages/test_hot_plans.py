@@ -8,7 +8,7 @@ from tests.storage.webhooks.test_events import plan_of
 from recado.storage.batches import batch_making
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements
-from recado.storage.messages import messages, receipts, recipients, replacements
+from recado.storage.messages import message_deadlines, messages, receipts, recipients, replacements, state_moves
 
 STATEMENTS = {
     "accept": messages.ACCEPT,
@@ -16,6 +16,11 @@ STATEMENTS = {
     "claim": dispatch.SQL.claim,
     "sent": settlements.SENT,
     "depart": departures.DEPART,
+    "depart with deadlines": departures.DEPART_WITH_DEADLINES,
+    "left": message_deadlines.SQL.left,
+    "lock by event": state_moves.SQL.lock,
+    "move by event": state_moves.SQL.move,
+    "as they are": state_moves.SQL.as_they_are,
     "failed": dispatch.SQL.failed,
     "returned": dispatch.SQL.returned,
     "uncertain": dispatch.SQL.uncertain,

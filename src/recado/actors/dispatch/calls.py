@@ -30,6 +30,7 @@ from recado.channels.core.provider import (
     TemplateContent,
     Unknown,
 )
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
@@ -164,6 +165,7 @@ class Calls:
                     not departure.provider.always_references,
                     now,
                     planned(outcome.followups, now),
+                    POLICIES[row.channel].deadlines(row.details, departure.sent_at),
                 )
             case Refused():
                 return _failed(row, _known_code(outcome.code), outcome.text, now)

@@ -1,15 +1,15 @@
 """What one channel differs by, as data: the pipeline asks the policy of a message's channel, and names no channel."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from recado.domain.core.machine import Machine
 from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.dispatch.gates import GateTable
-from recado.domain.messages.message import GenericStatus, MessageEvent, MessageStatus, Priority
+from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus, Priority
 from recado.domain.templates.template import TemplateCategory
 
 
@@ -48,6 +48,29 @@ class Obeys(NamedTuple):
     quiet_hours: bool
 
 
+class Deadline(NamedTuple):
+    """What is due for one message that has left, and when. `holds_rest`: as `AfterSent` says."""
+
+    kind: str
+    due_at: datetime
+    holds_rest: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AfterSent:
+    """What is due for messages that have left, unless they move on before, and what becomes of them else.
+
+    `delay`: after its departure, by what the channel knows of the message; None: not for this one. `event`, `cause`:
+    what happens to it then; without an event the channel has a handler of its own. `holds_rest`: what a departure does
+    not capture of the message's price stays held until then (C25.2).
+    """
+
+    delay: Callable[[Mapping[str, Any]], timedelta | None]
+    event: MessageEvent | None = None
+    cause: Cause | None = None
+    holds_rest: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """The policy of `channel`. `scope`: what a key needs to send in batches.
@@ -62,6 +85,7 @@ class Policy:
     directly (C25.2.6).
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
     `shown`: its states that callers of the generic view see as another (C15.1); the others show as they are.
+    `after_sent`: what is due for a message that has left, by its kind.
     """
 
     channel: str
@@ -78,6 +102,7 @@ class Policy:
     events: Mapping[MessageStatus, str]
     received: str
     shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
+    after_sent: Mapping[str, AfterSent] = field(default_factory=dict)
 
     def obeys(self, kind: str, category: TemplateCategory | None, priority: Priority) -> Obeys:
         """What a message of this type obeys, with a template of this category."""
@@ -86,3 +111,10 @@ class Policy:
             self.subject_to_consent(category),
             self.obeys_quiet_hours(kind, category, priority),
         )
+
+    def deadlines(self, details: Mapping[str, Any] | None, sent_at: datetime) -> Sequence[Deadline]:
+        """What is due for a message that left then. `details`: what the channel alone knows of it."""
+        if not self.after_sent:
+            return ()
+        delays = [(kind, due, due.delay(details or {})) for kind, due in self.after_sent.items()]
+        return [Deadline(kind, sent_at + delay, due.holds_rest) for kind, due, delay in delays if delay is not None]

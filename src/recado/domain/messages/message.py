@@ -100,6 +100,7 @@ class MessageEvent(StrEnum):
     LATE_DELIVERED = "late_delivered"
     LATE_READ = "late_read"
     OPENED = "opened"  # a session reads an inbound message
+    OVERDUE = "overdue"  # what was due after it had left did not come in time
 
 
 class Report(StrEnum):

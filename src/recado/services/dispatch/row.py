@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
+import orjson
+
 from recado.domain.messages.message import NORMAL
 from recado.storage.messages.messages import NewMessage
 
@@ -47,6 +49,8 @@ class Row:
     subject_to_consent: bool = False
     """A refusal keeps it from leaving (C12.5.4)."""
     obeys_quiet_hours: bool = False
+    details: Mapping[str, Any] | None = None
+    """What its channel alone knows of it."""
     claimed_at: datetime | None = None
     """The moment that tells its claim from every other; None before it is claimed."""
 
@@ -55,6 +59,7 @@ _read = itemgetter(
     "organization_id", "env", "channel", "id", "sender_id", "class", "owner", "due_at", "ttl_ms", "expires_at",
     "held_base_ms", "attempts", "force", "recipient", "recipient_hash", "type", "template_id", "payload",
     "template_vars", "repeat_of", "contact_id", "needs_window", "subject_to_consent", "obeys_quiet_hours",
+    "details",
 )  # fmt: skip
 """The columns of a record in the order of the row's fields: each message in the queue is read so."""
 
@@ -85,6 +90,7 @@ def row_of(new: NewMessage) -> Row:
         needs_window=new.needs_window,
         subject_to_consent=bool(new.consent),
         obeys_quiet_hours=new.obeys_quiet_hours,
+        details=None if new.details is None else orjson.loads(new.details),
     )
 
 

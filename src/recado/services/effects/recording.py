@@ -8,12 +8,15 @@ from recado.services.effects.consequences import Consequences
 from recado.services.effects.outbox import Outbox
 from recado.services.effects.totals import Totals
 from recado.services.effects.wallet import Wallet
+from recado.storage.billing import wallet
 from recado.storage.billing.holds import HoldsRefused
+from recado.storage.core.moves import Money, Moved
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import in_order
 from recado.storage.dispatch import departures, settlements
 from recado.storage.dispatch.departures import Following
 from recado.storage.dispatch.settlements import Departed
+from recado.storage.messages import state_moves
 
 
 class Recording:
@@ -34,19 +37,22 @@ class Recording:
     async def record(self, rows: Sequence[Departed]) -> None:
         """sending → sent, in one commit."""
         environments = {(row.organization_id, row.env) for row in rows}
-        if not await self._consequences.wanted(environments, MessageStatus.SENT):
+        wanted = await self._consequences.wanted(environments, MessageStatus.SENT)
+        if not wanted and not any(row.deadlines for row in rows):
             await settlements.departed(self._db.hot, rows)
             return
-        ordered = sorted(rows, key=in_order)
+        left: Sequence[Departed] = sorted(rows, key=in_order)
         try:
-            left = await self._at_once(ordered)
+            left = await self._at_once(left)
             if left:  # another statement was changing them at that moment
-                ordered = [row for row in ordered if row.id in left]
-                await self._at_once(ordered)
+                left = await self._at_once(left)
         except HoldsRefused:
-            await self._step_by_step(ordered)
+            left = await self._step_by_step(left)
+        over = [row for row in left if row.capture is not None]  # a report was faster
+        if over and self._wallet is not None:
+            await self._give_back(over)
 
-    async def _at_once(self, rows: Sequence[Departed]) -> frozenset[str]:
+    async def _at_once(self, rows: Sequence[Departed]) -> Sequence[Departed]:
         """Answers what was left alone."""
         emissions = await self._outbox.departures(rows)
         entry_ids, months = (None, dict[str, date]()) if self._wallet is None else await self._wallet.departures(rows)
@@ -57,10 +63,29 @@ class Recording:
         if self._wallet is not None:
             self._wallet.captured(followed.captured)
         self._totals.emptied(followed.emptied)
-        return followed.left
+        return [row for row in rows if row.id in followed.left] if followed.left else ()
 
-    async def _step_by_step(self, rows: Sequence[Departed]) -> None:
-        """With a look at the wallets between the steps."""
+    async def _step_by_step(self, rows: Sequence[Departed]) -> Sequence[Departed]:
+        """With a look at the wallets between the steps; answers what was left alone."""
         async with self._db.hot.transaction() as connection:
-            committed = await self._consequences.write(connection, list(await settlements.departed(connection, rows)))
+            moved = list(await settlements.departed(connection, rows))
+            committed = await self._consequences.write(connection, moved)
+        committed()
+        gone = {move.id for move in moved}
+        return [row for row in rows if row.id not in gone]
+
+    async def _give_back(self, rows: Sequence[Departed]) -> None:
+        """Of these a report told that they had left, and all that they held was captured: the rest is given back."""
+        captures = {row.id: row.capture for row in rows}
+        async with self._db.hot.transaction() as connection:
+            charged = await wallet.charged_only(connection, [(row.organization_id, row.env, row.id) for row in rows])
+            moved: list[Moved] = []
+            for channel in {row.channel for row in rows}:
+                keys = [(row.organization_id, row.env, row.id) for row in rows if row.channel == channel]
+                moved += await state_moves.stay(connection, channel, keys)
+            for move in moved:
+                capture = captures[move.id]
+                over = 0 if capture is None else charged.get(move.id, 0) - capture.coins
+                move.money = Money(adjusted=-over) if over > 0 else None
+            committed = await self._consequences.write(connection, [move for move in moved if move.money is not None])
         committed()

@@ -9,9 +9,10 @@ from recado.domain.core.clock import Clock
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
 from recado.domain.messages.message import GenericStatus, MessageStatus
 from recado.storage.billing import wallet
+from recado.storage.billing.ledger import ADJUSTMENT
 from recado.storage.billing.prices import Captured, PriceDirectory
 from recado.storage.billing.wallet import Charge, Settlement, WalletKey
-from recado.storage.core.moves import AfterCommit, Moved
+from recado.storage.core.moves import AfterCommit, Money, Moved
 from recado.storage.core.rows import Executor
 from recado.storage.dispatch.settlements import Departed
 from recado.storage.webhooks.webhooks import SubscriptionKey
@@ -41,13 +42,15 @@ class Wallet:
         return to_status not in _WAITS
 
     async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
-        """Capture what was sent, release what will not be, charge what was sent after all."""
+        """Capture what was sent, release what will not be, charge what was sent after all, and adjust."""
         settlements: dict[WalletKey, Settlement] = {}
         units: dict[tuple[str, str, date], int] = {}
         months: dict[str, date] = {}
         charged = await self._charged_before(connection, moved)
         now = self._clock.now()
         for move in moved:
+            if move.money is not None and (move.money.freed or move.money.adjusted):
+                _let_go(settlements.setdefault((move.organization_id, move.env), Settlement()), move, move.money)
             if move.from_status is None or move.id in charged or (move.coins == 0 and not _counts_free(move)):
                 continue
             settlement = settlements.setdefault((move.organization_id, move.env), Settlement())
@@ -55,9 +58,12 @@ class Wallet:
                 settlement.released += move.coins
                 continue
             charged.add(move.id)  # what was sent, failed and was sent after all in one batch is one send
-            if move.coins:
+            coins = move.captured
+            if coins:
                 held = move.from_status != MessageStatus.FAILED
-                settlement.charges.append(Charge(move.id, move.channel, move.batch_id, move.coins, held=held))
+                settlement.charges.append(Charge(move.id, move.channel, move.batch_id, coins, held=held))
+            if move.money is not None:
+                settlement.released += move.coins - coins - move.money.kept
             family = FAMILY_OF.get(move.price_kind or "")
             if family is not None:
                 month = months.get(move.organization_id)
@@ -100,6 +106,14 @@ class Wallet:
             if move.coins and move.from_status == MessageStatus.FAILED and _is_gone(move)
         ]
         return await wallet.charged(connection, late) if late else set()
+
+
+def _let_go(settlement: Settlement, move: Moved, money: Money) -> None:
+    """What was kept of the message's price is held no more, or more is charged for it, or less."""
+    settlement.released += money.freed
+    if money.adjusted:
+        adjustment = Charge(move.id, move.channel, move.batch_id, money.adjusted, held=False, kind=ADJUSTMENT)
+        settlement.charges.append(adjustment)
 
 
 def _counts_free(move: Moved) -> bool:

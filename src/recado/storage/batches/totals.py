@@ -66,7 +66,10 @@ def _add(delta: list[int], move: Moved) -> None:
         if move.left_queue:
             delta[_HELD] -= move.coins
         if to_status in _GONE:
-            delta[_CHARGED] += move.coins
+            delta[_CHARGED] += move.captured
+        if move.money is not None:
+            delta[_HELD] += move.money.kept - move.money.freed
+            delta[_CHARGED] += move.money.adjusted
     delta[_COUNT_OF[to_status]] += 1
 
 

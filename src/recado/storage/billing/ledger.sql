@@ -66,8 +66,12 @@ where
 order by position desc limit $7;
 
 -- name: page_of_message
-select * from ledger
-where
-    organization_id = $1 and env = $2 and position >= $3 and position < $4 and id >= $5 and id < $6
-    and message_id = $8 and ($9::text is null or kind = $9)
+-- Its charge has an index of its own, apart from what was adjusted after it.
+select *
+from (
+    select * from ledger where organization_id = $1 and env = $2 and message_id = $8 and kind = 'charge'
+    union all
+    select * from ledger where organization_id = $1 and env = $2 and message_id = $8 and kind <> 'charge'
+) l
+where position >= $3 and position < $4 and id >= $5 and id < $6 and ($9::text is null or kind = $9)
 order by position desc limit $7;

@@ -12,7 +12,7 @@ import structlog
 
 from recado.domain.billing.wallet import WalletStatus, status_of
 from recado.domain.core.ids import LEDGER_ENTRY, IdSource
-from recado.storage.billing.ledger import WalletRecord, read_wallet, tell_crossing
+from recado.storage.billing.ledger import CHARGE, WalletRecord, read_wallet, tell_crossing
 from recado.storage.billing.prices import Captured
 from recado.storage.core.rows import Executor, columns, pack, pack_numbers, reader
 from recado.storage.core.sql import load
@@ -29,18 +29,22 @@ BLOCK = 1_000
 
 @dataclass(slots=True)
 class Charge:
-    """One message that was sent. `held`: its price had been held before."""
+    """One message that was sent. `held`: its price had been held before.
+
+    `kind`: an adjustment comes after the charge of the message; it gives coins back when it is negative.
+    """
 
     message_id: str
     channel: str
     batch_id: str | None
     coins: int
     held: bool = True
+    kind: str = CHARGE
 
 
 @dataclass(slots=True)
 class Settlement:
-    """What a commit does to one wallet. `released`: coins that were held for messages that will not be sent."""
+    """What a commit does to one wallet. `released`: coins that were held, and are not captured."""
 
     charges: list[Charge] = field(default_factory=list)
     released: int = 0
@@ -129,6 +133,12 @@ async def charged(executor: Executor, messages: Sequence[tuple[str, str, str]]) 
     return {row["message_id"] for row in await executor.fetch(SQL.charged, *columns(list(messages), 3))}
 
 
+async def charged_only(executor: Executor, messages: Sequence[tuple[str, str, str]]) -> dict[str, int]:
+    """What these (organization, environment, message) have been charged; without those that were adjusted since."""
+    rows = await executor.fetch(SQL.charged_only, *columns(list(messages), 3))
+    return {row["message_id"]: row["coins"] for row in rows}
+
+
 def would_cross(wallet: WalletRecord, coins: int) -> bool:
     """Whether holding so many coins is not covered, or moves the wallet to another status."""
     left = wallet.available_coins - coins
@@ -183,6 +193,7 @@ async def _write(
         pack([charge.batch_id for charge in charges]),
         *columns([(*key, number) for key, number in units.items()], 4),
         pack_numbers([entry[6] for entry in entries]),
+        pack([charge.kind for charge in charges]),
     )
     return tuple(Captured(row["organization_id"], row["family"], row["month"], row["units"]) for row in found)
 

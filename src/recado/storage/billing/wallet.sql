@@ -32,11 +32,11 @@ changed as (
 ),
 charged as (
     insert into ledger (organization_id, env, id, position, kind, coins, balance_after, channel, message_id, batch_id)
-    select organization_id, env, id, position, 'charge', -coins, balance_after, channel, message_id, batch_id
+    select organization_id, env, id, position, kind, -coins, balance_after, channel, message_id, batch_id
     from unnest(
         unpack($8), unpack($9), unpack($10), unpack($11)::bigint[], unpack($12)::bigint[], unpack($13), unpack($14),
-        unpack($15), unpack($20)::bigint[]
-    ) as g (organization_id, env, id, coins, balance_after, channel, message_id, batch_id, position)
+        unpack($15), unpack($20)::bigint[], unpack($21)
+    ) as g (organization_id, env, id, coins, balance_after, channel, message_id, batch_id, position, kind)
 )
 insert into price_volumes (organization_id, family, month, units)
 select organization_id::id, family, month, units -- in the order of ids everywhere, whatever the database sorts by
@@ -54,6 +54,22 @@ cross join lateral (
     where organization_id = g.organization_id and env = g.env and message_id = g.message_id and kind = 'charge'
     offset 0
 ) l;
+
+-- name: charged_only
+-- What these messages have been charged, but of those of which something was adjusted since.
+select c.message_id, -c.coins as coins
+from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, message_id)
+cross join lateral (
+    select message_id, coins from ledger
+    where organization_id = g.organization_id and env = g.env and message_id = g.message_id and kind = 'charge'
+    offset 0
+) c
+where
+    not exists (
+        select from ledger
+        where organization_id = g.organization_id and env = g.env and message_id = g.message_id and kind <> 'charge'
+        offset 0
+    );
 
 -- name: to_verify
 -- One block of wallets after (organization, environment).

@@ -15,6 +15,21 @@ AfterCommit = Callable[[], None]
 """What is left to do when the transaction is committed: hints, caches."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Money:
+    """What a move does to a wallet when that is not just to capture, or to release, all of its `coins`.
+
+    `captured`: of the coins, None: all that the move captures as a rule; `kept`: of the rest, what stays held with a
+    deadline of the message. `freed`: what was kept so before, and is held no more. `adjusted`: what is charged besides
+    as an adjustment, given back when negative.
+    """
+
+    captured: int | None = None
+    kept: int = 0
+    freed: int = 0
+    adjusted: int = 0
+
+
 @dataclass(slots=True)
 class Moved:
     """One move of one message.
@@ -22,7 +37,8 @@ class Moved:
     `from_status` None: it is new. `coins`, `price_kind`: what the row held when it leaves the queue, or the price of a
     message that failed by an unknown outcome and was sent after all; else 0 and None. `units`: what they count as. A
     message whose report was the first to say that it had left moves twice: `sending` → `sent`, and on. `told`: what its
-    event says of other records, as JSON text. `quiet`: whoever moved it knows, and nobody else is told.
+    event says of other records, as JSON text. `quiet`: whoever moved it knows, and nobody else is told. A move of coins
+    alone, `money`, leaves the message in its state.
     """
 
     organization_id: str
@@ -38,6 +54,12 @@ class Moved:
     told: str | None = None
     units: int = 1
     quiet: bool = False
+    money: Money | None = None
+
+    @property
+    def captured(self) -> int:
+        """What it captures of its `coins`, if it captures at all."""
+        return self.coins if self.money is None or self.money.captured is None else self.money.captured
 
     @property
     def left_queue(self) -> bool:

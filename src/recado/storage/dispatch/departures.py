@@ -1,4 +1,4 @@
-"""Departures with what follows of them in one statement: events, captured prices, the totals of batches and campaigns.
+"""Departures with what follows of them in one statement: events, captured prices, totals, and what is due after them.
 
 Between several statements of a transaction the program has other turns, and all traffic of an environment waits for its
 wallet meanwhile.
@@ -10,15 +10,20 @@ from datetime import date
 from typing import Any
 
 from recado.domain.billing.prices import FAMILY_OF
+from recado.domain.channels.policy import Deadline
 from recado.storage.batches.totals import TotalsKey
 from recado.storage.billing.holds import store
 from recado.storage.billing.prices import Captured
-from recado.storage.core.rows import Executor, pack
-from recado.storage.dispatch.settlements import PARTS, SQL, Departed, columns_of
+from recado.storage.core.rows import Executor, pack, pack_moments, pack_numbers
+from recado.storage.dispatch.settlements import PARTS, SQL, Departed, captures_of, columns_of
 from recado.storage.webhooks import events
 from recado.storage.webhooks.events import Emission
 
-DEPART = SQL.sent.replace("{following}", ",\n" + PARTS.following).replace("{answer}", PARTS.answer)
+_FOLLOWED = SQL.sent.replace("{following}", ",\n" + PARTS.following).replace("{answer}", PARTS.answer)
+DEPART = _FOLLOWED.replace("{due}", "").replace("{due_rows}", "")
+DEPART_WITH_DEADLINES = _FOLLOWED.replace("{due}", "\n" + PARTS.due).replace(
+    "{due_rows}", " + (select count(*) from due)"
+)
 
 _KINDS, _FAMILIES = list(FAMILY_OF), list(FAMILY_OF.values())
 
@@ -51,7 +56,12 @@ async def depart(executor: Executor, rows: Sequence[Departed], following: Follow
 
     Raises `HoldsRefused` when it takes a look at a wallet first: less is held than is captured.
     """
-    found = await store(executor, DEPART, *columns_of(rows), *_columns(following))
+    arguments = [*columns_of(rows), *_entries(following), *captures_of(rows), *_columns(following)]
+    deadlines = [(row, each) for row in rows for each in row.deadlines]
+    if deadlines:
+        found = await store(executor, DEPART_WITH_DEADLINES, *arguments, *_deadlines(deadlines))
+    else:
+        found = await store(executor, DEPART, *arguments)
     left, captured, emptied = set(), [], []
     for row in found:
         match row["answer"]:
@@ -64,14 +74,29 @@ async def depart(executor: Executor, rows: Sequence[Departed], following: Follow
     return Followed(frozenset(left), tuple(captured), tuple(emptied))
 
 
+def _entries(following: Following) -> list[str | None]:
+    return [None if following.entry_ids is None else pack(following.entry_ids)]
+
+
 def _columns(following: Following) -> list[Any]:
     months = following.months or {}
     return [
-        None if following.entry_ids is None else pack(following.entry_ids),
         *events.columns_of(following.emissions),
         pack([e.message_id for e in following.emissions for _ in e.deliveries]),
         _KINDS,
         _FAMILIES,
         list(months),
         list(months.values()),
+    ]
+
+
+def _deadlines(deadlines: Sequence[tuple[Departed, Deadline]]) -> list[Any]:
+    return [
+        pack([row.organization_id for row, _ in deadlines]),
+        pack([row.env for row, _ in deadlines]),
+        pack([row.channel for row, _ in deadlines]),
+        pack([row.id for row, _ in deadlines]),
+        pack([each.kind for _, each in deadlines]),
+        pack_moments([each.due_at for _, each in deadlines]),
+        pack_numbers([int(each.holds_rest) for _, each in deadlines]),
     ]

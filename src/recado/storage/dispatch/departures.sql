@@ -2,17 +2,18 @@
 
 -- name: moved
 -- The rows that left the queue: what follows of them is the caller's.
-select organization_id, id, coins, price_kind, units, batch_id, campaign_id from released
+select organization_id, id, held as coins, price_kind, units, batch_id, campaign_id, coins as captured, kept from released
 
 -- name: following
--- Their events with the deliveries ($19 to $31), their prices captured ($18 and $32 to $35), and their batches and campaigns counted.
+-- Their events with the deliveries ($23 to $35), their prices captured ($18 and $36 to $39), and their batches and campaigns counted.
 -- All traffic of an environment waits for its wallet, so the wallet comes after everything but the totals, and is given free
 -- by the end of this very statement: nothing of it waits for a turn of the program. The entries' order is given under its lock.
--- When less is held than is captured, the statement is refused and undone. What is available stays as it is, and the status too.
+-- When less is held than is captured, the statement is refused and undone. What is available stays as it is, and the status too,
+-- unless something is let go that was not captured: that is refused as well while the status may rise by it.
 emitted as (
     insert into events (organization_id, id, env, type, channel, message_id)
     select organization_id, id, env, type, channel, message_id
-    from unnest(unpack($19), unpack($20), unpack($21), unpack($22), unpack($23), unpack($24))
+    from unnest(unpack($23), unpack($24), unpack($25), unpack($26), unpack($27), unpack($28))
         as e (organization_id, id, env, type, channel, message_id)
     where (message_id in (select id from released)) is true
     on conflict do nothing
@@ -22,28 +23,29 @@ told as (
     insert into delivery_queue (organization_id, subscription_id, id, event_id, event, due_at)
     select organization_id, subscription_id, id, event_id, event, moment(due_us)
     from unnest(
-        unpack($25), unpack($26), unpack($27), unpack($28), unpack($29), unpack($30)::bigint[], unpack($31)
+        unpack($29), unpack($30), unpack($31), unpack($32), unpack($33), unpack($34)::bigint[], unpack($35)
     ) as q (organization_id, subscription_id, id, event_id, event, due_us, message_id)
     where (message_id in (select id from released)) is true
     on conflict do nothing
     returning 1
-),
+),{due}
 written as materialized (
     select
         (select count(*) from moved) + (select count(*) from known) + (select count(*) from planned)
-        + (select count(*) from counted) + (select count(*) from emitted) + (select count(*) from told) as rows
+        + (select count(*) from counted) + (select count(*) from emitted) + (select count(*) from told){due_rows} as rows
 ),
 captured as (
     select
-        organization_id, env, sum(coins)::bigint as coins, count(*) filter (where coins > 0) as entries
+        organization_id, env, sum(coins)::bigint as coins, sum(held - kept)::bigint as unheld,
+        count(*) filter (where coins > 0) as entries
     from released
     where
-        entry_id is not null and (coins > 0 or price_kind is not null) -- a unit counts also at a price of nothing
+        entry_id is not null and (held > 0 or price_kind is not null) -- a unit counts also at a price of nothing
         and (select rows from written) is not null
     group by 1, 2
 ),
 locked as materialized (
-    select w.organization_id, w.env, w.balance_coins, w.ledger_position, c.coins, c.entries
+    select w.organization_id, w.env, w.balance_coins, w.ledger_position, c.coins, c.unheld, c.entries
     from captured c
     join wallets w on w.organization_id = c.organization_id and w.env = c.env
     order by w.id
@@ -52,11 +54,12 @@ locked as materialized (
 paid as (
     update wallets w
     set
-        balance_coins = w.balance_coins - l.coins, held_coins = w.held_coins - l.coins,
+        balance_coins = w.balance_coins - l.coins, held_coins = w.held_coins - l.unheld,
         ledger_position = w.ledger_position + l.entries, updated_at = $10
     from locked l
     where
-        w.organization_id = l.organization_id and w.env = l.env and w.held_coins >= l.coins
+        w.organization_id = l.organization_id and w.env = l.env and w.held_coins >= l.unheld
+        and (l.unheld = l.coins or w.status = 'ok')
     returning 1
 ),
 charged as (
@@ -80,21 +83,23 @@ units as (
         join released r on r.organization_id = l.organization_id and r.env = l.env
         group by 1, 2
     ) s
-    join unnest($32::text[], $33::text[]) as f (kind, family) on f.kind = s.price_kind
-    join unnest($34::text[], $35::date[]) as m (organization_id, month) on m.organization_id = s.organization_id
+    join unnest($36::text[], $37::text[]) as f (kind, family) on f.kind = s.price_kind
+    join unnest($38::text[], $39::date[]) as m (organization_id, month) on m.organization_id = s.organization_id
     group by 1, 2, 3
     order by 1, 2, 3
     on conflict (organization_id, family, month) do update set units = price_volumes.units + excluded.units
     returning organization_id, family, month, units
 ),
 changes as (
-    select organization_id, env, kind, key, count(*) as messages, sum(coins) as coins
+    select organization_id, env, kind, key, count(*) as messages, sum(coins) as coins, sum(unheld) as unheld
     from (
-        select organization_id, env, 'batch' as kind, batch_id as key, coins
+        select organization_id, env, 'batch' as kind, batch_id as key, coins, held - kept as unheld
         from released
         where batch_id is not null
         union all
-        select organization_id, env, 'campaign', campaign_id, coins from released where campaign_id is not null
+        select organization_id, env, 'campaign', campaign_id, coins, held - kept
+        from released
+        where campaign_id is not null
     ) each
     where
         (select rows from written) is not null
@@ -102,7 +107,7 @@ changes as (
     group by 1, 2, 3, 4
 ),
 summing as materialized (
-    select t.organization_id, t.env, t.kind, t.key, c.messages, c.coins
+    select t.organization_id, t.env, t.kind, t.key, c.messages, c.coins, c.unheld
     from changes c
     join totals t
         on t.organization_id = c.organization_id and t.env = c.env and t.kind = c.kind and t.key = c.key
@@ -112,12 +117,32 @@ summing as materialized (
 summed as (
     update totals t
     set
-        queued = t.queued - c.messages, sent = t.sent + c.messages, held_coins = t.held_coins - c.coins,
+        queued = t.queued - c.messages, sent = t.sent + c.messages, held_coins = t.held_coins - c.unheld,
         charged_coins = t.charged_coins + c.coins
     from summing c
     where t.organization_id = c.organization_id and t.env = c.env and t.kind = c.kind and t.key = c.key
     returning t.organization_id, t.env, t.kind, t.key, t.queued
 )
+
+-- name: due
+-- What is due for those that have left ($40 to $46), also where a report was faster and told no more than that; the rest of what they
+-- held stays with the one that holds it.
+kept as materialized ( -- looked up in, as in receipts.sql
+    select jsonb_object_agg(id, kept) as coins from released where kept > 0
+),
+due as (
+    insert into message_deadlines (organization_id, env, channel, message_id, kind, due_at, held_coins)
+    select
+        d.organization_id, d.env, d.channel, d.message_id, d.kind, moment(d.due_us),
+        case when d.holds_rest = 1 then coalesce((k.coins ->> d.message_id)::bigint, 0) else 0 end
+    from unnest(
+        unpack($40), unpack($41), unpack($42), unpack($43), unpack($44), unpack($45)::bigint[], unpack($46)::smallint[]
+    ) as d (organization_id, env, channel, message_id, kind, due_us, holds_rest)
+    cross join kept k
+    where (d.message_id in (select id from moved where status = 'sent')) is true
+    on conflict do nothing
+    returning 1
+),
 
 -- name: answer
 -- Messages that were left alone, usually none; the volumes of the month; totals of which nothing is queued any more.

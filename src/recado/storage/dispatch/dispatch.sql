@@ -79,7 +79,8 @@ few as (select owner from owners limit 16)
 select
     d.organization_id, d.id, d.env, d.channel, d.sender_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
-    d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours
+    d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours,
+    m.details
 from few
 cross join lateral (
     select *
@@ -108,7 +109,8 @@ with first as materialized (
 select
     d.organization_id, d.id, d.env, d.channel, d.sender_id, d.class, d.owner, d.due_at, d.ttl_ms, d.expires_at,
     d.held_base_ms, d.attempts, d.force, m.recipient, m.recipient_hash, m.type, m.template_id, m.payload, m.template_vars,
-    d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours
+    d.repeat_of, m.contact_id, d.needs_window, d.consent_hash is not null as subject_to_consent, d.obeys_quiet_hours,
+    m.details
 from first d
 cross join lateral (
     select * from messages m
@@ -252,24 +254,27 @@ select id, 'in_window' from in_window;
 
 -- name: sent
 -- sending → sent, with the moment of departure. A report may have been faster: then only what it could not know is added.
+-- $19 to $22: of those that capture less than their rows held, how much, as what, and whether the rest stays held.
 -- What else belongs into the same commit, and the answer, are parts of departures.sql. Rows are taken in the order of the
 -- queue, the messages, the minutes: each waits for the one before, as parts that nothing asks for run last, in any order.
 with given as (
     select
         organization_id, env, channel, id, sender_id, provider_message_id, moment(sent_us) as sent_at, template_category,
-        needs_lookup = 1 as needs_lookup, entry_id::id as entry_id
+        needs_lookup = 1 as needs_lookup, entry_id::id as entry_id, captured, captured_units, captured_kind,
+        keeps_rest = 1 as keeps_rest
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], unpack($7)::bigint[], unpack($8),
-        unpack($9)::smallint[], unpack($18)
+        unpack($9)::smallint[], unpack($18), unpack($19)::bigint[], unpack($20)::integer[], unpack($21),
+        unpack($22)::smallint[]
     ) as g (
         organization_id, env, channel, id, sender_id, provider_message_id, sent_us, template_category, needs_lookup,
-        entry_id
+        entry_id, captured, captured_units, captured_kind, keeps_rest
     )
 ),
 released as (
     delete from dispatch d
     using (
-        select r.place, g.env, g.channel, g.entry_id
+        select r.place, g.env, g.channel, g.entry_id, g.captured, g.captured_units, g.captured_kind, g.keeps_rest
         from given g
         cross join lateral (
             select ctid as place, claimed_epoch, repeat_of
@@ -281,7 +286,11 @@ released as (
     ) q
     where d.ctid = q.place
     returning
-        d.organization_id, q.env, q.channel, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id, q.entry_id
+        d.organization_id, q.env, q.channel, d.id, d.coins as held, least(q.captured, d.coins) as coins,
+        case when q.captured is null then d.price_kind else q.captured_kind end as price_kind,
+        coalesce(q.captured_units, d.units) as units,
+        case when q.keeps_rest then d.coins - least(q.captured, d.coins) else 0 end as kept, d.batch_id, d.campaign_id,
+        q.entry_id
 ),
 moved as (
     update messages m
@@ -296,7 +305,7 @@ moved as (
         (select count(*) from released) is not null
         and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and m.status = any($11::text[])
-    returning m.id
+    returning m.id, m.status
 ),
 known as (
     insert into provider_messages (organization_id, sender_id, provider_message_id, message_id)

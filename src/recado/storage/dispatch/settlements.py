@@ -10,8 +10,9 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from recado.domain.channels.policies import states_after, states_before
+from recado.domain.channels.policy import Deadline
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
-from recado.storage.core.moves import Moved, left
+from recado.storage.core.moves import Money, Moved, left
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.core.sql import load
@@ -42,9 +43,21 @@ class PlannedReport:
     event: str
 
 
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """What a departure captures when that is less than its message holds: coins, and what they count as."""
+
+    coins: int
+    units: int
+    price_kind: str | None
+
+
 @dataclass(slots=True, eq=False)
 class Departed:
-    """The provider accepted the message; `sent_at` is the moment of its departure."""
+    """The provider accepted the message; `sent_at` is the moment of its departure.
+
+    `capture` None: all that it holds is captured. The rest is released, unless one of its `deadlines` holds it.
+    """
 
     organization_id: str
     env: str
@@ -57,6 +70,8 @@ class Departed:
     needs_lookup: bool
     settled_at: datetime
     planned: tuple[PlannedReport, ...] = ()
+    deadlines: Sequence[Deadline] = ()
+    capture: Capture | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +131,9 @@ async def departed(executor: Executor, rows: Sequence[Departed]) -> Iterator[Mov
     """
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
-        return await _rows(executor, SENT, *columns_of(some), None)
+        return await _rows(executor, SENT, *columns_of(some), None, *captures_of(some))
 
-    settled = await _twice(rows, run)
-    return (
-        left(record, row.env, row.channel, MessageStatus.SENDING.value, MessageStatus.SENT.value)
-        for row, record in settled
-    )
+    return (_departed(row, record) for row, record in await _twice(rows, run))
 
 
 async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
@@ -237,6 +248,26 @@ def columns_of(rows: Sequence[Departed]) -> list[Any]:
         _DEPARTED,
         *_planned(rows),
     ]
+
+
+def captures_of(rows: Sequence[Departed]) -> list[str | None]:
+    """The parameters 19 to 22 of `sent`; nothing where all capture what they hold."""
+    captures = [row.capture for row in rows]
+    if captures.count(None) == len(captures):
+        return [None] * 4
+    return [
+        pack([None if each is None else str(each.coins) for each in captures]),
+        pack([None if each is None else str(each.units) for each in captures]),
+        pack([None if each is None else each.price_kind for each in captures]),
+        pack_numbers([int(any(each.holds_rest for each in row.deadlines)) for row in rows]),
+    ]
+
+
+def _departed(row: Departed, record: Mapping[str, Any]) -> Moved:
+    moved = left(record, row.env, row.channel, MessageStatus.SENDING.value, MessageStatus.SENT.value)
+    if row.capture is not None:
+        moved.money = Money(captured=record["captured"], kept=record["kept"])
+    return moved
 
 
 def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[str]:

@@ -1,0 +1,45 @@
+"""What is due for messages that have left (C25.2, C32): noted when they leave, gone when they move on. A consequence.
+
+Where no channel has anything due, as chat-app, it costs nothing. Of departures that are recorded in one statement it is
+a part (`departures.sql`); here are all others, as that of a message of which a report tells first that it has left.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from recado.domain.channels.policies import POLICIES
+from recado.domain.messages.message import MessageStatus
+from recado.storage.core.moves import AfterCommit, Money, Moved
+from recado.storage.core.rows import Executor
+from recado.storage.messages import message_deadlines
+
+
+class MessageDeadlines:
+    """Stands before `Wallet`, which it tells what is held no more, by the moves' `money`."""
+
+    async def wanted(self, environments: Collection[tuple[str, str]], to_status: str) -> bool:
+        """Never by itself: what a departure makes due is known to it."""
+        return False
+
+    async def write(self, connection: Executor, moved: Sequence[Moved]) -> AfterCommit | None:
+        """Note what is due for what has left, and let go of what was due for what has moved on."""
+        with_deadlines = {each.channel for each in POLICIES.values() if each.after_sent}
+        if not with_deadlines:
+            return None
+        last = {move.id: move for move in moved if move.channel in with_deadlines and move.from_status is not None}
+        on = [move for move in last.values() if move.to_status != MessageStatus.SENT and not move.left_queue]
+        if on:
+            for message_id, coins in (await message_deadlines.end(connection, on)).items():
+                last[message_id].money = freed(last[message_id], coins)
+        left = [move for move in last.values() if move.to_status == MessageStatus.SENT != move.from_status]
+        if left:
+            await message_deadlines.note(connection, left)
+        return None
+
+
+def freed(move: Moved, coins: int) -> Money | None:
+    """The money of a move with which so many coins more are held no longer."""
+    if not coins:
+        return move.money
+    money = move.money or Money()
+    return replace(money, freed=money.freed + coins)

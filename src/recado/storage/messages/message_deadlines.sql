@@ -1,0 +1,68 @@
+-- A deadline is taken before its message is locked, and a message before what is due for it: so nobody waits for a deadline that
+-- another has. Who comes to one that is taken leaves it to whoever took it.
+
+-- name: any
+select exists (select from message_deadlines where due_at <= $1);
+
+-- name: take
+-- One block of what is due, gone with this transaction.
+with taken as materialized (
+    select ctid as place
+    from message_deadlines
+    where due_at <= $1
+    order by due_at
+    limit $2
+    for update skip locked
+)
+delete from message_deadlines d
+using taken t
+where d.ctid = t.place
+returning d.organization_id, d.env, d.channel, d.message_id, d.kind, d.due_at, d.held_coins;
+
+-- name: put_off
+-- What would be taken first waits until $2.
+update message_deadlines d
+set due_at = $2
+where
+    (d.organization_id, d.message_id, d.kind) in (
+        select organization_id, message_id, kind from message_deadlines where due_at <= $1 order by due_at limit 1
+    );
+
+-- name: add
+-- What is due for messages that have left; what is known already stays as it is.
+insert into message_deadlines (organization_id, env, channel, message_id, kind, due_at, held_coins)
+select *
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::bigint[])
+    as g (organization_id, env, channel, message_id, kind, due_at, held_coins)
+order by 1, 4, 5
+on conflict do nothing;
+
+-- name: end
+-- Nothing is due any more for these messages. Answers which of them something was due for, and what was held with it.
+with gone as (
+    delete from message_deadlines d
+    using (
+        select k.place
+        from unnest($1::text[], $2::text[]) as g (organization_id, message_id)
+        cross join lateral (
+            select ctid as place
+            from message_deadlines
+            where organization_id = g.organization_id and message_id = g.message_id
+            offset 0
+            for update skip locked
+        ) k
+    ) q
+    where d.ctid = q.place
+    returning d.message_id, d.held_coins
+)
+select message_id, sum(held_coins)::bigint as held_coins from gone group by 1;
+
+-- name: left
+-- When these messages left, and what their channel alone knows of them.
+select m.organization_id, m.env, m.channel, m.id, m.sent_at, m.details
+from unnest($1::text[], $2::text[], $3::text[], $4::text[]) as g (organization_id, env, channel, id)
+cross join lateral (
+    select * from messages
+    where organization_id = g.organization_id and env = g.env and channel = g.channel and id = g.id
+    offset 0
+) m;
