@@ -125,6 +125,23 @@ async def test_whoever_opted_out_before_a_kill_is_answered_after_it_and_once(own
         await until(answered, 20, "everybody is answered once", every=0.05)
 
 
+async def test_a_limit_that_came_before_a_restart_counts_whom_the_number_had_written_to(own: Service) -> None:
+    async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
+        customer = await Customer.arrive(api)
+        health = f"/numbers/{customer.number_id}/health"
+        for _ in range(3):
+            await customer.reaches(await customer.send(phone()), "read")
+        without = (await api.call("GET", health))["window24h"]
+        await customer.simulate_number(messagingTier="tier_250")
+
+        assert own.end(signal.SIGKILL) == -signal.SIGKILL
+        await own.start()
+
+        await customer.reaches(await customer.send(phone()), "read")
+        assert without == {"sent": 3, "uniqueRecipients": 3, "tierLimit": None}
+        assert (await api.call("GET", health))["window24h"] == {"sent": 4, "uniqueRecipients": 4, "tierLimit": 250}
+
+
 async def test_a_full_tier_is_as_full_after_a_restart_until_it_is_raised(own: Service) -> None:
     async with Api(own.url, await asyncio.to_thread(own.key, "test")) as api:
         customer = await Customer.arrive(api)

@@ -205,7 +205,7 @@ class Departures:
                 gateway.hand_back()
             return True
         try:
-            answer = self._context.sending.claim(row, in_window=in_window)
+            answer = self._context.sending.claim(row, in_window=in_window, counts=tier is not None)
         except Unavailable:
             view.take_back(row.recipient_hash)
             if tier is not None:

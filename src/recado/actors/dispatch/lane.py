@@ -64,6 +64,7 @@ class Lane(Actor):
         self._in_hand: Row | None = None
         self._since_pump = 0
         self._stale = False
+        self._counting: datetime | None = None  # the limit for which recipients are, or were, counted
 
     # Its life ---------------------------------------------------------------------------------------------------------
 
@@ -80,6 +81,7 @@ class Lane(Actor):
             tasks=self._tasks,
             rows=self._rows,
         )
+        self._count_recipients()
         self._tasks.tell(Look())
 
     async def _read_sender(self) -> tuple[SenderView | None, DayUsage]:
@@ -329,7 +331,19 @@ class Lane(Actor):
         """The number or its organization was changed: what waited for that may go on."""
         self._view = await self._context.view(self._key, self._view, self._departures.claims_answered)
         self._stale = False
+        self._count_recipients()
         self._tasks.begin(self._holding.let_go(*POLICIES[self._key.channel].gates.held_by_sender))
+
+    def _count_recipients(self) -> None:
+        """Whom the number wrote to before a limit came to its tier: beside its turns, once for each limit."""
+        tier = None if self._view is None else self._view.tier
+        if tier is not None and tier.limited_at is not None and tier.limited_at != self._counting:
+            self._counting = tier.limited_at
+            self._tasks.begin(self._counted(tier.limited_at))
+
+    async def _counted(self, limited_at: datetime) -> None:
+        await self._context.count_recipients(self._key, limited_at)
+        self._tasks.tell(Changed())
 
     # Reading ----------------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from recado.actors.dispatch.call_room import CallRoom
 from recado.actors.dispatch.calls import Calls
@@ -11,6 +11,7 @@ from recado.actors.dispatch.gateway import Failover, Gateway, GatewayPlan, Share
 from recado.actors.dispatch.ready_rows import Wanted
 from recado.actors.dispatch.sender_view import SenderRecords, SenderView, connect, limit_comes, read_sender, view_of
 from recado.channels.http.outbound_http import CONNECTIONS
+from recado.domain.core.errors import Unavailable
 from recado.domain.core.moments import Moments
 from recado.domain.dispatch.day_usage import DayUsage
 from recado.domain.dispatch.pair_pacing import PairPacing
@@ -19,13 +20,16 @@ from recado.services.dispatch.consent_watch import ConsentWatch
 from recado.services.dispatch.records import Records
 from recado.services.dispatch.row import Row, row_from
 from recado.services.dispatch.sending import Sending
-from recado.storage.dispatch import dispatch
+from recado.storage.dispatch import addressed, dispatch
+from recado.storage.senders import numbers
 
 CLAIM_AHEAD = 0.05  # seconds
 # Before a database that is far away a claim begins so much earlier that its answer is there for the departure. It waits
 # for one of the two batches that are under way, half of their time at most.
 CLAIM_TAKES, CLAIM_MARGIN = 1.5, 0.02
 AT_ONCE = 6  # of the sixteen connections that answer requests
+COUNTS_AT_ONCE = 2  # of the four for long work
+COUNT_AGAIN_AFTER = 1.0  # seconds after the database was away
 DAY = timedelta(days=1)
 
 
@@ -62,6 +66,7 @@ class LaneContext:
     _days: dict[str, DayUsage] = field(default_factory=dict)
     _pairs: dict[str, PairPacing] = field(default_factory=dict)
     turn: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
+    _counts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(COUNTS_AT_ONCE))
 
     def share(self, plans: Iterable[GatewayPlan]) -> None:
         """Have the lanes of their channels share these gateways, which are preferred in this order."""
@@ -109,6 +114,23 @@ class LaneContext:
     async def _view(self, key: SenderKey, found: SenderRecords, before: SenderView | None) -> SenderView:
         gateway = self._gateway(key, found)
         return await view_of(self.records, key, found, before, gateway=gateway, pairs_of=self._pairs_of)
+
+    async def count_recipients(self, key: SenderKey, limited_at: datetime) -> None:
+        """Count whom the number wrote to before this limit came (C14.5.5); it claims nothing that counts meanwhile.
+
+        While the database is away this waits. What is broken off begins anew, also after a restart.
+        """
+        records = self.records
+        while True:
+            try:
+                async with self._counts:
+                    await addressed.count(records.db.bulk, key, records.clock.now())
+                await numbers.counted(records.db, key.organization_id, key.sender_id, limited_at)
+            except Unavailable:
+                await records.clock.sleep(COUNT_AGAIN_AFTER)
+            else:
+                records.numbers.forget((key.organization_id, key.env, key.sender_id))
+                return
 
     async def rows(self, key: SenderKey, wanted: Wanted) -> list[Row]:
         """Ready rows of one class."""

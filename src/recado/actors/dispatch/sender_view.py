@@ -65,8 +65,11 @@ async def read_sender(records: Records, key: SenderKey) -> SenderRecords | None:
 
 
 def limit_comes(found: SenderRecords, before: SenderView | None) -> bool:
-    """Whether the number has a limit of recipients, and `before` had none (C14.5.5)."""
-    return _tier_limit(found.number) is not None and (before is None or before.tier is None)
+    """Whether the number has a limit of recipients, and `before` has not counted them for it (C14.5.5)."""
+    if found.number is None or _tier_limit(found.number) is None:
+        return False
+    counted = before is not None and before.tier is not None and before.tier.limited_at is None
+    return not counted or found.number.limited_at is not None
 
 
 def _tier_limit(number: Number | None) -> int | None:
@@ -82,7 +85,8 @@ async def view_of(
     gateway: Gateway | Failover,
     pairs_of: Callable[[str], PairPacing],
 ) -> SenderView:
-    """The sender ready to send. `before` keeps what was counted so far; for a limit that comes the table is read.
+    """The sender ready to send. `before` keeps what was counted so far; for a limit that comes the table is read, once
+    it holds whom the number wrote to before (`LaneContext.count_recipients`).
 
     `pairs_of`: the pace towards its recipients, by the sender's id.
     """
@@ -90,12 +94,15 @@ async def view_of(
     if number is None:
         return SenderView(policy.gates, _shared(state_of(found)), gateway, None, None, None)
     limit = _tier_limit(number)
-    tier = before.tier if before is not None and limit is not None else None
-    if tier is not None and limit is not None:
+    tier = None if before is None or limit is None else before.tier
+    if limit is not None and limit_comes(found, before):
+        if number.limited_at is not None:
+            tier = TierUsage(limit, limited_at=number.limited_at)
+        else:
+            now = records.clock.now()
+            tier = TierUsage(limit, await dispatch.tier_recipients(records.db, key.organization_id, number.id, now))
+    elif tier is not None and limit is not None:
         tier.limit = limit  # whom it has counted, and whose claim is under way, counts in every tier
-    elif limit is not None:
-        now = records.clock.now()
-        tier = TierUsage(limit, await dispatch.tier_recipients(records.db, key.organization_id, number.id, now))
     provider = records.sender_for(key.channel, key.env)
     pairs = pairs_of(number.id) if provider is not None and provider.paces_pairs else None
     return SenderView(policy.gates, _shared(state_of(found)), gateway, number.per_day, tier, pairs)

@@ -173,16 +173,16 @@ class Sending:
 
     # Step 2 is the number's actor. Step 3: claim -------------------------------------------------------------------
 
-    def claim(self, row: Row, *, in_window: bool = False) -> "asyncio.Future[str]":
+    def claim(self, row: Row, *, in_window: bool = False, counts: bool = False) -> "asyncio.Future[str]":
         """queued → sending, committed before any call: a verdict of `dispatch.claim`.
 
         What is subject to consent is claimed only when its recipient has not refused (C12.5.4). `in_window`: only while
-        its window is open, as what needs one always.
+        its window is open, as what needs one always; `counts`: its recipient, toward the tier of its number.
         """
         asks = (row.env, row.recipient) if row.subject_to_consent else None
         at = row.claimed_at = self._claim_moment()
         return self._claims.put(
-            Claim(row.organization_id, row.id, row.recipient_hash, row.needs_window or in_window, at, asks)
+            Claim(row.organization_id, row.id, row.recipient_hash, row.needs_window or in_window, at, asks, counts)
         )
 
     def unclear(self, row: Row) -> None:

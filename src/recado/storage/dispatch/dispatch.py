@@ -29,7 +29,7 @@ OF_EACH, MOST_SENDERS = 200, 500
 class Claim:
     """A row about to be claimed. `at`: when that was decided, which tells this claim of the row from every other.
 
-    `free_form`: it may be claimed only while its window is open.
+    `free_form`: it may be claimed only while its window is open. `counts`: its recipient, toward its number's tier.
     """
 
     organization_id: str
@@ -38,6 +38,7 @@ class Claim:
     free_form: bool
     at: datetime
     asks: tuple[str, str] | None = None  # environment and phone of whose consent is asked for: null when nobody's
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         pack([row.organization_id for row in ordered]),
         pack([row.id for row in ordered]),
         pack_numbers([row.recipient_hash for row in ordered]),
-        pack_numbers([int(row.free_form) for row in ordered]),
+        pack_numbers([row.free_form + 2 * row.counts for row in ordered]),
         pack_moments([row.at for row in ordered]),
     )
     consent: tuple[list[str | None] | str | None, ...] = (None, None, None)

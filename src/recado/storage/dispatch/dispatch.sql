@@ -129,17 +129,20 @@ order by d.due_at, d.id;
 -- three are null when nobody is asked. Each is one look-up a row, whatever the
 -- planner thinks of the tables' sizes (`offset 0`), and of contacts by the one index that has the order that is asked for.
 -- The statement leaves one note of what it took, by which a rescuer finds it (rescue.sql).
--- Those that need an open window ($4) are free-form messages, and templates of a number whose tier is full.
+-- Those that need an open window ($4: 1) are free-form messages, and templates of a number whose tier is full. Those whose recipient
+-- counts toward a tier ($4: 2) are the other templates of a number that has a limit: of one without nothing is counted.
 -- Answers the rows that were not to be had, usually none, and of those that were the templates into an open window.
 with owner as (
     select epoch from dispatchers where shard = 0 and epoch = $6
 ),
 given as (
-    select organization_id, id, recipient_hash, free_form = 1 as free_form, moment(at_us) as at, env, phone, spellings
+    select
+        organization_id, id, recipient_hash, flags & 1 = 1 as free_form, flags & 2 = 2 as counts, moment(at_us) as at, env,
+        phone, spellings
     from unnest(
         unpack($1), unpack($2), unpack($3)::bigint[], unpack($4)::smallint[], unpack($5)::bigint[], $9::text[], $10::text[],
         unpack($11)
-    ) as g (organization_id, id, recipient_hash, free_form, at_us, env, phone, spellings)
+    ) as g (organization_id, id, recipient_hash, flags, at_us, env, phone, spellings)
 ),
 refused as materialized (
     select g.id
@@ -171,7 +174,7 @@ taken as (
     update dispatch d
     set claimed_epoch = $6, claimed_at = q.at, attempts = d.attempts + 1
     from (
-        select r.place, g.at, g.recipient_hash, g.free_form
+        select r.place, g.at, g.recipient_hash, g.counts
         from owner
         cross join given g
         cross join lateral (
@@ -195,7 +198,7 @@ taken as (
             )
     ) q
     where d.ctid = q.place
-    returning d.organization_id, d.env, d.channel, d.id, d.sender_id, q.recipient_hash, q.free_form
+    returning d.organization_id, d.env, d.channel, d.id, d.sender_id, q.recipient_hash, q.counts
 ),
 moved as (
     update messages m
@@ -210,7 +213,7 @@ in_window as materialized ( -- templates into an open window: they count toward 
     select t.id
     from taken t
     where
-        not t.free_form
+        t.counts
         and exists (
             select 1 from chat_windows w
             where
@@ -222,7 +225,7 @@ counted as (
     insert into tier_recipients (organization_id, sender_id, recipient_hash, last_at)
     select distinct t.organization_id, t.sender_id, t.recipient_hash, $7::timestamptz
     from taken t
-    where not t.free_form and (t.id in (select id from in_window)) is not true
+    where t.counts and (t.id in (select id from in_window)) is not true
     order by 1, 2, 3
     on conflict (organization_id, sender_id, recipient_hash) do update set last_at = excluded.last_at
 ),
@@ -327,16 +330,18 @@ planned as (
     returning 1
 ),
 counted as (
-    insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized)
+    insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized, oldest_id)
     select
         g.organization_id::id, g.sender_id::id, date_trunc('minute', g.sent_at), count(*),
-        count(*) filter (where g.template_category = 'marketing'), 0
+        count(*) filter (where g.template_category = 'marketing'), 0, min(g.id::id)
     from given g
     where (g.id in (select id from released)) is true and (select count(*) from moved) is not null
     group by 1, 2, 3
     order by 1, 2, 3
     on conflict (organization_id, sender_id, minute) do update
-    set sent = sender_minutes.sent + excluded.sent, marketing = sender_minutes.marketing + excluded.marketing
+    set
+        sent = sender_minutes.sent + excluded.sent, marketing = sender_minutes.marketing + excluded.marketing,
+        oldest_id = least(sender_minutes.oldest_id, excluded.oldest_id)
     returning 1
 ){following}
 {answer};

@@ -95,11 +95,11 @@ known as (
     on conflict do nothing
 ),
 counted as (
-    insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized)
+    insert into sender_minutes (organization_id, sender_id, minute, sent, marketing, uncategorized, oldest_id)
     select
         organization_id, sender_id, date_trunc('minute', sent_at), count(*),
         count(*) filter (where template_category = 'marketing'),
-        count(*) filter (where type = 'template' and template_category is null)
+        count(*) filter (where type = 'template' and template_category is null), min(id)
     from moved
     where left_now
     group by 1, 2, 3
@@ -108,7 +108,8 @@ counted as (
     set
         sent = sender_minutes.sent + excluded.sent,
         marketing = sender_minutes.marketing + excluded.marketing,
-        uncategorized = sender_minutes.uncategorized + excluded.uncategorized
+        uncategorized = sender_minutes.uncategorized + excluded.uncategorized,
+        oldest_id = least(sender_minutes.oldest_id, excluded.oldest_id)
 )
 select
     g.id,

@@ -11,7 +11,14 @@ from typing import Final
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import NUMBER, IdSource, created_at
-from recado.domain.senders.number import DEFAULT_PER_DAY, DEFAULT_PER_SECOND, MessagingTier, NumberStatus, QualityRating
+from recado.domain.senders.number import (
+    DEFAULT_PER_DAY,
+    DEFAULT_PER_SECOND,
+    TIER_LIMITS,
+    MessagingTier,
+    NumberStatus,
+    QualityRating,
+)
 from recado.storage.core.directory import Directory
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
@@ -22,7 +29,10 @@ REFRESH_EVERY = timedelta(minutes=15)  # C14.3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """One sender. `held_ms`: past pauses by an operator. `verify_at`: when the provider is asked next (C14.3)."""
+    """One sender. `held_ms`: past pauses by an operator. `verify_at`: when the provider is asked next (C14.3).
+
+    `limited_at`: when a limit came to its tier, until whom it wrote to in the day before is counted (C14.5.5).
+    """
 
     organization_id: str
     id: str
@@ -46,6 +56,7 @@ class Number:
     held_ms: int = 0
     last_provider_sync_at: datetime | None = None
     verify_at: datetime | None = None
+    limited_at: datetime | None = None
     deleted_at: datetime | None = None
     revision: int = 1
     updated_at: datetime
@@ -65,7 +76,7 @@ NUMBERS: Final = Table(
     keeps_deleted=True,
 )
 SQL = NUMBERS.sql
-read, get, get_locked, save = NUMBERS.read, NUMBERS.get, NUMBERS.get_locked, NUMBERS.save
+read, get, get_locked = NUMBERS.read, NUMBERS.get, NUMBERS.get_locked
 
 
 def sandbox_number(ids: IdSource, *, organization_id: str, display_phone: str, now: datetime) -> Number:
@@ -125,6 +136,20 @@ async def by_provider_id(executor: Executor, env: str, phone_number_id: str) -> 
 async def of_business_account(executor: Executor, env: str, business_account_id: str) -> list[Number]:
     """The numbers that a provider's report about a whole business account is about: of the account's organization."""
     return [read(row) for row in await executor.fetch(SQL.of_business_account, env, business_account_id)]
+
+
+async def save(connection: Executor, before: Number, after: Number, now: datetime) -> Number:
+    """As of any record. A limit that comes to its tier is noted, and is not any more when it goes (C14.5.5)."""
+    if TIER_LIMITS[after.messaging_tier] is None:
+        after = replace(after, limited_at=None)
+    elif TIER_LIMITS[before.messaging_tier] is None:
+        after = replace(after, limited_at=now)
+    return await NUMBERS.save(connection, before, after, now)
+
+
+async def counted(executor: Executor, organization_id: str, number_id: str, limited_at: datetime) -> None:
+    """Whom the number wrote to in the day before this limit came is counted."""
+    await executor.execute(SQL.counted, organization_id, number_id, limited_at)
 
 
 async def delete(connection: Executor, number: Number, now: datetime) -> Number:

@@ -48,6 +48,9 @@ select * from numbers
 where organization_id = $1 and env = $2 and deleted_at is null
     and ($3::text is null or status = $3) and ($4::text is null or quality_rating = $4)
 
+-- name: counted
+update numbers set limited_at = null where organization_id = $1 and id = $2 and limited_at = $3
+
 -- name: in_use
 -- Ready and held rows, each through its own index; and recipients of batches whose messages are not made yet. A resend
 -- of several numbers names none: its blocks do, in the ninth of their columns (batch_rows.py).

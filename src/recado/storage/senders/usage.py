@@ -5,10 +5,14 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from recado.domain.messages.message import CLASSES
+from recado.domain.senders.sender import SenderKey
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 
 SQL = load("usage")
+
+LOOKED_AT = 200_000
+"""Messages of its organization among which the recipients of a number without a limit are counted: some 0.2 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,13 @@ async def waiting(executor: Executor, organization_id: str, sender_id: str) -> d
 
 
 async def unique_recipients(executor: Executor, organization_id: str, sender_id: str, since: datetime) -> int:
-    """Distinct recipients of business-initiated messages after `since` (C14.5, tier)."""
+    """Distinct recipients of business-initiated messages after `since`, of a number whose tier has a limit (C14.5)."""
     count: int = await executor.fetchval(SQL.recipients, organization_id, sender_id, since)
+    return count
+
+
+async def addressed(executor: Executor, sender: SenderKey, since: datetime) -> int:
+    """The same of a number without a limit: at least so many, when its organization has made more than `LOOKED_AT`."""
+    organization_id, env, channel, sender_id = sender
+    count: int = await executor.fetchval(SQL.addressed, organization_id, sender_id, env, channel, since, LOOKED_AT)
     return count

@@ -76,7 +76,7 @@ class Traffic:
 
 
 class Watched:
-    """A database, or its hot pool, whose calls are counted as traffic."""
+    """A database, or one of its pools, whose calls are counted as traffic."""
 
     def __init__(self, database: Any, traffic: Traffic) -> None:
         self._database = database
@@ -85,6 +85,10 @@ class Watched:
     @property
     def hot(self) -> "Watched":
         return Watched(self._database.hot, self._traffic)
+
+    @property
+    def bulk(self) -> "Watched":
+        return Watched(self._database.bulk, self._traffic)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         call = getattr(self._database, name)

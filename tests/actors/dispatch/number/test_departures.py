@@ -20,7 +20,7 @@ async def test_a_row_that_is_read_again_while_it_is_being_claimed_is_claimed_onc
     """As when the database was away: the row is in the table still, and the answer to its claim is on its way."""
     answers: list[asyncio.Future[str]] = []
 
-    def claim(_row: Any, *, in_window: bool) -> asyncio.Future[str]:
+    def claim(_row: Any, *, in_window: bool, counts: bool) -> asyncio.Future[str]:
         answers.append(asyncio.get_running_loop().create_future())
         return answers[-1]
 

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from recado.channels.core.provider import NumberHealth
+from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.senders.number import (
     TIER_LIMITS,
@@ -15,6 +16,7 @@ from recado.domain.senders.number import (
     effective_per_second,
     what_to_do,
 )
+from recado.domain.senders.sender import SenderKey
 from recado.http.api.call import Call
 from recado.http.api.missing import found
 from recado.http.api.models import ApiModel, Timestamp
@@ -56,7 +58,10 @@ class Queue(ApiModel):
 
 
 class Window(ApiModel):
-    """The last 24 hours. `tierLimit` is null where the provider sets none."""
+    """The last 24 hours. `tierLimit` is null where the provider sets none.
+
+    `uniqueRecipients` of such a number are counted among the newest 200,000 messages of its organization.
+    """
 
     sent: int
     unique_recipients: int
@@ -112,7 +117,7 @@ class HealthReader:
         since = (now - DAY).replace(second=0, microsecond=0)
         number = checked.number
         sent = await usage.totals(self._database, number.organization_id, number.id, since, now)
-        recipients = await usage.unique_recipients(self._database, number.organization_id, number.id, now - DAY)
+        recipients = await self._recipients(number, now - DAY)
         waiting = await usage.waiting(self._database, number.organization_id, number.id)
         window = {
             "sent": sent.sent,
@@ -120,6 +125,12 @@ class HealthReader:
             "tierLimit": TIER_LIMITS[number.messaging_tier],
         }
         return number.revision, {**health_view(checked, now), "queue": waiting, "window24h": window}
+
+    async def _recipients(self, number: Number, since: datetime) -> int:
+        if TIER_LIMITS[number.messaging_tier] is None or number.limited_at is not None:
+            sender = SenderKey(number.organization_id, number.env, CHATAPP, number.id)
+            return await usage.addressed(self._database.searches, sender, since)
+        return await usage.unique_recipients(self._database, number.organization_id, number.id, since)
 
 
 def health_view(checked: Checked, now: datetime) -> dict[str, Any]:
