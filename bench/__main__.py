@@ -1,5 +1,9 @@
-"""`python -m bench [NAME…]`: runs those named, or all; a run of all writes its table to docs/benchmarks.md."""
+"""`python -m bench [--months N] [NAME…]`: runs those named, or all; a run of all writes docs/benchmarks.md.
 
+`--months`: how many tables of messages each installation has; 27 unless named, as one that is two years old.
+"""
+
+import argparse
 import asyncio
 import importlib
 import sys
@@ -8,6 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from bench import recado_process
 from bench.harness import Figure
 from bench.report import machine, page_lines, write_page
 
@@ -28,8 +33,13 @@ ALL = (
 )
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
     """Exit status 1 when a target is missed, 2 for a name that is none."""
+    options = argparse.ArgumentParser("python -m bench")
+    options.add_argument("names", nargs="*")
+    options.add_argument("--months", type=int, default=recado_process.months)
+    chosen = options.parse_args(arguments)
+    names, recado_process.months = chosen.names, chosen.months
     unknown = [name for name in names if name not in ALL]
     if unknown:
         print(f"no such benchmark: {', '.join(unknown)}; there are {', '.join(ALL)}", file=sys.stderr)

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -9,15 +10,48 @@ import aiohttp
 import orjson
 
 from bench.harness import Process
+from recado.engine.clock import SystemClock
+from recado.storage.core.partitions import ensure_partitions
+from recado.storage.core.postgres import Database
+from recado.storage.embedded.embedded import EmbeddedPostgres
 
 READY = "/readyz"
 PER_DAY = 10_000_000
+AHEAD = 2  # months that the service makes ahead
+
+months = 27
+"""Tables of messages that each installation has: as one that is two years old (`python -m bench --months N`)."""
+
+
+class Recado(Process):
+    """The service, whose installation is older than it is."""
+
+    async def start(self, ready: str) -> None:
+        """As any process; before its first start the months of the past are made."""
+        if not self.data_dir.exists():
+            await self.command("keys", "create", "--env", "test", "--json")  # makes the installation
+            await self._grow_old()
+        await super().start(ready)
+
+    async def _grow_old(self) -> None:
+        clock = SystemClock()
+        postgres = EmbeddedPostgres(self.data_dir, clock=clock)
+        database = Database(await postgres.start(), clock=clock)
+        try:
+            await database.start()
+            now = clock.now()
+            for back in range(months - AHEAD - 1):
+                month = now.year * 12 + now.month - 1 - back
+                await ensure_partitions(database, datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC), months_ahead=0)
+        finally:
+            await database.stop()
+            await postgres.stop()
 
 
 def recado(folder: Path, **settings: str) -> Process:
     """The service with a sandbox that answers at once."""
     serve = ("-m", "recado", "serve", "--listen", "127.0.0.1:{port}")
-    return Process(folder, "recado", *serve, RECADO_SANDBOX_TIME_SCALE="0", **settings)
+    return Recado(folder, "recado", *serve, RECADO_SANDBOX_TIME_SCALE="0", **settings)
 
 
 @dataclass(frozen=True, slots=True)

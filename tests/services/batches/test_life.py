@@ -62,9 +62,9 @@ async def test_a_block_of_a_batch_that_was_paused_meanwhile_is_undone(
     made = await workshop.made(workshop.draft(1_500))
     add = batch_making.add
 
-    async def pause_first(*arguments: Any) -> None:
+    async def pause_first(*arguments: Any, **named: Any) -> None:
         await batches.pause(workshop.db, made.key, workshop.clock.now())
-        await add(*arguments)
+        await add(*arguments, **named)
 
     monkeypatch.setattr(batch_making, "add", pause_first)
     assert await workshop.maker.make_next(made.key) is None

@@ -81,9 +81,9 @@ def counting(purse: Purse, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     depart, write = departures.depart, purse.consequences.write
 
-    async def watched(*arguments: Any) -> Any:
+    async def watched(*arguments: Any, **named: Any) -> Any:
         try:
-            return await depart(*arguments)
+            return await depart(*arguments, **named)
         except HoldsRefused:
             seen.append("refused")
             raise

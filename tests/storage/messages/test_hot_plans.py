@@ -5,7 +5,10 @@ import re
 import pytest
 from tests.storage.webhooks.test_events import plan_of
 
+from recado.engine.clock import SystemClock
 from recado.storage.batches import batch_making
+from recado.storage.core.months import ANY_MONTH, in_month
+from recado.storage.core.partitions import partition
 from recado.storage.core.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.messages import message_deadlines, messages, receipts, recipients, replacements, state_moves
@@ -41,6 +44,22 @@ async def test_a_plan_from_before_the_first_message_finds_each_by_its_key(databa
     reads = re.findall(r"Scan using (?:messages|dispatch)_\w+ on .*\n\s+(.*)", plan)
     assert reads or "Insert on messages" in plan
     assert [read for read in reads if not re.match(rf"Index Cond: .*{KEY}", read)] == []
+
+
+@pytest.mark.parametrize("name", [name for name, statement in STATEMENTS.items() if ANY_MONTH in statement])
+async def test_messages_of_one_month_are_found_in_its_table_alone(database: Database, name: str) -> None:
+    month, _, _ = partition(SystemClock().now())
+    plan = await plan_of(database, in_month(STATEMENTS[name], month))
+    assert "Seq Scan" not in plan
+    assert set(re.findall(r" on (messages\w*)", plan)) == {month}
+    reads = re.findall(rf"Scan using {month}_\w+ on .*\n\s+(.*)", plan)
+    assert reads or f"Insert on {month}" in plan
+    assert [read for read in reads if not re.match(rf"Index Cond: .*{KEY}", read)] == []
+
+
+def test_every_move_of_many_messages_may_name_their_month() -> None:
+    named = {name for name, statement in STATEMENTS.items() if ANY_MONTH in statement}
+    assert named == {"accept", "make", "claim", "sent", "depart", "failed", "returned", "apply"}
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ class BatchMaker:
 
         Raises `HoldsRefused`: then `create_batch` stores what is covered, one by one.
         """
-        return await batch_making.insert(self._db.hot, made, hold=self._tariff.charges)
+        return await batch_making.insert(self._db.hot, made, hold=self._tariff.charges, months=self._db.months)
 
     async def create_batch(self, connection: Executor, batch: NewBatch) -> AfterCommit | None:
         """Store a prepared batch with its first messages, in a transaction; answers what to do after the commit.
@@ -115,7 +115,7 @@ class BatchMaker:
             batch.first = locked
             if not locked.ids and not batch.rest:
                 batch.recipients = locked.recipients
-        if batch.id in await batch_making.insert(connection, [batch], hold=False):
+        if batch.id in await batch_making.insert(connection, [batch], hold=False, months=self._db.months):
             return None
         if batch.audience is not None:
             await audiences.begin(connection, batch.organization_id, batch.id, batch.audience)
@@ -149,7 +149,7 @@ class BatchMaker:
         try:
             async with self._db.hot.transaction() as connection:
                 block = await self._lock(connection, pending, block)
-                await batch_making.add(connection, pending, block, now)
+                await batch_making.add(connection, pending, block, now, months=self._db.months)
                 await self._replace(connection, pending, block)
                 after = await self._follow(connection, pending, block, now)
                 if gone := len(pending.recipients) - len(block.ids):

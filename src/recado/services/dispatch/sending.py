@@ -86,16 +86,19 @@ class Sending:
         # The moment of this ownership, and the epoch and moment of the last one before it that could claim.
         self.taken_at = clock.now()
         self.opened_before: tuple[int, datetime] | None = None
+        repair = partition_repair(db, clock)
         self._accepts: Batcher[NewMessage, AcceptResult] = Batcher(
             "accept",
             self._accept,
             clock=clock,
-            repair=partition_repair(db, clock),
+            repair=repair,
             max_rows=ACCEPTS_IN_A_COMMIT,
             concurrency=ACCEPTS_IN_FLIGHT,
             owner=attrgetter("organization_id"),
         )
-        self._claims: Batcher[Claim, str] = Batcher("claim", self._claim, clock=clock, linger=CLAIM_LINGER)
+        self._claims: Batcher[Claim, str] = Batcher(
+            "claim", self._claim, clock=clock, linger=CLAIM_LINGER, repair=repair
+        )
 
         def settling(
             name: str, run: Callable[[Sequence[R]], Awaitable[None]], *, max_queue: int = MOST_OUTCOMES
@@ -107,6 +110,7 @@ class Sending:
                 concurrency=1,
                 linger=SETTLE_LINGER,
                 max_queue=max_queue,
+                repair=repair,
             )
 
         self._departed: Batcher[Departed, None] = settling("departed", recording.record)
@@ -245,10 +249,11 @@ class Sending:
     async def _fail(self, rows: Sequence[Failed]) -> None:
         """Record failures, with what follows of them in the same commit."""
         if not await self._consequences.wanted({(row.organization_id, row.env) for row in rows}, MessageStatus.FAILED):
-            await settlements.failed(self._db.hot, rows)
+            await settlements.failed(self._db.hot, rows, months=self._db.months)
             return
         async with self._db.hot.transaction() as connection:
-            committed = await self._consequences.write(connection, await settlements.failed(connection, rows))
+            moved = await settlements.failed(connection, rows, months=self._db.months)
+            committed = await self._consequences.write(connection, moved)
         committed()
 
     async def _return(self, rows: Sequence[Returned]) -> None:

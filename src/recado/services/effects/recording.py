@@ -39,7 +39,7 @@ class Recording:
         environments = {(row.organization_id, row.env) for row in rows}
         wanted = await self._consequences.wanted(environments, MessageStatus.SENT)
         if not wanted and not any(row.deadlines for row in rows):
-            await settlements.departed(self._db.hot, rows)
+            await settlements.departed(self._db.hot, rows, months=self._db.months)
             return
         left: Sequence[Departed] = sorted(rows, key=in_order)
         try:
@@ -56,7 +56,8 @@ class Recording:
         """Answers what was left alone."""
         emissions = await self._outbox.departures(rows)
         entry_ids, months = (None, dict[str, date]()) if self._wallet is None else await self._wallet.departures(rows)
-        followed = await departures.depart(self._db.hot, rows, Following(emissions, entry_ids, months))
+        following = Following(emissions, entry_ids, months)
+        followed = await departures.depart(self._db.hot, rows, following, months=self._db.months)
         self._outbox.emitted(
             emissions if not followed.left else [e for e in emissions if e.message_id not in followed.left]
         )
@@ -68,7 +69,7 @@ class Recording:
     async def _step_by_step(self, rows: Sequence[Departed]) -> Sequence[Departed]:
         """With a look at the wallets between the steps; answers what was left alone."""
         async with self._db.hot.transaction() as connection:
-            moved = list(await settlements.departed(connection, rows))
+            moved = list(await settlements.departed(connection, rows, months=self._db.months))
             committed = await self._consequences.write(connection, moved)
         committed()
         gone = {move.id for move in moved}

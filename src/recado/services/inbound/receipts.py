@@ -136,7 +136,7 @@ class Receipts:
                 for report in round_of_reports
                 if report.message_id is not None
             ]
-            exist = await receipts.apply(executor, rows, now) if rows else {}
+            exist = await receipts.apply(executor, rows, now, months=self._db.months) if rows else {}
             moved += [move for moves in exist.values() for move in moves]
             unknown += [report for report in round_of_reports if report.message_id not in exist]
         parked = [_parked(each.status, each.give_up_at, now, each.organization_id, each.sender_id) for each in unknown]

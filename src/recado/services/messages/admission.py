@@ -64,9 +64,9 @@ class Admission:
         """All or none; then in order of arrival."""
         try:
             if all(new.campaign_id is None and new.forced is None for new in batch):
-                return await messages.accept(self._db.hot, batch)
+                return await messages.accept(self._db.hot, batch, months=self._db.months)
             async with self._db.hot.transaction() as connection:
-                results = await messages.accept(connection, batch)
+                results = await messages.accept(connection, batch, months=self._db.months)
                 await _record_forces(connection, batch, results)
                 # What is counted is written in the same commit (C15.6).
                 committed = await self._consequences.write(connection, _counted(batch, results))

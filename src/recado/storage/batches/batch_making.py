@@ -13,6 +13,7 @@ from recado.storage.batches.batch_rows import Block, Recipients
 from recado.storage.batches.batches import SQL, BatchKey
 from recado.storage.billing.holds import holding, store
 from recado.storage.core.audit import AuditEntry
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.rows import (
     Executor,
     affected,
@@ -130,14 +131,17 @@ class PendingBlock:
 _read_block = reader(PendingBlock, recipients=Recipients.load)
 
 
-async def insert(executor: Executor, batches: Sequence[NewBatch], *, hold: bool) -> set[str]:
+async def insert(
+    executor: Executor, batches: Sequence[NewBatch], *, hold: bool, months: Months = ALL_MONTHS
+) -> set[str]:
     """Store batches with their first messages, in one statement; answers the ids of those that were left out.
 
     With `hold` their prices are held in the same statement, or HoldsRefused is raised.
     """
     blocks = [new.first for new in batches]
     columns = (*_columns(batches), hold, _contacts(blocks), _flags(blocks), *_units(blocks))
-    return {row["id"] for row in await store(executor, MAKE, *columns)}
+    ids = [message_id for block in blocks if block is not None for message_id in block.ids]
+    return {row["id"] for row in await store(months.fetch(executor, MAKE, ids, *columns))}
 
 
 def _columns(batches: Sequence[NewBatch]) -> list[Any]:
@@ -179,10 +183,14 @@ def _columns(batches: Sequence[NewBatch]) -> list[Any]:
     ]
 
 
-async def add(executor: Executor, pending: PendingBlock, block: Block, now: datetime) -> None:
+async def add(
+    executor: Executor, pending: PendingBlock, block: Block, now: datetime, *, months: Months = ALL_MONTHS
+) -> None:
     """Make the messages of one more block."""
-    await executor.fetch(
+    await months.fetch(
+        executor,
         MAKE,
+        block.ids,
         pending.organization_id,
         pending.env,
         pending.id,

@@ -97,7 +97,7 @@ counted as (
     on conflict do nothing
 ),
 stored as (
-    insert into messages (
+    insert into messages /*month*/ (
         organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, batch_id, contact_id, scheduled_at, price_coins,
         price_kind, units, details, sent_by_account_id, sent_by_name, updated_at

@@ -3,12 +3,11 @@
 What needs a look at the wallet first is held by `wallet.py`, in a transaction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any
 
 import asyncpg
 
-from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
 
 SQL = load("holds")
@@ -26,12 +25,11 @@ def holding(statement: str, *, wanted: str, at: str) -> str:
     return statement.replace("{held}", held).replace("{refused}", SQL.refused)
 
 
-async def store(executor: Executor, statement: str, *arguments: Any) -> Sequence[Mapping[str, Any]]:
-    """Run a statement that holds; raises HoldsRefused."""
+async def store(running: Awaitable[Sequence[Mapping[str, Any]]]) -> Sequence[Mapping[str, Any]]:
+    """What a statement that holds answers; raises HoldsRefused."""
     try:
-        rows: Sequence[Mapping[str, Any]] = await executor.fetch(statement, *arguments)
+        return await running
     except asyncpg.PostgresError as error:
         if error.sqlstate == _REFUSED:
             raise HoldsRefused from None
         raise
-    return rows

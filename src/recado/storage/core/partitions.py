@@ -11,7 +11,8 @@ import asyncpg
 
 from recado.domain.core.clock import Clock
 from recado.domain.core.ids import MESSAGE, lowest_id
-from recado.storage.core.pool import Connection, Pool
+from recado.storage.core.pool import Connection
+from recado.storage.core.postgres import Database
 
 _LOCK = int.from_bytes(hashlib.sha256(b"recado partitions").digest()[:8], "big", signed=True)
 # Rows are updated three or four times soon after they were written, often all rows of a page in one transaction: half a
@@ -19,19 +20,21 @@ _LOCK = int.from_bytes(hashlib.sha256(b"recado partitions").digest()[:8], "big",
 _FILLFACTOR = 50
 
 
-async def ensure_partitions(database: Pool, now: datetime, months_ahead: int = 2) -> list[str]:
+async def ensure_partitions(database: Database, now: datetime, months_ahead: int = 2) -> list[str]:
     """Makes the partitions from last month to `months_ahead` months after this one; answers the names of the new ones.
 
-    A table is made apart and attached, which blocks neither readers nor writers of the other months.
+    A table is made apart and attached, which blocks neither readers nor writers of the other months. From now on
+    statements may name these (`months.py`).
     """
     made: list[str] = []
+    wanted = [partition(now, offset) for offset in range(-1, months_ahead + 1)]
     async with database.transaction() as connection:
         await connection.execute("select pg_advisory_xact_lock($1)", _LOCK)
-        for offset in range(-1, months_ahead + 1):
-            name, low, high = partition(now, offset)
+        for name, low, high in wanted:
             if not await connection.fetchval("select to_regclass($1) is not null", name):
                 await _make(connection, name, low, high)
                 made.append(name)
+    database.months.know(wanted)
     return made
 
 
@@ -47,11 +50,12 @@ def bounds_of(name: str) -> tuple[str, str]:
     return low, high
 
 
-def partition_repair(database: Pool, clock: Clock) -> Callable[[Exception], Awaitable[bool]]:
-    """A batcher's `repair`: when a row found no partition, makes what is missing and asks for another try."""
+def partition_repair(database: Database, clock: Clock) -> Callable[[Exception], Awaitable[bool]]:
+    """A batcher's `repair`: when a row found no partition, or one that is gone, makes what is missing and asks for
+    another try."""
 
     async def repair(error: Exception) -> bool:
-        if not lacks_partition(error):
+        if not lacks_partition(error) and not isinstance(error, asyncpg.UndefinedTableError):
             return False
         await ensure_partitions(database, clock.now())
         return True  # also when another batch made it meanwhile; a row of a month far away fails again, by itself

@@ -9,6 +9,7 @@ from typing import Any
 
 from recado.domain.core.clock import Clock
 from recado.storage.core.failures import connection_lost
+from recado.storage.core.months import Months
 from recado.storage.core.outage import Outage
 from recado.storage.core.pool import Connection, Pool
 
@@ -37,6 +38,8 @@ class Database(Pool):
     `hot`: of the batchers. `bulk`: of what writes thousands of rows in a statement (members, imports, deliveries that
     are given up). `searches`: of what may look at thousands to find a few. What is long has connections of its own, so
     that it keeps none of the others waiting, and an organization has one of each at a time.
+
+    `months`: whose tables statements for many messages may name.
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class Database(Pool):
             outage=outage,
             application_name=application_name,
         )
+        self.months = Months()
         self.hot = pool(hot_size, settings=_HOT_SETTINGS)
         self.bulk = pool(LONG_SIZE, LONG_SHARE, _HOT_SETTINGS)
         self.searches = pool(LONG_SIZE, LONG_SHARE)

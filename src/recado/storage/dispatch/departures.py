@@ -14,6 +14,7 @@ from recado.domain.channels.policy import Deadline
 from recado.storage.batches.totals import TotalsKey
 from recado.storage.billing.holds import store
 from recado.storage.billing.prices import Captured
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.rows import Executor, pack, pack_moments, pack_numbers
 from recado.storage.dispatch.settlements import PARTS, SQL, Departed, captures_of, columns_of
 from recado.storage.webhooks import events
@@ -51,17 +52,19 @@ class Followed:
     emptied: tuple[TotalsKey, ...]
 
 
-async def depart(executor: Executor, rows: Sequence[Departed], following: Following) -> Followed:
+async def depart(
+    executor: Executor, rows: Sequence[Departed], following: Following, *, months: Months = ALL_MONTHS
+) -> Followed:
     """Record departures, given in the order of their ids, with what follows of them: all or nothing.
 
     Raises `HoldsRefused` when it takes a look at a wallet first: less is held than is captured.
     """
     arguments = [*columns_of(rows), *_entries(following), *captures_of(rows), *_columns(following)]
     deadlines = [(row, each) for row in rows for each in row.deadlines]
+    statement = DEPART_WITH_DEADLINES if deadlines else DEPART
     if deadlines:
-        found = await store(executor, DEPART_WITH_DEADLINES, *arguments, *_deadlines(deadlines))
-    else:
-        found = await store(executor, DEPART, *arguments)
+        arguments += _deadlines(deadlines)
+    found = await store(months.fetch(executor, statement, [row.id for row in rows], *arguments))
     left, captured, emptied = set(), [], []
     for row in found:
         match row["answer"]:

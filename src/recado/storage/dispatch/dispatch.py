@@ -101,7 +101,9 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         consent = ([env for env, _ in asks], phones, pack_spellings(phones))
     left = {
         record["id"]: record["verdict"]
-        for record in await db.hot.fetch(SQL.claim, *arguments, epoch, now, _CLAIMABLE, *consent)
+        for record in await db.months.fetch(
+            db.hot, SQL.claim, [row.id for row in ordered], *arguments, epoch, now, _CLAIMABLE, *consent
+        )
     }
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)
 

@@ -201,7 +201,7 @@ taken as (
     returning d.organization_id, d.env, d.channel, d.id, d.sender_id, q.recipient_hash, q.counts
 ),
 moved as (
-    update messages m
+    update messages /*month*/ m
     set status = 'sending', attempts = m.attempts + 1, updated_at = $7
     from taken t
     where
@@ -296,7 +296,7 @@ released as (
         q.entry_id
 ),
 moved as (
-    update messages m
+    update messages /*month*/ m
     set
         status = case when m.status = 'sending' then 'sent' else m.status end,
         sent_at = g.sent_at,
@@ -386,7 +386,7 @@ unrepeated as (
     where d.ctid = q.place and q.may_have_left
 ),
 moved as (
-    update messages m
+    update messages /*month*/ m
     set
         status = 'failed', last_error = g.last_error, failure_code = g.failure_code,
         outcome_certain = g.outcome_certain, failed_at = g.failed_at, called_at = g.called_at, updated_at = g.failed_at
@@ -430,7 +430,7 @@ released as (
     returning d.id, d.repeat_of
 ),
 moved as (
-    update messages m
+    update messages /*month*/ m
     set
         status = case when (g.id in (select id from released where repeat_of is null)) is true then 'queued' else m.status end,
         attempts = m.attempts - g.unspent::int, last_error = coalesce(g.last_error, m.last_error),

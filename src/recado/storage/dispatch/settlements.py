@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from recado.domain.channels.policies import states_after, states_before
 from recado.domain.channels.policy import Deadline
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.moves import Money, Moved, left
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers
@@ -124,19 +125,20 @@ class Uncertain:
     planned: tuple[PlannedReport, ...] = ()
 
 
-async def departed(executor: Executor, rows: Sequence[Departed]) -> Iterator[Moved]:
+async def departed(executor: Executor, rows: Sequence[Departed], *, months: Months = ALL_MONTHS) -> Iterator[Moved]:
     """sending → sent, with the departure and the counters of its minute; answers what this moved, for anyone who asks.
 
     What a report had settled before is not among them.
     """
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
-        return await _rows(executor, SENT, *columns_of(some), None, *captures_of(some))
+        ids = [row.id for row in some]
+        return await months.fetch(executor, SENT, ids, *columns_of(some), None, *captures_of(some))
 
     return (_departed(row, record) for row, record in await _twice(rows, run))
 
 
-async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
+async def failed(executor: Executor, rows: Sequence[Failed], *, months: Months = ALL_MONTHS) -> list[Moved]:
     """queued or sending → failed; answers what this moved."""
 
     async def run(some: Sequence[Failed]) -> list[Mapping[str, Any]]:
@@ -149,7 +151,7 @@ async def failed(executor: Executor, rows: Sequence[Failed]) -> list[Moved]:
         )
         calls = array([row.called_at for row in some])
         causes = ([row.cause.code for row in some], [row.cause.certain for row in some])
-        return await _rows(executor, SQL.failed, *arguments, _FAILABLE, calls, *causes)
+        return await months.fetch(executor, SQL.failed, arguments[3], *arguments, _FAILABLE, calls, *causes)
 
     return [
         left(
@@ -186,7 +188,9 @@ async def returned(db: Database, rows: Sequence[Returned], epoch: int) -> None:
             10,
         )
         returned_at = max(row.returned_at for row in some)
-        return await _rows(db.hot, SQL.returned, *arguments[:9], epoch, returned_at, _RETURNABLE, arguments[9])
+        return await db.months.fetch(
+            db.hot, SQL.returned, arguments[3], *arguments[:9], epoch, returned_at, _RETURNABLE, arguments[9]
+        )
 
     await _settle(rows, run)
 

@@ -15,6 +15,7 @@ from recado.domain.core.errors import Unavailable
 from recado.storage.billing.holds import holding, store
 from recado.storage.contacts.opt_outs import pack_spellings
 from recado.storage.core.audit import AuditEntry
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, array, columns, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.core.sql import load
@@ -116,7 +117,7 @@ STORED_EARLIER = Stored(earlier=True)
 
 
 async def accept(
-    executor: Executor, batch: Sequence[NewMessage], *, hold: bool = True
+    executor: Executor, batch: Sequence[NewMessage], *, hold: bool = True, months: Months = ALL_MONTHS
 ) -> list[AcceptResult | Exception]:
     """Store a batch, each row with its idempotency binding and its place in the queue; one commit.
 
@@ -124,7 +125,8 @@ async def accept(
     HoldsRefused is raised; without it the caller holds them in the same transaction.
     """
     arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), *_consents(batch), *_units(batch))
-    left_out = {row["id"]: row["opted_out"] for row in await store(executor, ACCEPT, *arguments)}
+    answered = await store(months.fetch(executor, ACCEPT, [new.id for new in batch], *arguments))
+    left_out = {row["id"]: row["opted_out"] for row in answered}
     if not left_out:
         return [STORED] * len(batch)
     found = await _earlier(executor, [new for new in batch if new.id in left_out])

@@ -64,7 +64,7 @@ bound as (
     returning message_id
 ),
 stored as (
-    insert into messages (
+    insert into messages /*month*/ (
         organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at, price_coins, price_kind,
         sent_by_account_id, sent_by_name, contact_id, units, details

@@ -11,6 +11,7 @@ from typing import Any
 
 from recado.domain.channels.policies import POLICIES, states_before
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus, Report, report_moves
+from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.moves import Moved
 from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
 from recado.storage.core.sql import load
@@ -88,26 +89,30 @@ class CallbackRow:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-async def apply(executor: Executor, rows: Sequence[ReportRow], now: datetime) -> dict[str, list[Moved]]:
+async def apply(
+    executor: Executor, rows: Sequence[ReportRow], now: datetime, *, months: Months = ALL_MONTHS
+) -> dict[str, list[Moved]]:
     """Apply reports, at most one for each message; answers, for each message that exists, its moves.
 
     A message whose settlement keeps its row busy is left out, as if it were not known yet: its report comes too early.
     """
-    found = await _apply(executor, rows, now)
+    found = await _apply(executor, rows, now, months)
     busy = {row["id"] for row in found if row["busy"]}
     if busy:
         found = [row for row in found if not row["busy"]]
-        again = await _apply(executor, [row for row in rows if row.id in busy], now)
+        again = await _apply(executor, [row for row in rows if row.id in busy], now, months)
         found += [row for row in again if not row["busy"]]
     by_id = {row.id: row for row in rows}
     return {row["id"]: _moves(by_id[row["id"]], row) for row in found}
 
 
-async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime) -> list[Any]:
+async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime, months: Months) -> list[Any]:
     rows = sorted(reports, key=in_order)
     causes = [row.cause for row in rows]
-    found: list[Any] = await executor.fetch(
+    return await months.fetch(
+        executor,
         SQL.apply,
+        [row.id for row in rows],
         pack([row.organization_id for row in rows]),
         pack([row.env for row in rows]),
         pack([row.channel for row in rows]),
@@ -121,7 +126,6 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         array([row.departed_at for row in rows]),
         array([None if cause is None else cause.code for cause in causes]),
     )
-    return found
 
 
 def _moves(report: ReportRow, row: Any) -> list[Moved]:

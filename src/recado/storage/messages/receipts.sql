@@ -27,7 +27,7 @@ seen as (
             g.report <> 'failed' and m.status = any($14::text[]) and m.outcome_certain is false
         ) as may_move
     from given g
-    join messages m
+    join messages /*month*/ m
         on m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
 ),
 released as (
@@ -58,7 +58,7 @@ settled as materialized (
     cross join departures d
 ),
 moved as (
-    update messages m
+    update messages /*month*/ m
     set
         status = g.report,
         sent_at = coalesce(m.sent_at, g.claimed_at, m.called_at, g.at),

@@ -38,6 +38,7 @@ from recado.storage.access import organizations
 from recado.storage.access.directories import Directories
 from recado.storage.access.organizations import Organization
 from recado.storage.core.crypto import KeyRing
+from recado.storage.core.months import Months
 from recado.storage.core.postgres import Database
 from recado.storage.messages import messages
 from recado.storage.messages.messages import NewMessage
@@ -85,6 +86,11 @@ class Watched:
     @property
     def hot(self) -> "Watched":
         return Watched(self._database.hot, self._traffic)
+
+    @property
+    def months(self) -> Months:
+        months: Months = self._database.months
+        return months
 
     @property
     def bulk(self) -> "Watched":
