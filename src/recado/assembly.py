@@ -119,6 +119,7 @@ class Assembly:
             organizations=directories.organizations,
             recipients=recipients,
             sending=system.sending,
+            direct=system.direct,
             ids=ids,
             clock=clock,
         )

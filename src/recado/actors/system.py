@@ -8,6 +8,7 @@ from functools import partial
 import structlog
 
 from recado.actors.dispatch.calls import Calls
+from recado.actors.dispatch.direct_sends import DirectSends
 from recado.actors.dispatch.due_poller import DuePoller
 from recado.actors.dispatch.gateway import GatewayPlan
 from recado.actors.dispatch.lane import Lane
@@ -160,6 +161,7 @@ class ActorSystem:
             connections=connections or {},
         )
         self._lanes.share(gateways)
+        self.direct = DirectSends(self._lanes)
         self._new_lane = partial(Lane, context=self._lanes)
         self.callbacks = Callbacks(
             db,
@@ -201,6 +203,7 @@ class ActorSystem:
         self.root.add_service("reachability", reachability)
         self.root.add_service("sending", self.sending)
         self.root.add_service("calls", self.calls)
+        self.root.add_service("direct sends", self.direct)
         self.root.add_service("ownership", self)
         self.root.add_service("batches", self.batches)
         self.root.add_service("withdrawals", self.withdrawals)

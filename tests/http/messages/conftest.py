@@ -136,6 +136,9 @@ class Mail:
         await database.execute("update messages set status = $2 where id = $1", message_id, status)
 
 
+NOTHING_DIRECT: Any = None  # chat-app sends nothing so
+
+
 @pytest.fixture
 async def mail(api: Any) -> AsyncIterator[Mail]:
     database, clock, ids, directories = api.database, api.clock, api.ids, api.directories
@@ -182,6 +185,7 @@ async def mail(api: Any) -> AsyncIterator[Mail]:
         organizations=directories.organizations,
         recipients=recipients,
         sending=sending,
+        direct=NOTHING_DIRECT,
         ids=ids,
         clock=clock,
     )

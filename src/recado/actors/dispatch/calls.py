@@ -44,6 +44,9 @@ from recado.storage.templates.templates import Template
 log = structlog.get_logger()
 
 
+Settlement = Departed | Failed | Returned | Uncertain
+
+
 @dataclass(slots=True, eq=False)
 class Departure:
     """One claimed message on its way: to whom it is given, and the moment its token was taken.
@@ -96,8 +99,16 @@ class Calls:
             await asyncio.wait(self._running.values())
         self._begun.close()
 
-    def begin(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> bool:
+    def begin(
+        self,
+        departure: Departure,
+        done: Callable[[Departure, Outcome | None], None],
+        settlement_of: Callable[[Departure, Outcome], Settlement | None] | None = None,
+    ) -> bool:
         """Make the call; `done` is told when its outcome is committed, None when it could not be recorded.
+
+        `settlement_of`: what becomes of the message, None when it is called for once more; where it is not given, what
+        becomes of all that were queued.
 
         False: another process owns the numbers, and what is claimed here is its to decide.
         """
@@ -105,17 +116,23 @@ class Calls:
         assert row.claimed_at is not None  # noqa: S101 - what departs is claimed
         if not self._begun.began(row.organization_id, row.id, row.claimed_at, departure.sent_at):
             return False
-        task = asyncio.get_running_loop().create_task(self._run(departure, done))
+        task = asyncio.get_running_loop().create_task(self._run(departure, done, settlement_of or self.settlement_of))
         departure.gateway.room.take(departure.account)
         self._running[row.id] = task
         return True
 
-    async def _run(self, departure: Departure, done: Callable[[Departure, Outcome | None], None]) -> None:
+    async def _run(
+        self,
+        departure: Departure,
+        done: Callable[[Departure, Outcome | None], None],
+        settlement_of: Callable[[Departure, Outcome], Settlement | None],
+    ) -> None:
         outcome = await self._call(departure)
         try:
             try:
-                settlement = self._settlement(departure, outcome)
-                await self._sending.settle(settlement)
+                settlement = settlement_of(departure, outcome)
+                if settlement is not None:
+                    await self._sending.settle(settlement)
             except Exception as error:  # noqa: BLE001 - its claim stands, so that it is uncertain; its place is free again
                 log.error("outcome_not_recorded", message_id=departure.row.id, error=type(error).__name__)
                 done(departure, None)
@@ -149,7 +166,8 @@ class Calls:
             log.error("provider_raised", provider=departure.provider.name, error=type(error).__name__)
             return Unknown()
 
-    def _settlement(self, departure: Departure, outcome: Outcome) -> Departed | Failed | Returned | Uncertain:
+    def settlement_of(self, departure: Departure, outcome: Outcome) -> Settlement:
+        """What becomes of a message that was queued."""
         row, now = departure.row, self._clock.now()
         match outcome:
             case Accepted():

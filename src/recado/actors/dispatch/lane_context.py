@@ -76,6 +76,10 @@ class LaneContext:
             made.setdefault((plan.channel, plan.env), []).append(gateway)
         self._shared = {key: Failover(self.records.clock, tuple(gateways)) for key, gateways in made.items()}
 
+    def shared_gateway(self, channel: str, env: str) -> SharedGateway:
+        """The gateway in force of a channel whose senders share some."""
+        return self._shared[channel, env].current
+
     def room(self, channel: str, env: str) -> CallRoom:
         """The calls at once of the adapter of those senders of a channel that have a gateway of their own."""
         key = (channel, env)

@@ -53,6 +53,9 @@ GIVEN_UP = Cause(
 _NO_SENDER = SenderState(NumberStatus.DISCONNECTED, QualityRating.UNKNOWN, None, False, None, 0, None, ZoneInfo("UTC"))
 
 
+NOT_CALLED = Cause(FailureCode.PROVIDER_ERROR.value, "the service stopped before the provider was called")
+
+
 class OwnershipLost(Exception):
     """Another process has taken the numbers over."""
 
@@ -150,17 +153,25 @@ class Rescuer:
         for row in await rescue.in_hand(self._records.db, former.epoch):
             organization_id, message_id, claimed_at = row["organization_id"], row["id"], row["claimed_at"]
             if former.never_began(message_id, claimed_at):
-                back.append(_never_left(row, now))
+                back.append(row)
             elif (departed_at := former.began_at(message_id, claimed_at)) is not None:
                 begun.append((organization_id, message_id, departed_at))
         if begun:
             await rescue.departed(self._records.db, former.epoch, begun)
-        await self._put_back(back, former.epoch)
+        await self._put_back(back, former.epoch, now)
 
-    async def _put_back(self, claims: Sequence[Returned], epoch: int) -> None:
-        if claims:
-            await settlements.returned(self._records.db, claims, epoch)
-            log.info("claims_put_back", count=len(claims))
+    async def _put_back(self, claims: Sequence[Mapping[str, Any]], epoch: int, now: datetime) -> None:
+        """Put back claims for which no call began. What was to be sent directly has failed: its content is gone."""
+        returned = [_never_left(row, now) for row in claims if not row["direct"]]
+        if returned:
+            await settlements.returned(self._records.db, returned, epoch)
+            log.info("claims_put_back", count=len(returned))
+        lost = [
+            Failed(row["organization_id"], row["env"], row["channel"], row["id"], NOT_CALLED, now, False)
+            for row in claims
+            if row["direct"]
+        ]
+        await asyncio.gather(*(self._sending.settle(each) for each in lost))
 
     async def _put_back_unanswered(self) -> None:
         """Put back our own claims that committed though nobody waited for them any more: no call began for them."""
@@ -169,8 +180,8 @@ class Rescuer:
             return
         looked_at, now = self._records.clock.monotonic(), self._records.clock.now()
         in_hand = await rescue.in_hand(self._records.db, epoch)
-        back = [_never_left(row, now) for row in in_hand if (row["id"], row["claimed_at"]) in unanswered]
-        await self._put_back(back, epoch)
+        back = [row for row in in_hand if (row["id"], row["claimed_at"]) in unanswered]
+        await self._put_back(back, epoch, now)
         for claim in [claim for claim, since in unanswered.items() if since < looked_at - LAST_CLAIMS]:
             del unanswered[claim]
 

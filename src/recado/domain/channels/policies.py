@@ -61,6 +61,15 @@ def states_after(state: MessageStatus) -> list[str]:
     return sorted(found)
 
 
+def claimed_as() -> dict[str, str]:
+    """The state of a claimed message, by channel, of those whose messages do not know `sending` (C10)."""
+    return {
+        each.channel: claimed.value
+        for each in POLICIES.values()
+        if (claimed := each.machine.move(MessageStatus.QUEUED, MessageEvent.CLAIM)) is not MessageStatus.SENDING
+    }
+
+
 def withdrawn_as() -> dict[str, str]:
     """What becomes of a queued message that somebody withdraws, by channel."""
     event = MessageEvent.WITHDRAWN

@@ -86,6 +86,7 @@ class Policy:
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
     `shown`: its states that callers of the generic view see as another (C15.1); the others show as they are.
     `after_sent`: what is due for a message that has left, by its kind.
+    `direct`: its callers wait for the provider's answer, and the content of a message is not stored (C10.2).
     """
 
     channel: str
@@ -103,6 +104,7 @@ class Policy:
     received: str
     shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
     after_sent: Mapping[str, AfterSent] = field(default_factory=dict)
+    direct: bool = False
 
     def obeys(self, kind: str, category: TemplateCategory | None, priority: Priority) -> Obeys:
         """What a message of this type obeys, with a template of this category."""

@@ -84,13 +84,14 @@ def row_of(new: NewMessage) -> Row:
         new.recipient_hash,
         new.type,
         new.template_id,
-        new.payload,
+        new.content or new.payload,
         new.template_vars,
         contact_id=new.contact_id,
         needs_window=new.needs_window,
         subject_to_consent=bool(new.consent),
         obeys_quiet_hours=new.obeys_quiet_hours,
         details=None if new.details is None else orjson.loads(new.details),
+        claimed_at=None if new.claim is None else new.claim.at,
     )
 
 

@@ -30,7 +30,7 @@ from recado.storage.dispatch import dispatch, settlements
 from recado.storage.dispatch.dispatch import OVERTAKEN, Claim, Held
 from recado.storage.dispatch.settlements import Departed, Failed, Returned, Uncertain
 from recado.storage.messages import messages
-from recado.storage.messages.messages import AcceptResult, NewMessage, Stored
+from recado.storage.messages.messages import AcceptResult, NewMessage, OwnClaim, Stored
 
 log = structlog.get_logger()
 
@@ -155,6 +155,10 @@ class Sending:
         """Commit the message; then its number's actor knows it. Raises `Unavailable` when the queue is full."""
         return self._accepts.put(new)
 
+    def claim_new(self, new: NewMessage) -> None:
+        """Have the commit that stores it claim it: nobody else sends it (C10.2)."""
+        new.claim = OwnClaim(self._epoch, self._claim_moment())
+
     async def rebind(self, new: NewMessage, old_message_id: str) -> AcceptResult:
         """Commit the message in the place of one that was refused for good under the same key (C6.2)."""
         await messages.unbind(self._db, new, old_message_id)
@@ -168,7 +172,7 @@ class Sending:
         results = await self._admission.store(batch)
         arrivals: dict[tuple[str, str], list[NewMessage]] = {}
         for new, result in zip(batch, results, strict=True):
-            if type(result) is Stored and new.due_at <= new.accepted_at:
+            if type(result) is Stored and new.due_at <= new.accepted_at and new.claim is None:
                 arrivals.setdefault((new.organization_id, new.sender_id), []).append(new)
         for (organization_id, sender_id), arrived in arrivals.items():
             sender = SenderKey(organization_id, arrived[0].env, arrived[0].channel, sender_id)

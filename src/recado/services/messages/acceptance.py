@@ -9,6 +9,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from recado.channels.core.provider import Outcome
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.core.ids import IdSource
@@ -38,11 +40,18 @@ class Store(Protocol):
     async def rebind(self, new: NewMessage, old_message_id: str) -> AcceptResult: ...
 
 
+class Direct(Protocol):
+    """Where messages go whose callers wait for the provider's answer (`direct_sends.py`)."""
+
+    async def send(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Committed by this request."""
+    """Committed by this request. `outcome`: the provider's answer to what is sent directly, if it came in time."""
 
     message: NewMessage
+    outcome: Outcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +92,7 @@ class Acceptance:
         organizations: OrganizationDirectory,
         recipients: Recipients,
         sending: Store,
+        direct: Direct,
         ids: IdSource,
         clock: Clock,
     ) -> None:
@@ -91,6 +101,7 @@ class Acceptance:
         self._organizations = organizations
         self._recipients = recipients
         self._sending = sending
+        self._direct = direct
         self._ids = ids
         self._clock = clock
 
@@ -124,7 +135,7 @@ class Acceptance:
                 return replayed
             new.forced = self._force_of(draft.forced_by, new)
         try:
-            result = await self._sending.store(new)
+            result, outcome = await self._store(new)
         except Problem:
             # Another was faster to replace the same message: perhaps the first request of this key.
             replayed = None if draft.again is None else await self._replay(draft)
@@ -132,8 +143,19 @@ class Acceptance:
                 raise
             return replayed
         if type(result) is Stored:
-            return Accepted(new)
+            return Accepted(new, outcome)
         return await self._bound(new, result)
+
+    async def _store(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]:
+        if POLICIES[new.channel].direct:
+            return await self._direct.send(new)
+        return await self._sending.store(new), None
+
+    async def _rebind(self, new: NewMessage, old_message_id: str) -> tuple[AcceptResult, Outcome | None]:
+        if POLICIES[new.channel].direct:
+            await messages.unbind(self._db, new, old_message_id)
+            return await self._direct.send(new)
+        return await self._sending.rebind(new, old_message_id), None
 
     # The rules -----------------------------------------------------------------------------------------------------
 
@@ -186,16 +208,17 @@ class Acceptance:
         return await self._made_by(bound, draft.organization_id, draft.env, draft.fingerprint)
 
     async def _bound(self, new: NewMessage, result: AcceptResult) -> Accepted | Replayed:
+        outcome: Outcome | None = None
         for _ in range(_REBINDS):
             if isinstance(result, NoConsent):
                 raise no_consent(result.code)
             if not isinstance(result, Bound):
-                return Accepted(new)
+                return Accepted(new, outcome)
             assert new.fingerprint is not None  # noqa: S101 - key and fingerprint come together
             replayed = await self._made_by(result, new.organization_id, new.env, new.fingerprint)
             if replayed is not None:
                 return replayed
-            result = await self._sending.rebind(new, result.message_id)
+            result, outcome = await self._rebind(new, result.message_id)
         raise Unavailable("Several requests use this Idempotency-Key at once: try again shortly.")
 
     async def _made_by(self, bound: Bound, organization_id: str, env: str, fingerprint: bytes) -> Replayed | None:

@@ -128,6 +128,7 @@ order by d.due_at, d.id;
 -- registry (C12.5.6), and the registry by the phone's other spellings ($11), which few have. Others pay nothing for that; all
 -- three are null when nobody is asked. Each is one look-up a row, whatever the
 -- planner thinks of the tables' sizes (`offset 0`), and of contacts by the one index that has the order that is asked for.
+-- $12: the states that claimed messages have of channels that do not know `sending` (C10).
 -- The statement leaves one note of what it took, by which a rescuer finds it (rescue.sql).
 -- Those that need an open window ($4: 1) are free-form messages, and templates of a number whose tier is full. Those whose recipient
 -- counts toward a tier ($4: 2) are the other templates of a number that has a limit: of one without nothing is counted.
@@ -202,7 +203,7 @@ taken as (
 ),
 moved as (
     update messages /*month*/ m
-    set status = 'sending', attempts = m.attempts + 1, updated_at = $7
+    set status = coalesce($12::jsonb ->> m.channel, 'sending'), attempts = m.attempts + 1, updated_at = $7
     from taken t
     where
         m.organization_id = t.organization_id and m.env = t.env and m.channel = t.channel and m.id = t.id
@@ -298,7 +299,7 @@ released as (
 moved as (
     update messages /*month*/ m
     set
-        status = case when m.status = 'sending' then 'sent' else m.status end,
+        status = case when m.status in ('sending', 'queued') then 'sent' else m.status end,
         sent_at = g.sent_at,
         provider_message_id = g.provider_message_id,
         template_category = g.template_category,

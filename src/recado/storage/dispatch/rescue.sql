@@ -16,7 +16,7 @@ cross join lateral (
     from dispatch
     where
         organization_id = g.organization_id and id = g.id
-        and env = $1 and channel = $6 and claimed_epoch is not null and reason is distinct from 'uncertain'
+        and env = $1 and channel = $6 and not direct and claimed_epoch is not null and reason is distinct from 'uncertain'
         and (claimed_epoch < $2 or claimed_at < $3)
         and attempts between 1 and cardinality($5::double precision[])
     offset 0
@@ -26,11 +26,11 @@ returning d.id;
 
 -- name: in_hand
 -- What the owner of epoch $1 had claimed and not settled.
-select r.organization_id, r.env, r.channel, r.id, r.claimed_at
+select r.organization_id, r.env, r.channel, r.id, r.claimed_at, r.direct
 from claims c
 cross join lateral unnest(unpack(c.organization_ids), unpack(c.ids)) as g (organization_id, id)
 cross join lateral (
-    select organization_id, env, channel, id, claimed_at
+    select organization_id, env, channel, id, claimed_at, direct
     from dispatch
     where
         organization_id = g.organization_id and id = g.id

@@ -26,7 +26,7 @@ _RETURNABLE = states_before(MessageEvent.RETURN_TO_QUEUE)
 # A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
 # What a caller has put away since stays as it is.
 _DEPARTED = [
-    MessageStatus.SENDING,
+    *states_before(MessageEvent.ACCEPTED),
     *(state for state in states_after(MessageStatus.SENT) if state != MessageStatus.ARCHIVED),
 ]
 _FAILABLE = [MessageStatus.QUEUED, MessageStatus.SENDING]

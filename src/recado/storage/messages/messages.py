@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Unavailable
@@ -40,6 +40,13 @@ class ConsentCheck(IntEnum):
     @property
     def asks(self) -> bool:
         return self >= ConsentCheck.NOT_REFUSED
+
+
+class OwnClaim(NamedTuple):
+    """A claim in the commit that stores its message, by the owner of the numbers with this epoch."""
+
+    epoch: int
+    at: datetime
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -85,6 +92,8 @@ class NewMessage:
         SINGLE_OWNER  # whose row it is in the queue (C14.5.2): `inherit` tells that of one that replaces another
     )
     units: int = 1  # segments, where its channel has some
+    claim: OwnClaim | None = None  # of what is sent directly: it is claimed when it is stored
+    content: str | None = None  # of such a message, as JSON: it is not stored
     details: str | None = None  # what its channel alone knows of it
 
 
@@ -124,7 +133,15 @@ async def accept(
     What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
     HoldsRefused is raised; without it the caller holds them in the same transaction.
     """
-    arguments = (*_columns(batch), hold, *_senders(batch), _contacts(batch), *_consents(batch), *_units(batch))
+    arguments = (
+        *_columns(batch),
+        hold,
+        *_senders(batch),
+        _contacts(batch),
+        *_consents(batch),
+        *_units(batch),
+        *_claims(batch),
+    )
     answered = await store(months.fetch(executor, ACCEPT, [new.id for new in batch], *arguments))
     left_out = {row["id"]: row["opted_out"] for row in answered}
     if not left_out:
@@ -257,6 +274,15 @@ def _units(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:
         None if units.count(1) == len(units) else pack_numbers(units),
         pack_some([new.details for new in batch]),
     )
+
+
+def _claims(batch: Sequence[NewMessage]) -> tuple[str | None, int | None]:
+    """When those were claimed that are sent directly, and by whom; nothing where none is."""
+    claims = [new.claim for new in batch]
+    epochs = [claim.epoch for claim in claims if claim is not None]
+    if not epochs:
+        return None, None
+    return pack_moments([None if claim is None else claim.at for claim in claims]), max(epochs)
 
 
 def _hex(value: bytes | None) -> str | None:

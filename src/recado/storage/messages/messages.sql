@@ -6,6 +6,8 @@
 -- $28 says of whose recipients consent is asked (messages.py: ConsentCheck), by contact and registry as in a claim
 -- (dispatch.sql), and by the other spellings of a phone that has some ($29); both are null when nobody's is needed. What
 -- consent forbids is left out whole: its key stays free, and nothing is held for it.
+-- $32 is when those were claimed that are sent directly, for the owner of epoch $33: null of the others. What is not his to claim
+-- is left out.
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
@@ -15,17 +17,19 @@ with given as (
         moment(coalesce(scheduled_us, accepted_us)) as due_at, ttl_ms, held_base_ms, moment(accepted_us) as accepted_at,
         decode(key_hash, 'hex') as key_hash, decode(fingerprint, 'hex') as fingerprint, coins, price_kind,
         sent_by_account_id, sent_by_name, contact_id, consent > 0 as needs_consent, consent > 1 as asks_consent,
-        consent = 3 as granted_only, spellings, coalesce(units, 1) as units, details
+        consent = 3 as granted_only, spellings, coalesce(units, 1) as units, details, moment(claimed_us) as claimed_at,
+        claimed_us is not null and not exists (select from dispatchers where shard = 0 and epoch = $33::bigint) as lost
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
         unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], unpack($20),
         unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[],
-        unpack($28)::smallint[], unpack($29), unpack($30)::integer[], unpack($31)
+        unpack($28)::smallint[], unpack($29), unpack($30)::integer[], unpack($31), unpack($32)::bigint[]
     ) as g (
         organization_id, env, channel, id, sender_id, type, recipient, recipient_hash, class, flags, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings, units, details
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings, units, details,
+        claimed_us
     )
 ),
 forbidden as materialized (
@@ -58,7 +62,7 @@ bound as (
     insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, message_id)
     select organization_id, env, key_hash, fingerprint, accepted_at, id
     from given
-    where key_hash is not null and (id in (select id from forbidden)) is not true -- hashed: see dispatch.sql
+    where key_hash is not null and not lost and (id in (select id from forbidden)) is not true -- hashed: see dispatch.sql
     order by organization_id, env, key_hash
     on conflict do nothing
     returning message_id
@@ -67,16 +71,17 @@ stored as (
     insert into messages /*month*/ (
         organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload, template_vars, metadata, campaign_id, scheduled_at, updated_at, price_coins, price_kind,
-        sent_by_account_id, sent_by_name, contact_id, units, details
+        sent_by_account_id, sent_by_name, contact_id, units, details, attempts
     )
     select
         organization_id, env, channel, id, 'outbound', 'queued', type, sender_id, recipient, recipient_hash, class, force,
         template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, units, details::jsonb
+        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, units, details::jsonb,
+        case when claimed_at is null then 0 else 1 end
     from given
     where
         case
-            when key_hash is null then (id in (select id from forbidden)) is not true
+            when key_hash is null then not lost and (id in (select id from forbidden)) is not true
             else (id in (select message_id from bound)) is true
         end
     on conflict do nothing
@@ -86,7 +91,7 @@ queued as (
     insert into dispatch (
         organization_id, id, env, channel, sender_id, class, owner, due_at, not_before, reason, ttl_ms, expires_at,
         held_base_ms, force, template_id, campaign_id, coins, price_kind, units, consent_hash, needs_window,
-        obeys_quiet_hours
+        obeys_quiet_hours, claimed_epoch, claimed_at, attempts, direct
     )
     select
         g.organization_id, g.id, g.env, g.channel, g.sender_id,
@@ -97,11 +102,19 @@ queued as (
         g.ttl_ms, g.due_at + g.ttl_ms * interval '1 millisecond', g.held_base_ms, g.force, g.template_id,
         g.campaign_id, coalesce(g.coins, 0), g.price_kind, g.units,
         case when g.needs_consent then g.recipient_hash end, -- C12.5.4
-        g.needs_window, g.obeys_quiet_hours
+        g.needs_window, g.obeys_quiet_hours, case when g.claimed_at is not null then $33::bigint end, g.claimed_at,
+        case when g.claimed_at is null then 0 else 1 end, g.claimed_at is not null
     from given g
     where (g.id in (select id from stored)) is true
     on conflict do nothing
     returning organization_id, env, coins
+),
+noted as ( -- as each claim is (dispatch.sql)
+    insert into claims (epoch, at, organization_ids, ids)
+    select $33::bigint, max(accepted_at), string_agg(organization_id, e'\x1f' order by id), string_agg(id, e'\x1f' order by id)
+    from given
+    where $32 is not null and claimed_at is not null and (id in (select id from stored)) is true
+    having count(*) > 0
 ),
 {held}
 select g.id, null::boolean as opted_out

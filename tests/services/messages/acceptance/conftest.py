@@ -122,6 +122,9 @@ class House:
         )
 
 
+NOTHING_DIRECT: Any = None  # chat-app sends nothing so
+
+
 @pytest.fixture(scope="session")
 def shared(postgres: dict[str, Any]) -> dict[str, Any]:
     return shared_database(postgres, "recado_acceptance")
@@ -178,6 +181,7 @@ async def house(database: Database) -> AsyncIterator[House]:
         organizations=directories.organizations,
         recipients=recipients,
         sending=sending,
+        direct=NOTHING_DIRECT,
         ids=ids,
         clock=clock,
     )

@@ -1,0 +1,244 @@
+"""Messages whose callers wait for the provider's answer: claimed in the commit that stores them, called for at once.
+
+Their content is in memory only, so that no lane can send them (C10.2). The permits of their gateway, the calls and the
+settlements are those of all messages; only the waiting is the request's.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from recado.actors.dispatch.calls import Departure, Settlement, planned
+from recado.actors.dispatch.gateway import Borrower, SharedGateway
+from recado.actors.dispatch.lane_context import LaneContext
+from recado.channels.core.provider import Accepted, Outcome, Refused, Retry, SlowDown, Unknown
+from recado.domain.core.clock import Clock
+from recado.domain.core.errors import Unavailable
+from recado.domain.messages.message import Cause, FailureCode
+from recado.services.dispatch.row import Row, row_of
+from recado.storage.dispatch.settlements import Failed, Uncertain
+from recado.storage.messages.messages import AcceptResult, NewMessage, Stored
+
+ANSWER_WITHIN = 15.0  # seconds
+FIRST_PAUSE = (
+    1.0  # seconds before a message that was refused for now is called for again; each next one is twice as long
+)
+PROBE_AGAIN_AFTER = 0.1  # seconds: while the probe of an open circuit is under way
+NOT_TAKEN = Cause(FailureCode.PROVIDER_ERROR.value, "the provider did not take it in time")
+
+
+class _Line:
+    """The requests of an organization that wait for permits of a gateway, by class in the order of their coming."""
+
+    def __init__(self, gateway: SharedGateway, organization_id: str, clock: Clock) -> None:
+        self._gateway = gateway
+        self._clock = clock
+        self._borrower = Borrower(gateway, organization_id, self._give)
+        self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
+
+    async def permit(self, klass: int, give_up_at: float) -> None:
+        """Wait for a permit; raises `Unavailable` when there is none by then."""
+        place: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def too_late() -> None:
+            if not place.done():
+                place.set_exception(Unavailable("The provider takes no more at the moment: try again shortly."))
+
+        timer = self._clock.call_at(give_up_at, too_late)
+        places = self._waiting.setdefault(klass, deque())
+        places.append(place)
+        self._want()
+        try:
+            await place
+        except BaseException:
+            if place in places:
+                places.remove(place)
+                self._want()
+            elif not place.cancelled() and place.exception() is None:  # it was given to a caller who goes away
+                self._gateway.hand_back()
+            raise
+        finally:
+            timer.cancel()
+
+    @property
+    def idle(self) -> bool:
+        """Nobody waits here."""
+        return not any(self._waiting.values())
+
+    def leave(self) -> None:
+        """Nobody will wait here any more."""
+        self._gateway.forget(self._borrower)
+
+    def _want(self) -> None:
+        self._gateway.want(self._borrower, {klass: len(places) for klass, places in self._waiting.items()})
+        self._give()
+
+    def _give(self) -> None:
+        permits = self._borrower.permits
+        while permits:
+            places = self._waiting.get(permits.popleft(), deque())
+            while places and places[0].done():
+                places.popleft()
+            if places:
+                places.popleft().set_result(None)
+            else:
+                self._gateway.hand_back()
+
+
+class DirectSends:
+    """A service (`start`, `stop`): what it has begun ends with the provider's word, or after `ANSWER_WITHIN`."""
+
+    def __init__(self, context: LaneContext) -> None:
+        self._context = context
+        self._clock = context.records.clock
+        self._lines: dict[tuple[str, SharedGateway], _Line] = {}
+        self._under_way: set[asyncio.Task[tuple[AcceptResult, Outcome | None]]] = set()
+
+    async def start(self) -> None:
+        """Nothing runs until somebody sends."""
+
+    async def stop(self) -> None:
+        """Waits for what is under way."""
+        while self._under_way:
+            await asyncio.wait(self._under_way)
+
+    async def send(self, new: NewMessage) -> tuple[AcceptResult, Outcome | None]:
+        """Store the message and give it to the provider; with its answer, None where none came within 15 seconds.
+
+        Where the message was not stored, the result says why. Raises `Unavailable` when its gateway has no turn for it
+        in that time: nothing is stored then.
+        """
+        gateway = self._context.shared_gateway(new.channel, new.env)
+        give_up_at = self._clock.monotonic() + ANSWER_WITHIN
+        await self._permit(gateway, new, give_up_at)
+        stored: asyncio.Future[AcceptResult] = asyncio.get_running_loop().create_future()
+        sending = asyncio.get_running_loop().create_task(self._store_and_send(new, gateway, give_up_at, stored))
+        self._under_way.add(sending)
+        sending.add_done_callback(self._under_way.discard)
+        await self._answered(sending, give_up_at)
+        if not sending.done():
+            either: set[asyncio.Future[Any]] = {sending, stored}
+            await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        return sending.result() if sending.done() else (stored.result(), None)
+
+    async def _permit(self, gateway: SharedGateway, new: NewMessage, give_up_at: float) -> None:
+        key = (new.organization_id, gateway)
+        line = self._lines.get(key)
+        if line is None:
+            line = self._lines[key] = _Line(gateway, new.organization_id, self._clock)
+        try:
+            await line.permit(new.klass, give_up_at)
+        finally:
+            if line.idle and self._lines.get(key) is line:
+                line.leave()
+                del self._lines[key]
+
+    async def _store_and_send(
+        self, new: NewMessage, gateway: SharedGateway, give_up_at: float, stored: "asyncio.Future[AcceptResult]"
+    ) -> tuple[AcceptResult, Outcome | None]:
+        result: AcceptResult | None = None
+        try:
+            self._context.sending.claim_new(new)
+            result = await self._context.sending.store(new)
+        finally:
+            if type(result) is not Stored:
+                gateway.hand_back()
+        if not stored.done():
+            stored.set_result(result)
+        if type(result) is not Stored:
+            return result, None
+        return result, await self._send(row_of(new), gateway, give_up_at)
+
+    async def _answered(self, sending: "asyncio.Task[tuple[AcceptResult, Outcome | None]]", give_up_at: float) -> None:
+        """Until it is sent, or its time is over. A caller who goes away breaks off the waiting, and not the send."""
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        def end(_: object = None) -> None:
+            if not over.done():
+                over.set_result(None)
+
+        timer = self._clock.call_at(give_up_at, end)
+        sending.add_done_callback(end)
+        try:
+            await over
+        finally:
+            timer.cancel()
+
+    async def _send(self, row: Row, gateway: SharedGateway, give_up_at: float) -> Outcome | None:
+        """Call for the message until the provider has said what becomes of it; None: another process decides that."""
+        provider, account = gateway.provider, gateway.account
+        assert provider is not None and account is not None  # noqa: S101, PT018 - a shared gateway has both
+        pause, permit = FIRST_PAUSE, True
+        while await self._may_call(gateway, give_up_at):
+            now = self._clock.monotonic()
+            sent_at, pauses = self._context.moments.at(now), gateway.breaker.pauses
+            departure = Departure(row, sent_at, gateway, provider, account, None, pauses)
+            again_at: float | None = None
+
+            def settlement_of(departure: Departure, outcome: Outcome) -> Settlement | None:
+                nonlocal again_at
+                again_at = None
+                if isinstance(outcome, Accepted | Refused):
+                    return self._context.calls.settlement_of(departure, outcome)
+                at = self._clock.now()
+                if isinstance(outcome, Unknown):
+                    reports = planned(outcome.followups, at)
+                    return Uncertain(row.organization_id, row.id, row.sender_id, departure.sent_at, reports)
+                wait = max(pause, (outcome.after or 0.0) if isinstance(outcome, Retry | SlowDown) else 0.0)  # noqa: B023
+                again_at = self._clock.monotonic() + wait
+                return None if again_at < give_up_at else self._not_taken(row)
+
+            ended: asyncio.Future[Outcome | None] = asyncio.get_running_loop().create_future()
+            gateway.take(now, forced=False)
+            if not self._context.calls.begin(departure, _into(ended), settlement_of):
+                gateway.ended(None, pauses)
+                return None
+            if permit:
+                gateway.used()
+                permit = False
+            outcome = await ended
+            gateway.ended(outcome, pauses)
+            if again_at is None or again_at >= give_up_at:
+                return outcome
+            row.attempts += 1
+            pause *= 2
+            await self._clock.sleep(max(0.0, again_at - self._clock.monotonic()))
+        if permit:
+            gateway.hand_back()
+        await self._context.sending.settle(self._not_taken(row))
+        return Retry()
+
+    def _not_taken(self, row: Row) -> Failed:
+        now = self._clock.now()
+        return Failed(row.organization_id, row.env, row.channel, row.id, NOT_TAKEN, now, False)
+
+    async def _may_call(self, gateway: SharedGateway, give_up_at: float) -> bool:
+        """Wait until the circuit, the pace and the calls at once leave room for one call; False when it is too late."""
+        account = gateway.account
+        assert account is not None  # noqa: S101 - a shared gateway has one
+        while (now := self._clock.monotonic()) < give_up_at:
+            if gateway.breaker.calls_allowed(now, gateway.in_flight) == 0:
+                opens_at = max(gateway.breaker.ready_at(), now + PROBE_AGAIN_AFTER)
+                await self._clock.sleep(min(opens_at, give_up_at) - now)
+                continue
+            woken: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            ready_at = max(gateway.pacer.ready_at(now), self._context.opens_at)
+            if ready_at > now:
+                gateway.come_back(_wake(woken), ready_at)
+            elif gateway.room.has_place(account, _wake(woken)):
+                return True
+            await woken
+        return False
+
+
+def _wake(waiting: "asyncio.Future[None]") -> Callable[[], None]:
+    def wake() -> None:
+        if not waiting.done():
+            waiting.set_result(None)
+
+    return wake
+
+
+def _into(ended: "asyncio.Future[Outcome | None]") -> Callable[[Departure, Outcome | None], None]:
+    return lambda _, outcome: ended.set_result(outcome)
