@@ -14,7 +14,8 @@ import pytest
 from tests.waiting import until
 
 from recado.actors.dispatch import rescuer as rescuer_module
-from recado.actors.dispatch.rescuer import Rescuer
+from recado.actors.dispatch.rescuer import NOT_CALLED, Rescuer
+from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.dispatch.retry import RETRY_DELAYS
 from recado.engine.clock import SystemClock, VirtualClock
@@ -26,7 +27,7 @@ from recado.storage.dispatch.dispatch import CLAIMED, OVERTAKEN, Claim
 from recado.storage.dispatch.ownership import LOCK, Ownership, living_owner, owner_of
 from recado.storage.dispatch.settlements import Failed
 from recado.storage.messages import messages, receipts
-from recado.storage.messages.messages import NewMessage
+from recado.storage.messages.messages import NewMessage, OwnClaim
 from recado.storage.messages.receipts import ReportRow
 
 ORGANIZATION = "org_" + "0" * 21
@@ -38,15 +39,23 @@ NOW = CLOCK.now()
 Rescued = Callable[..., AbstractAsyncContextManager[Rescuer]]
 
 
-async def queued(db: Database, *, env: str = "test", attempts: int = 0) -> str:
-    message_id = IDS.new(MESSAGE)
+def of(message_id: str, **changes: Any) -> NewMessage:
     fields: dict[str, Any] = {
-        "organization_id": ORGANIZATION, "env": env, "channel": "chatapp", "id": message_id, "sender_id": NUMBER,
+        "organization_id": ORGANIZATION, "env": "test", "channel": "chatapp", "id": message_id, "sender_id": NUMBER,
         "type": "template", "recipient": "+5511987654321", "recipient_hash": 1, "klass": 1, "force": False,
         "template_id": None, "payload": None, "template_vars": None, "metadata": None, "campaign_id": None,
         "scheduled_at": None, "due_at": NOW, "ttl": timedelta(hours=1), "held_base_ms": 0, "accepted_at": NOW,
     }  # fmt: skip
-    assert await messages.accept(db, [NewMessage(**fields)]) == [messages.STORED]
+    return NewMessage(**{**fields, **changes})
+
+
+async def stored(db: Database, message_id: str, **changes: Any) -> None:
+    assert await messages.accept(db, [of(message_id, **changes)]) == [messages.STORED]
+
+
+async def queued(db: Database, *, env: str = "test", attempts: int = 0) -> str:
+    message_id = IDS.new(MESSAGE)
+    await stored(db, message_id, env=env)
     await db.execute("update dispatch set attempts = $2 where id = $1", message_id, attempts)
     await db.execute("update messages set attempts = $2 where id = $1", message_id, attempts)
     return message_id
@@ -213,6 +222,37 @@ async def test_a_claim_whose_call_had_not_begun_goes_back_with_its_attempt_uncou
     await noted(database, tmp_path)
     async with rescued(notes=tmp_path):
         assert await state(database, message_id) == ("queued", None, None, 1)
+
+
+@pytest.mark.parametrize("called", [False, True])
+async def test_what_a_dead_process_sent_directly_is_given_to_nobody_else(
+    database: Database, rescued: Rescued, tmp_path: Path, called: bool
+) -> None:
+    """Its content is gone with the process: it fails where no call of it began, and is uncertain where one did."""
+    message_id = IDS.new(MESSAGE)
+    epoch = await dispatch.take_epoch(database, NOW)
+    await stored(database, message_id, claim=OwnClaim(epoch, NOW))
+    await noted(database, tmp_path, *([(message_id, 0.04)] if called else []))
+    async with rescued(notes=tmp_path, idempotent_in="test"):
+        row = await database.fetchrow("select status, last_error from messages where id = $1", message_id)
+        assert row is not None
+        if called:
+            assert (await state(database, message_id))[1] == "uncertain"
+        else:
+            assert tuple(row) == ("failed", f"provider_error: {NOT_CALLED.text}")
+            assert await database.fetchval("select count(*) from dispatch") == 0
+
+
+async def test_a_process_that_lost_the_numbers_stores_nothing_that_it_would_send_directly(database: Database) -> None:
+    message_id = IDS.new(MESSAGE)
+    epoch = await dispatch.take_epoch(database, NOW)
+    await dispatch.take_epoch(database, NOW)
+    (result,) = await messages.accept(
+        database, [of(message_id, claim=OwnClaim(epoch, NOW), key_hash=b"k" * 32, fingerprint=b"f" * 32)]
+    )
+    assert isinstance(result, Unavailable)
+    for table in ("messages", "dispatch", "idempotency", "claims"):
+        assert await database.fetchval(f"select count(*) from {table}") == 0
 
 
 async def test_a_call_that_had_begun_is_uncertain_from_the_moment_at_which_it_began(

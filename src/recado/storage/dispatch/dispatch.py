@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from recado.domain.channels.policies import claimed_as, states_before
+from recado.domain.channels.policies import states_before
 from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.sender import SenderKey
 from recado.storage.contacts.opt_outs import pack_spellings
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.core.sql import load
+from recado.storage.messages.messages import CLAIMED_AS
 
 SQL = load("dispatch")
 
 _CLAIMABLE = [*states_before(MessageEvent.CLAIM), *states_before(MessageEvent.REPEAT)]
-_CLAIMED_AS = claimed_as() or None
 
 BLOCK = 1_000
 OF_EACH, MOST_SENDERS = 200, 500
@@ -103,7 +103,7 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
     left = {
         record["id"]: record["verdict"]
         for record in await db.months.fetch(
-            db.hot, SQL.claim, [row.id for row in ordered], *arguments, epoch, now, _CLAIMABLE, *consent, _CLAIMED_AS
+            db.hot, SQL.claim, [row.id for row in ordered], *arguments, epoch, now, _CLAIMABLE, *consent, CLAIMED_AS
         )
     }
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)

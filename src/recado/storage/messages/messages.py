@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from recado.domain.channels.policies import claimed_as
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Unavailable
 from recado.storage.billing.holds import holding, store
@@ -26,6 +27,8 @@ SQL = load("messages")
 ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from given)")
 
 SINGLE_OWNER = "single"
+CLAIMED_AS = claimed_as() or None
+"""The states of claimed messages of channels that do not know `sending`."""
 MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -141,6 +144,7 @@ async def accept(
         *_consents(batch),
         *_units(batch),
         *_claims(batch),
+        CLAIMED_AS,
     )
     answered = await store(months.fetch(executor, ACCEPT, [new.id for new in batch], *arguments))
     left_out = {row["id"]: row["opted_out"] for row in answered}

@@ -7,7 +7,7 @@
 -- (dispatch.sql), and by the other spellings of a phone that has some ($29); both are null when nobody's is needed. What
 -- consent forbids is left out whole: its key stays free, and nothing is held for it.
 -- $32 is when those were claimed that are sent directly, for the owner of epoch $33: null of the others. What is not his to claim
--- is left out.
+-- is left out. $34: as in a claim.
 -- Answers what this run left out, usually nothing; `opted_out` is null but for what consent forbids.
 with given as (
     select
@@ -74,9 +74,10 @@ stored as (
         sent_by_account_id, sent_by_name, contact_id, units, details, attempts
     )
     select
-        organization_id, env, channel, id, 'outbound', 'queued', type, sender_id, recipient, recipient_hash, class, force,
-        template_id, payload::json, template_vars::json, metadata::json, campaign_id, scheduled_at, accepted_at,
-        coins, price_kind, sent_by_account_id, sent_by_name, contact_id, units, details::jsonb,
+        organization_id, env, channel, id, 'outbound',
+        case when claimed_at is null then 'queued' else coalesce($34::jsonb ->> channel, 'sending') end, type, sender_id,
+        recipient, recipient_hash, class, force, template_id, payload::json, template_vars::json, metadata::json,
+        campaign_id, scheduled_at, accepted_at, coins, price_kind, sent_by_account_id, sent_by_name, contact_id, units, details::jsonb,
         case when claimed_at is null then 0 else 1 end
     from given
     where

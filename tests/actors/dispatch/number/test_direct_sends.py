@@ -1,0 +1,201 @@
+"""What is sent while its caller waits: claimed when it is stored, called for at once, settled as all are (C10.2)."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pytest
+
+from recado.actors.dispatch.direct_sends import ANSWER_WITHIN, DirectSends
+from recado.actors.dispatch.gateway import GatewayPlan
+from recado.channels.core.provider import Accepted, Account, Down, OutboundMessage, Outcome, Refused, Retry, Unknown
+from recado.domain.core.errors import Unavailable
+from recado.domain.core.ids import MESSAGE
+from recado.services.effects.consequences import Consequences
+from recado.services.messages.admission import Admission
+from recado.storage.dispatch import dispatch
+from recado.storage.messages.messages import STORED, NewMessage
+
+if TYPE_CHECKING:
+    from tests.actors.dispatch.number.conftest import Line
+
+CONTENT = {"text": "for their eyes only"}
+
+
+@dataclass
+class Direct:
+    """A gateway of ten a second that all organizations share, and whoever sends directly through it."""
+
+    line: "Line"
+    sends: DirectSends
+    contents: list[Any]
+
+    def new(self, **changes: Any) -> NewMessage:
+        line, now = self.line, self.line.clock.now()
+        fields: dict[str, Any] = {
+            "organization_id": line.organization.id, "env": "test", "channel": "chatapp", "id": line.ids.new(MESSAGE),
+            "sender_id": "chatapp:test:direct", "type": "text", "recipient": "+5511987654321", "recipient_hash": 1,
+            "klass": 1, "force": False, "template_id": None, "payload": None, "template_vars": None, "metadata": None,
+            "campaign_id": None, "scheduled_at": None, "due_at": now, "ttl": timedelta(hours=1), "held_base_ms": 0,
+            "accepted_at": now, "content": orjson.dumps(CONTENT).decode(),
+        }  # fmt: skip
+        return NewMessage(**{**fields, **changes})
+
+    def send(self, new: NewMessage) -> "asyncio.Task[tuple[Any, Outcome | None]]":
+        return asyncio.get_running_loop().create_task(self.sends.send(new))
+
+    async def answer(self, *outcomes: Outcome, within: float = 3.0) -> tuple[NewMessage, Any, Outcome | None]:
+        """Send one message to a provider that answers so, the last answer again and again."""
+        left = list(outcomes)
+
+        def answer(message: OutboundMessage) -> Outcome:
+            self.contents.append(message.payload)
+            return left.pop(0) if len(left) > 1 else left[0]
+
+        self.line.provider.answer = answer
+        new = self.new()
+        sending = self.send(new)
+        await self.line.goes_on(within, step=0.1)
+        result, outcome = await sending
+        return new, result, outcome
+
+    async def row(self, message_id: str) -> Any:
+        return await self.line.db.fetchrow(
+            "select m.status, m.last_error, m.payload, m.attempts, d.direct, d.claimed_epoch is not null as claimed,"
+            " d.reason from messages m left join dispatch d using (organization_id, id) where m.id = $1",
+            message_id,
+        )
+
+
+@pytest.fixture
+async def direct(line: "Line") -> AsyncIterator[Direct]:
+    context, db = line.context, line.context.records.db
+    account = Account(sender_id="gateway", organization_id="", env="test", provider_id="gateway", owner="gateway")
+    provider: Any = line.provider
+    plan = GatewayPlan(channel="chatapp", env="test", name="a", per_second=10, provider=provider, account=account)
+    context.share([plan])
+    context.sending._admission = Admission(db, clock=line.clock, ids=line.ids, consequences=Consequences())
+    sends = DirectSends(context)
+    await sends.start()
+    await line.goes_on(1.1, step=0.1)  # a new owner waits for a second
+    yield Direct(line, sends, [])
+    await sends.stop()
+
+
+async def test_the_caller_gets_the_provider_s_answer_and_the_content_is_not_stored(direct: Direct) -> None:
+    new, result, outcome = await direct.answer(Accepted("p-1"))
+    assert (result, outcome) == (STORED, Accepted("p-1"))
+    assert direct.contents == [CONTENT]
+    row = await direct.row(new.id)
+    assert (row["status"], row["payload"], row["attempts"], row["direct"]) == ("sent", None, 1, None)
+
+
+async def test_a_refusal_is_told_and_stored(direct: Direct) -> None:
+    new, _, outcome = await direct.answer(Refused("policy_blocked", "no"))
+    assert outcome == Refused("policy_blocked", "no")
+    row = await direct.row(new.id)
+    assert (row["status"], row["last_error"]) == ("failed", "policy_blocked: no")
+
+
+@pytest.mark.parametrize("for_now", [Retry(), Down("connect_failed")])
+async def test_what_is_refused_for_now_is_called_for_again_while_its_caller_waits(
+    direct: Direct, for_now: Outcome
+) -> None:
+    new, _, outcome = await direct.answer(for_now, for_now, Accepted("p-1"), within=5.0)
+    assert outcome == Accepted("p-1")
+    assert len(direct.contents) == 3
+    assert (await direct.row(new.id))["status"] == "sent"
+
+
+async def test_what_nobody_takes_in_fifteen_seconds_has_failed(direct: Direct) -> None:
+    new, _, outcome = await direct.answer(Retry(), within=ANSWER_WITHIN + 0.5)
+    assert outcome == Retry()
+    row = await direct.row(new.id)
+    assert (row["status"], row["last_error"].partition(":")[0]) == ("failed", "provider_error")
+    assert row["direct"] is None  # it left the queue
+
+
+async def test_an_unknown_outcome_stays_uncertain_and_is_not_called_for_again(direct: Direct) -> None:
+    direct.line.provider.idempotent = True  # its content is gone: nothing repeats it
+    new, _, outcome = await direct.answer(Unknown())
+    assert outcome == Unknown()
+    row = await direct.row(new.id)
+    assert (row["claimed"], row["reason"], len(direct.contents)) == (True, "uncertain", 1)
+
+
+async def test_an_answer_that_comes_too_late_is_recorded_though_its_caller_is_gone(direct: Direct) -> None:
+    answers = asyncio.Event()
+    accepted = Accepted("p-1")
+
+    async def slow(*_: Any) -> Outcome:
+        await answers.wait()
+        return accepted
+
+    direct.line.provider.send = slow  # type: ignore[method-assign]
+    new = direct.new()
+    sending = direct.send(new)
+    await direct.line.goes_on(ANSWER_WITHIN + 0.5, step=0.1)
+    assert await sending == (STORED, None)
+    assert (await direct.row(new.id))["claimed"]
+    answers.set()
+    await direct.line.goes_on(0.5, step=0.1)
+    assert (await direct.row(new.id))["status"] == "sent"
+
+
+async def test_a_caller_who_goes_away_breaks_nothing_off(direct: Direct) -> None:
+    new = direct.new()
+    sending = direct.send(new)
+    await asyncio.sleep(0)
+    sending.cancel()
+    await direct.line.goes_on(1.0, step=0.1)
+    row = await direct.row(new.id)
+    assert row is None or row["status"] == "sent"
+    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    assert gateway._permits == 0  # whatever came first, its permit is others' again
+
+
+async def test_whoever_gets_no_turn_in_time_has_stored_nothing(direct: Direct) -> None:
+    gateway = direct.line.context.shared_gateway("chatapp", "test")
+    for _ in range(5):
+        gateway.take(direct.line.clock.monotonic(), forced=True)
+        gateway.ended(Down("connect_failed"), 0)
+    for _ in range(4):  # its pauses double: the next is longer than anybody waits
+        await direct.line.goes_on(gateway.breaker.ready_at() - direct.line.clock.monotonic() + 0.1, step=1.0)
+        gateway.take(direct.line.clock.monotonic(), forced=True)
+        gateway.ended(Down("connect_failed"), 0)
+    new = direct.new()
+    sending = direct.send(new)
+    await direct.line.goes_on(ANSWER_WITHIN + 0.5, step=0.5)
+    with pytest.raises(Unavailable):
+        await sending
+    assert await direct.row(new.id) is None
+
+
+async def test_they_leave_at_the_pace_of_their_gateway(direct: Direct) -> None:
+    sending = [direct.send(direct.new()) for _ in range(30)]
+    await direct.line.goes_on(4.0)
+    assert all(type(outcome) is Accepted for _, outcome in await asyncio.gather(*sending))
+    moments = direct.line.provider.moments
+    for first, eleventh in zip(moments, moments[10:], strict=False):
+        assert eleventh - first >= 1.0
+
+
+async def test_nobody_else_is_given_what_is_sent_directly(direct: Direct) -> None:
+    answers = asyncio.Event()
+
+    async def slow(*_: Any) -> Outcome:
+        await answers.wait()
+        return Accepted("p-1")
+
+    direct.line.provider.send = slow  # type: ignore[method-assign]
+    new = direct.new()
+    sending = direct.send(new)
+    await direct.line.goes_on(1.0, step=0.1)
+    assert (await direct.row(new.id))["direct"]
+    assert await dispatch.ready_senders(direct.line.db) == []
+    answers.set()
+    await direct.line.goes_on(1.0, step=0.1)
+    assert await sending == (STORED, Accepted("p-1"))
