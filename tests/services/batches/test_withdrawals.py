@@ -25,7 +25,7 @@ from recado.services.imports.contact_system import ContactSystem
 from recado.storage.batches import batches
 from recado.storage.contacts import contact_erasures
 from recado.storage.contacts.documents import Documents
-from recado.storage.contacts.opt_outs import Address
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.moves import AfterCommit, Moved
@@ -62,7 +62,7 @@ class Desk:
         shop = self.workshop
         change = ConsentChange(status, source="test", at=shop.clock.now())
         if status is ConsentStatus.DENIED:
-            address = Address(shop.organization.id, "test")
+            address = Registrant(shop.organization.id, "test")
             return await self.people.changes.opt_out([contact_id], address, change, by=SYSTEM, now=shop.clock.now())
         key = (shop.organization.id, "test", contact_id)
         await self.people.changes.change(key, {}, change, by=SYSTEM, now=shop.clock.now(), check=lambda _: None)

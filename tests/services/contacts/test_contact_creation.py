@@ -21,7 +21,7 @@ from recado.services.imports.contact_system import ContactSystem
 from recado.storage.access.directories import Directories
 from recado.storage.contacts import debtor_groups, opt_outs
 from recado.storage.contacts.documents import Documents
-from recado.storage.contacts.opt_outs import Address
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.crypto import KeyRing
 from recado.storage.core.postgres import Database
@@ -110,7 +110,7 @@ async def test_a_batch_whose_answer_was_lost_can_run_again(people: People) -> No
 
 async def test_the_registry_is_asked_for_everyone_by_phone_and_by_address(people: People) -> None:
     refused = datetime(2026, 1, 1, tzinfo=UTC)
-    for address in (Address(ORG, ENV, phone="+5511987650001"), Address(ORG, ENV, email="Maria@example.com")):
+    for address in (Registrant(ORG, ENV, phone="+5511987650001"), Registrant(ORG, ENV, email="Maria@example.com")):
         await opt_outs.enter(people.db, [(address, OptOut(refused, "site"))])
     answers = await people.run(
         people.new(1),
@@ -137,7 +137,7 @@ async def test_a_group_of_another_contact_refuses_its_contact_alone(people: Peop
 async def test_a_refusal_at_birth_enters_the_registry_with_phone_and_address(people: People) -> None:
     change = ConsentChange(ConsentStatus.DENIED, revoked_at=datetime(2026, 1, 1, tzinfo=UTC), dates_count=True)
     assert await people.run(people.new(1, change, email="m@example.com")) == ["denied"]
-    (found,) = await opt_outs.entries(people.db, [Address(ORG, ENV, email="M@example.com")])
+    (found,) = await opt_outs.entries(people.db, [Registrant(ORG, ENV, email="M@example.com")])
     assert found is not None
     assert found.at == datetime(2026, 1, 1, tzinfo=UTC)
     later = ConsentChange(ConsentStatus.GRANTED, source="loja", at=found.at + timedelta(days=1), dates_count=True)

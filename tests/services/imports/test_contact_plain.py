@@ -73,7 +73,10 @@ async def written(database: Database, seed: int, options: Mapping[str, Any]) -> 
     await database.execute("truncate contacts, contact_consents, opt_outs, contact_imports")
     moment = datetime(2025, 1, 1, tzinfo=UTC)
     one_phone, one_address = "+5511900000007", ADDRESSES[-1]
-    registered = [opt_outs.Address(*ENVIRONMENT, phone=one_phone), opt_outs.Address(*ENVIRONMENT, email=one_address)]
+    registered = [
+        opt_outs.Registrant(*ENVIRONMENT, phone=one_phone),
+        opt_outs.Registrant(*ENVIRONMENT, email=one_address),
+    ]
     async with database.transaction() as connection:
         if seed % 3:
             await opt_outs.enter(connection, [(address, OptOut(moment, "site")) for address in registered])

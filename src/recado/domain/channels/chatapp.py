@@ -10,7 +10,8 @@ from recado.domain.billing.prices import (
     CHATAPP_PLATFORM,
     CHATAPP_UTILITY,
 )
-from recado.domain.channels.policy import AddressKind, Policy, SenderKind
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policy import Policy, SenderKind
 from recado.domain.core.machine import Machine
 from recado.domain.dispatch import gates
 from recado.domain.dispatch.gates import (
@@ -167,7 +168,7 @@ def _price_kind(category: TemplateCategory | None, byo: bool) -> str:
 POLICY: Final = Policy(
     channel=CHATAPP,
     sender=SenderKind.NUMBER,
-    address=AddressKind.PHONE,
+    addresses=(AddressKind.PHONE,),
     scope="messages:send",
     machine=MACHINE,
     gates=GATES,

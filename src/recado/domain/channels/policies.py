@@ -3,8 +3,9 @@
 from collections.abc import Callable, Collection, Mapping
 from typing import Final
 
+from recado.domain.channels.address import MASK, AddressKind
 from recado.domain.channels.installed import INSTALLED
-from recado.domain.channels.policy import MASK, SENDER_FIELD, AddressKind, Policy
+from recado.domain.channels.policy import SENDER_FIELD, Policy
 from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import GateTable
 from recado.domain.messages.message import MessageEvent, MessageStatus, WaitReason
@@ -15,7 +16,7 @@ POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLE
 _MASKS: Final = {
     "email": MASK[AddressKind.EMAIL],  # without a policy as yet
     "social": MASK[AddressKind.SOCIAL],
-    **{each.channel: MASK[each.address] for each in POLICIES.values()},
+    **{each.channel: MASK[each.addresses[0]] for each in POLICIES.values()},
 }
 
 

@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
+from recado.domain.channels.address import AddressKind
 from recado.domain.core.machine import Machine
-from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
 from recado.domain.dispatch.gates import GateTable
 from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus, Priority
 from recado.domain.templates.template import TemplateCategory
@@ -22,22 +22,6 @@ class SenderKind(StrEnum):
 
 SENDER_FIELD: Final[Mapping[SenderKind, str | None]] = {SenderKind.NUMBER: "numberId", SenderKind.ROUTE: None}
 """The field by which callers name it; None: by nothing but the channel's own fields."""
-
-
-class AddressKind(StrEnum):
-    """What a recipient is named by."""
-
-    PHONE = "phone"
-    EMAIL = "email"
-    SOCIAL = "social"
-
-
-MASK: Final[Mapping[AddressKind, Callable[[str], str]]] = {
-    AddressKind.PHONE: mask_phone,
-    AddressKind.EMAIL: mask_email,
-    AddressKind.SOCIAL: mask_social_id,
-}
-"""What is seen of an address without `pii:full` (C2.5)."""
 
 
 class Obeys(NamedTuple):
@@ -73,7 +57,7 @@ class AfterSent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The policy of `channel`. `scope`: what a key needs to send in batches.
+    """The policy of `channel`. `addresses`: the kinds of its people's; `scope`: what a key needs to send in batches.
 
     `machine`: its states. `gates`: what holds its messages, in order.
 
@@ -91,7 +75,7 @@ class Policy:
 
     channel: str
     sender: SenderKind
-    address: AddressKind
+    addresses: tuple[AddressKind, ...]
     scope: str
     machine: Machine[MessageStatus, MessageEvent]
     gates: GateTable

@@ -14,7 +14,7 @@ from recado.domain.messages.changes import Change, ConsentRefused, DeliveriesQue
 from recado.domain.messages.withdrawal import Withdrawal, WithdrawalKind
 from recado.services.contacts import contact_events
 from recado.storage.contacts import contact_consents, opt_outs
-from recado.storage.contacts.opt_outs import Address, Refusal
+from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core.audit import Actor
 from recado.storage.core.moves import AfterCommit, Effects, Moved
 from recado.storage.core.rows import Executor
@@ -170,16 +170,16 @@ class Consents:
             outcome.after.append(_hint(self._changed, WithdrawalsLeft(tuple(left))))
 
 
-def address_of(contact: Contact) -> Address:
+def address_of(contact: Contact) -> Registrant:
     """Under which names the registry knows a contact."""
-    return Address(contact.organization_id, contact.env, contact.phone, contact.email)
+    return Registrant(contact.organization_id, contact.env, contact.phone, contact.email)
 
 
-def new_address(before: Contact, after: Contact) -> Address | None:
+def new_address(before: Contact, after: Contact) -> Registrant | None:
     """The e-mail address that a change gave to a contact; None when it has none, or has had it."""
     if after.email is None or (before.email is not None and email_key(before.email) == email_key(after.email)):
         return None
-    return Address(after.organization_id, after.env, email=after.email)
+    return Registrant(after.organization_id, after.env, email=after.email)
 
 
 def _hint(changed: OnChange, change: Change) -> Callable[[], None]:

@@ -39,7 +39,7 @@ from recado.storage.contacts import (
 )
 from recado.storage.contacts.debtor_groups import Groups
 from recado.storage.contacts.documents import Documents
-from recado.storage.contacts.opt_outs import Address, Refusal
+from recado.storage.contacts.opt_outs import Refusal, Registrant
 from recado.storage.core import audit, idempotency
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.dispatch import withdrawals
@@ -112,7 +112,7 @@ class Contacts:
         return stored, groups
 
     async def opt_out(
-        self, found: Sequence[str], address: Address, change: ConsentChange, *, by: audit.Actor, now: datetime
+        self, found: Sequence[str], address: Registrant, change: ConsentChange, *, by: audit.Actor, now: datetime
     ) -> OptedOut:
         """Record a refusal of the contacts with these ids, or of `address` alone when there is none (C12.5.7).
 
@@ -226,14 +226,14 @@ class Contacts:
         await debtor_groups.insert(connection, key[0], key[1], [(contact.id, groups)])
         return groups
 
-    async def _is_registered(self, connection: Connection, address: Address) -> bool:
+    async def _is_registered(self, connection: Connection, address: Registrant) -> bool:
         (entry,) = await opt_outs.entries(connection, [address])
         return entry is not None
 
     async def _register(
         self,
         connection: Connection,
-        address: Address,
+        address: Registrant,
         refusal: Changed,
         now: datetime,
         outcome: Outcome,

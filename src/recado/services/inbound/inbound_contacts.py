@@ -20,7 +20,7 @@ from recado.services.contacts import contact_events
 from recado.services.contacts.consents import ConsentChanged, Consents, Gathered, address_of
 from recado.storage.contacts import contacts, inbound_contacts, opt_outs
 from recado.storage.contacts.inbound_contacts import Person, person_of
-from recado.storage.contacts.opt_outs import Address
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.core.rows import Executor
 
@@ -109,7 +109,7 @@ class InboundContacts:
             if isinstance(decided, Changed):
                 after = await contacts.save(connection, before, replace(before, **consent_columns(decided.after)), now)
                 changes.append(ConsentChanged(after, decided, SYSTEM))
-        strangers = [Address(*person) for person in sorted(set(people) - known.keys())]
+        strangers = [Registrant(*person) for person in sorted(set(people) - known.keys())]
         entries = await opt_outs.entries(connection, strangers)
         fresh = [each for each, entry in zip(strangers, entries, strict=True) if entry is None]
         await opt_outs.enter(connection, [(each, OptOut(now, PROVIDER_SOURCE)) for each in fresh])

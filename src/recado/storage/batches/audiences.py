@@ -16,7 +16,7 @@ from recado.domain.batches.batch import BATCH_MACHINE, BLOCK, BatchEvent, BatchS
 from recado.domain.core.phones import other_spellings, recipient_hash
 from recado.storage.batches.batch_rows import Recipients
 from recado.storage.contacts import opt_outs
-from recado.storage.contacts.opt_outs import Address
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.rows import Executor, columns, reader
 from recado.storage.core.sql import fragments
 
@@ -131,7 +131,7 @@ async def refusals(
     await connection.execute(SQL.along_the_key)
     rows = await connection.fetch(SQL.refusals, organization_id, env, *columns(list(asked), 2))
     addresses = {
-        row["place"] - 1: Address(organization_id, env, phone)
+        row["place"] - 1: Registrant(organization_id, env, phone)
         for row in rows
         if row["reason"] is None and (phone := row["asked"]) is not None and other_spellings(phone)
     }

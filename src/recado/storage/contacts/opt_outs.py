@@ -7,21 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from recado.domain.channels.address import Address, AddressKind
 from recado.domain.contacts.consent import OptOut
 from recado.domain.contacts.contact import email_hash, email_key
 from recado.domain.contacts.keywords import OWN_SOURCES
-from recado.domain.core.phones import canonical_phone, other_spellings, phone_hash, recipient_hash
+from recado.domain.core.phones import canonical_phone, other_spellings, phone_hash
 from recado.storage.core.rows import Executor, columns, pack, pack_some
 from recado.storage.core.sql import load
 
 SQL = load("opt_outs")
 
-PHONE, EMAIL = "phone", "email"
+Name = tuple[str, bytes]
+"""Kind and hash of an entry."""
+
 _OWN_SOURCES: Final = sorted(OWN_SOURCES)
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class Registrant:
     """Whom the registry may know: a phone, an e-mail address, or both."""
 
     organization_id: str
@@ -29,36 +32,37 @@ class Address:
     phone: str | None = field(default=None, repr=False)
     email: str | None = field(default=None, repr=False)
 
-    def names(self) -> list[tuple[str, bytes]]:
-        """Kind and hash of each entry that a refusal writes."""
-        found = []
-        if self.phone is not None:
-            found.append((PHONE, phone_hash(self.organization_id, canonical_phone(self.phone))))
-        if self.email is not None:
-            found.append((EMAIL, email_hash(self.organization_id, self.email)))
-        return found
+    def addresses(self) -> list[Address]:
+        """What a refusal enters."""
+        phone = [] if self.phone is None else [Address(AddressKind.PHONE, canonical_phone(self.phone))]
+        return phone + self._emails()
 
-    def known_names(self) -> list[tuple[str, bytes]]:
-        """Kind and hash of each entry that it may have: those of `names`, and of the phone's other spellings."""
-        if self.phone is None:
-            return self.names()
-        spelled = [
-            (PHONE, phone_hash(self.organization_id, each)) for each in (self.phone, *other_spellings(self.phone))
-        ]
-        return spelled + [name for name in self.names() if name[0] != PHONE]
+    def known_addresses(self) -> list[Address]:
+        """What may have been entered, or written to: the phone in every spelling that was one of its own once."""
+        phones = [] if self.phone is None else Address(AddressKind.PHONE, self.phone).spellings()
+        return [*phones, *self._emails()]
+
+    def names(self) -> list[Name]:
+        """Of each entry that a refusal writes."""
+        return [(each.kind.value, each.hash(self.organization_id)) for each in self.addresses()]
+
+    def known_names(self) -> list[Name]:
+        """Of each entry that it may have."""
+        return [(each.kind.value, each.hash(self.organization_id)) for each in self.known_addresses()]
 
     def recipients(self) -> list[tuple[str, str, int]]:
-        """Whom queued messages go to: organization, environment, `recipient_hash`; empty without a phone.
+        """Whom queued messages go to: organization, environment, `recipient_hash`.
 
         What was queued before a spelling was canonical goes to the phone as it was spelled then.
         """
-        if self.phone is None:
-            return []
-        spelled = (self.phone, *other_spellings(self.phone))
-        return [(self.organization_id, self.env, recipient_hash(self.organization_id, each)) for each in spelled]
+        where = self.organization_id, self.env
+        return [(*where, each.recipient_hash(self.organization_id)) for each in self.known_addresses()]
+
+    def _emails(self) -> list[Address]:
+        return [] if self.email is None else [Address(AddressKind.EMAIL, email_key(self.email))]
 
 
-Refusal = tuple[Address, OptOut]
+Refusal = tuple[Registrant, OptOut]
 """Whose, when, and from where."""
 
 
@@ -67,12 +71,12 @@ def pack_spellings(phones: Sequence[str | None]) -> str | None:
     return pack_some([None if phone is None else " ".join(other_spellings(phone)) or None for phone in phones])
 
 
-async def entries(executor: Executor, addresses: Sequence[Address]) -> list[OptOut | None]:
+async def entries(executor: Executor, registrants: Sequence[Registrant]) -> list[OptOut | None]:
     """What the registry says of each: of its phone, in any spelling, and its e-mail address, as one refusal."""
     named = [
-        (n, a.organization_id, a.env, kind, hashed) for n, a in enumerate(addresses) for kind, hashed in a.known_names()
+        (n, each.organization_id, each.env, *name) for n, each in enumerate(registrants) for name in each.known_names()
     ]
-    found: list[OptOut | None] = [None] * len(addresses)
+    found: list[OptOut | None] = [None] * len(registrants)
     if not named:
         return found
     numbers, organizations, envs, kinds, hashes = (list(column) for column in zip(*named, strict=True))
@@ -102,22 +106,22 @@ async def registered_places(
 async def enter(connection: Executor, refusals: Sequence[Refusal]) -> None:
     """Record refusals. An entry that is there already, and one that is entered twice, are joined (`OptOut.joined`)."""
     rows: dict[tuple[str, str, str, bytes], OptOut] = {}
-    for address, refusal in refusals:
-        for name in address.names():
-            key = (address.organization_id, address.env, *name)
+    for registrant, refusal in refusals:
+        for name in registrant.names():
+            key = (registrant.organization_id, registrant.env, *name)
             rows[key] = rows[key].joined(refusal) if key in rows else refusal
     if rows:
         entered = [(*key, rows[key].at, rows[key].source) for key in sorted(rows)]
         await connection.execute(SQL.enter, *columns(entered, 6), _OWN_SOURCES)
 
 
-async def leave(connection: Executor, address: Address, contact_id: str) -> None:
-    """A contact consents again. An address stays while another contact with it refuses."""
-    for kind, hashed in sorted(address.known_names()):
-        if kind == PHONE:
-            await connection.execute(SQL.leave, address.organization_id, address.env, kind, hashed)
+async def leave(connection: Executor, registrant: Registrant, contact_id: str) -> None:
+    """A contact consents again. An e-mail address stays while another contact with it refuses."""
+    organization_id, env = registrant.organization_id, registrant.env
+    for kind, hashed, text in sorted(
+        (each.kind, each.hash(organization_id), each.text) for each in registrant.known_addresses()
+    ):
+        if kind is AddressKind.PHONE:
+            await connection.execute(SQL.leave, organization_id, env, kind, hashed)
         else:
-            key = email_key(address.email or "")
-            await connection.execute(
-                SQL.leave_unless_shared, address.organization_id, address.env, kind, hashed, key, contact_id
-            )
+            await connection.execute(SQL.leave_unless_shared, organization_id, env, kind, hashed, text, contact_id)

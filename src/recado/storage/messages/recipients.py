@@ -9,7 +9,7 @@ from recado.domain.contacts.consent import ConsentStatus
 from recado.domain.core.clock import Clock
 from recado.domain.core.phones import other_spellings
 from recado.storage.contacts import opt_outs
-from recado.storage.contacts.opt_outs import Address
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.batch import Batcher
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, columns
@@ -46,7 +46,7 @@ async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
         return []
     rows = await executor.fetch(SQL.find, *columns([(n, *each) for n, each in enumerate(asked)], 5))
     addresses = {
-        row["n"]: Address(asked[row["n"]].organization_id, asked[row["n"]].env, phone)
+        row["n"]: Registrant(asked[row["n"]].organization_id, asked[row["n"]].env, phone)
         for row in rows
         if (phone := row["phone"]) is not None and not row["registered"] and other_spellings(phone)
     }

@@ -21,7 +21,7 @@ from recado.domain.templates.template import TemplateCategory
 from recado.services.effects.consequences import Consequences
 from recado.services.imports.contact_system import ContactSystem
 from recado.storage.contacts.documents import Documents
-from recado.storage.contacts.opt_outs import Address
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.audit import SYSTEM
 from recado.storage.dispatch import withdrawals
 from recado.storage.messages import messages
@@ -64,7 +64,7 @@ class Marketing:
         line.tell(Look())
 
     async def opt_out(self, phone: str) -> None:
-        address = Address(self.line.organization.id, "test", phone)
+        address = Registrant(self.line.organization.id, "test", phone)
         refusal = ConsentChange(ConsentStatus.DENIED, source="test")
         await self._people.changes.opt_out([], address, refusal, by=SYSTEM, now=self.line.clock.now())
         self.refused.add(phone)

@@ -17,7 +17,7 @@ from recado.http.routes.core.phones import phone_at
 from recado.http.wire.reply import Reply
 from recado.services.contacts.contacts import Contacts
 from recado.storage.contacts import contact_consents, contact_fields, contacts, debtor_groups
-from recado.storage.contacts.opt_outs import Address
+from recado.storage.contacts.opt_outs import Registrant
 from recado.storage.core.postgres import Database
 
 CONSENTS: Final = "listContactConsents"
@@ -91,7 +91,7 @@ class ContactRecords:
 
         return await listed(page, view)
 
-    async def _addressed(self, call: Call, body: OptOut) -> tuple[Address, list[str]]:
+    async def _addressed(self, call: Call, body: OptOut) -> tuple[Registrant, list[str]]:
         """Whom the body names: the registry's names, and the ids of contacts; 404 for an id that nobody has."""
         environment = (call.principal.organization_id, call.principal.env)
         given = [value for value in (body.contact_id, body.external_id, body.phone, body.email) if value is not None]
@@ -99,7 +99,7 @@ class ContactRecords:
             raise validation_error(
                 [FieldError("", "INVALID", "needs exactly one of contactId, externalId, phone and email")]
             )
-        address = Address(*environment)
+        address = Registrant(*environment)
         if body.contact_id is not None:
             contact = await contacts.get(self._database, *environment, body.contact_id)
             found = [] if contact is None else [contact.id]
@@ -107,11 +107,11 @@ class ContactRecords:
             known = await contacts.by_external_ids(self._database, *environment, [body.external_id])
             found = [contact.id for contact in known]
         elif body.phone is not None:
-            address = Address(*environment, phone=phone_at("/phone", body.phone))
+            address = Registrant(*environment, phone=phone_at("/phone", body.phone))
             known = await contacts.by_phones(self._database, *environment, [address.phone or ""])
             found = [contact.id for contact in known]
         else:
-            address = Address(*environment, email=body.email)
+            address = Registrant(*environment, email=body.email)
             found = await contacts.ids_by_email(self._database, *environment, given[0])
         if not found and not address.names():
             raise not_found()

@@ -2,9 +2,9 @@
 
 from typing import Final
 
+from recado.domain.channels.address import AddressKind
 from recado.domain.channels.chatapp import TEMPLATE
 from recado.domain.channels.policies import POLICIES
-from recado.domain.channels.policy import AddressKind
 from recado.domain.core.errors import FieldError, Problem, validation_error
 from recado.domain.core.metadata import metadata_errors
 from recado.http.api.audit import actor_of
@@ -94,4 +94,4 @@ def _misfits(body: CreateMessage | CreateBatch) -> list[FieldError]:
 
 def _recipient(channel: str, to: str) -> str:
     policy = POLICIES.get(channel)
-    return phone_at("/to", to) if policy is not None and policy.address is AddressKind.PHONE else to
+    return phone_at("/to", to) if policy is not None and AddressKind.PHONE in policy.addresses else to

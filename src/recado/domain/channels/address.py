@@ -1,0 +1,87 @@
+"""Addresses: whom a message goes to or comes from, as values: kind, canonical form, hashes, mask (C2.4, C30.3)."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from hashlib import sha256
+from typing import Final, NamedTuple
+
+from recado.domain.contacts.contact import email_key
+from recado.domain.core.errors import Problem
+from recado.domain.core.masking import mask_email, mask_phone, mask_social_id
+from recado.domain.core.phones import canonical_phone, other_spellings
+
+
+class AddressKind(StrEnum):
+    """What a person is named by."""
+
+    PHONE = "phone"
+    EMAIL = "email"
+    SOCIAL = "social"  # a platform's user id, as one account there sees it
+    SCOPED_USER = "scoped_user"  # a user of the chat app who shows no phone
+    DEVICE = "device"  # of an app
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One address. `text`: its canonical form, by which addresses of a kind compare."""
+
+    kind: AddressKind
+    text: str = field(repr=False)
+
+    def hash(self, organization_id: str) -> bytes:
+        """SHA-256 (32 bytes) of organization id, a colon, and the text: as in the opt-out registry (C30.2)."""
+        return sha256(f"{organization_id}:{self.text}".encode()).digest()
+
+    def recipient_hash(self, organization_id: str) -> int:
+        """The first 8 bytes of `hash` as a signed big-endian number: a `bigint` that names a recipient."""
+        return int.from_bytes(self.hash(organization_id)[:8], "big", signed=True)
+
+    def spellings(self) -> "tuple[Address, ...]":
+        """This one, and the spellings of a phone that were phones of their own once (C2.4)."""
+        if self.kind is not AddressKind.PHONE:
+            return (self,)
+        return (self, *(Address(self.kind, each) for each in other_spellings(self.text)))
+
+
+class _Form(NamedTuple):
+    """`read`: the canonical form of what a provider tells; None when it is no address of the kind."""
+
+    read: Callable[[str], str | None]
+    mask: Callable[[str], str]
+
+
+def _phone(text: str) -> str | None:
+    try:
+        return canonical_phone(text if text.startswith("+") else f"+{text}")  # providers leave out the plus
+    except Problem:
+        return None
+
+
+def _email(text: str) -> str | None:
+    local, _, domain = text.strip().rpartition("@")
+    return email_key(f"{local}@{domain}") if local and domain else None
+
+
+def _id(text: str) -> str | None:
+    return text.strip() or None
+
+
+_FORMS: Final[Mapping[AddressKind, _Form]] = {
+    AddressKind.PHONE: _Form(_phone, mask_phone),
+    AddressKind.EMAIL: _Form(_email, mask_email),
+    AddressKind.SOCIAL: _Form(_id, mask_social_id),
+    AddressKind.SCOPED_USER: _Form(_id, mask_social_id),
+    AddressKind.DEVICE: _Form(_id, mask_social_id),
+}
+MASK: Final[Mapping[AddressKind, Callable[[str], str]]] = {kind: form.mask for kind, form in _FORMS.items()}
+"""What is seen of an address without `pii:full` (C2.5)."""
+
+
+def reported(text: str, kinds: Iterable[AddressKind]) -> Address | None:
+    """The address that a provider tells, of the first of these kinds that it can be; None when it is of none."""
+    for kind in kinds:
+        canonical = _FORMS[kind].read(text)
+        if canonical is not None:
+            return Address(kind, canonical)
+    return None
