@@ -19,6 +19,7 @@ from recado.channels.core.events import Preference
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import Deadline
+from recado.domain.channels.source import Source
 from recado.engine.clock import VirtualClock
 from recado.services.dispatch.row import Row
 
@@ -73,13 +74,13 @@ async def call(outcome: Outcome, stopped: Any) -> Outcome | None:
 
 
 async def test_who_stopped_marketing_at_the_provider_is_told_of() -> None:
-    told: list[tuple[str, Preference]] = []
+    told: list[tuple[Source, Preference]] = []
 
-    async def stopped(env: str, event: Preference) -> None:
-        told.append((env, event))
+    async def stopped(source: Source, event: Preference) -> None:
+        told.append((source, event))
 
     await call(Refused("opted_out", "stopped"), stopped)
-    assert told == [("live", Preference("pn-1", "+5511987650001", True, NOW))]
+    assert told == [(Source("chatapp", "cloud", "live"), Preference("pn-1", "+5511987650001", True, NOW))]
     for other in (Refused("policy_blocked", "no"), Retry()):
         await call(other, stopped)
     assert len(told) == 1
@@ -100,7 +101,7 @@ async def test_what_is_due_after_a_departure_is_settled_with_it(monkeypatch: pyt
 async def test_a_refusal_that_cannot_be_noted_harms_no_call() -> None:
     outcome = Refused("opted_out", "stopped")
 
-    async def stopped(env: str, event: Preference) -> None:
+    async def stopped(source: Source, event: Preference) -> None:
         raise LookupError(event.phone)
 
     with capture_logs() as logs:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from recado.channels.core.events import Inbound, Preference
+from recado.domain.channels.source import Source
 from recado.domain.contacts.contact_search import search_mark, search_query
 from recado.domain.core.ids import IdSource
 from recado.domain.core.phones import phone_hash
@@ -23,6 +24,7 @@ from recado.storage.core.postgres import Database
 
 PHONE, OTHER = "+5511987650001", "+5511987650002"
 ENV = "test"
+SANDBOX = Source("chatapp", "sandbox", ENV)
 
 
 class Phone:
@@ -57,7 +59,7 @@ class Phone:
     async def write(self, *events: Inbound | Preference) -> None:
         """One block, as callbacks bring it."""
         async with self.receipts.transaction() as connection:
-            await self.receipts.take_in(connection, ENV, events)
+            await self.receipts.take_in(connection, SANDBOX, events)
 
     def stops(self, sender: str = PHONE, *, stopped: bool = True) -> Preference:
         return Preference(self.number.phone_number_id, sender.removeprefix("+"), stopped, datetime.now(UTC))
@@ -281,8 +283,8 @@ async def test_whoever_tells_the_provider_to_stop_has_opted_out(phone: Phone) ->
 
 async def test_whoever_is_refused_for_having_stopped_has_opted_out(phone: Phone) -> None:
     await phone.say("hello")
-    await phone.receipts.stopped(ENV, phone.stops())
-    await phone.receipts.stopped(ENV, phone.stops())
+    await phone.receipts.stopped(SANDBOX, phone.stops())
+    await phone.receipts.stopped(SANDBOX, phone.stops())
     assert await phone.history() == [("unknown", "denied", "provider", None, "system")]
     assert await phone.registered() == 1
 

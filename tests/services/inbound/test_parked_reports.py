@@ -10,13 +10,16 @@ from tests.services.inbound.live_number import Line, live_number
 
 from recado.channels.core.event_json import event_to_json
 from recado.channels.core.events import Status
+from recado.domain.channels.source import Source
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.storage.core.postgres import Database
 
+BRIDGE = Source("chatapp", "bridge", "live")
 PARK = """
-insert into parked_reports (organization_id, sender_id, event, retry_at, give_up_at) values ($1, $2, $3, $4, $5)
+insert into parked_reports (channel, adapter, env, organization_id, sender_id, event, retry_at, give_up_at)
+values ('chatapp', 'bridge', 'live', $1, $2, $3, $4, $5)
 """
 
 
@@ -24,7 +27,7 @@ SENT = """
 insert into messages (
     organization_id, env, channel, id, direction, status, type, sender_id, recipient, recipient_hash, class, force,
     updated_at, sent_at
-) values ($1, 'live', 'chatapp', $2, 'outbound', 'sent', 'text', $3, '+5511987650001', 1, 1, false, $4, $4)
+) values ($1, $5, 'chatapp', $2, 'outbound', 'sent', 'text', $3, '+5511987650001', 1, 1, false, $4, $4)
 """
 
 
@@ -44,9 +47,9 @@ class Parked:
     def report(self, name: str) -> dict[str, Any]:
         return event_to_json(Status("delivered", self.now, name, account=self.line.number.phone_number_id))
 
-    async def arrive(self, *reports: Status) -> None:
+    async def arrive(self, *reports: Status, source: Source = BRIDGE) -> None:
         async with self.line.receipts.transaction() as connection:
-            await self.line.receipts.take_in(connection, "live", reports)
+            await self.line.receipts.take_in(connection, source, reports)
 
     async def retry(self) -> None:
         await self.line.receipts.retry_parked()
@@ -100,7 +103,7 @@ async def test_while_the_database_is_away_no_report_is_put_off(parked: Parked, m
 async def test_while_the_database_refuses_writes_no_report_is_put_off(
     parked: Parked, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def finds_no_room(executor: Any, _: str, reports: Sequence[object]) -> None:
+    async def finds_no_room(executor: Any, reports: Sequence[object]) -> None:
         if reports:
             await executor.execute("do $$ begin raise exception using errcode = '53100'; end $$")
 
@@ -138,11 +141,31 @@ async def test_a_report_that_waits_finds_the_number_that_comes_to_be_known(parke
 
 async def test_a_report_finds_its_message_by_our_reference_when_its_number_is_gone(parked: Parked) -> None:
     line, message_id = parked.line, parked.line.ids.new(MESSAGE)
-    await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, parked.now)
+    await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, parked.now, "live")
     await line.db.execute("delete from sender_owners")
     account = line.number.phone_number_id
     await parked.arrive(Status("delivered", parked.now, "p-1", message_id, account=account))
     assert await line.db.fetchval("select status from messages where id = $1", message_id) == "delivered"
+
+
+async def test_reports_of_several_sources_are_tried_again_at_once_each_where_it_came_from(parked: Parked) -> None:
+    line, now, sandbox = parked.line, parked.now, Source("chatapp", "sandbox", "test")
+    ids = {"live": line.ids.new(MESSAGE), "test": line.ids.new(MESSAGE)}
+    owners = "insert into sender_owners select 'test', account, organization_id, sender_id, channel from sender_owners"
+    await line.db.execute(owners)
+    account = line.number.phone_number_id
+    for source in (BRIDGE, sandbox):
+        await parked.arrive(Status("read", now, "p-1", ids[source.env], account=account), source=source)
+    assert await line.db.fetchval("select count(*) from parked_reports") == 2
+    for env, message_id in ids.items():
+        await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, now, env)
+    await parked.clock.advance(1)
+    await parked.retry()
+    assert [*map(tuple, await line.db.fetch("select env, status from messages order by env"))] == [
+        ("live", "read"),
+        ("test", "read"),
+    ]
+    assert await parked.waiting() == {}
 
 
 async def test_a_report_that_names_nothing_is_dropped(parked: Parked) -> None:

@@ -14,6 +14,7 @@ from tests.services.inbound.live_number import Line, live_number
 from tests.waiting import until
 
 from recado.channels.core.events import CallbackEvent
+from recado.domain.channels.source import Source
 from recado.domain.core.errors import Unavailable
 from recado.engine.clock import SystemClock, VirtualClock
 from recado.services.inbound.callbacks import MOST_BROKEN
@@ -226,7 +227,8 @@ class Apart:
         assert row["id"] == self.id
         return list(range(20)), None  # type: ignore[arg-type]  # what an event is does not matter here
 
-    async def apply(self, events: Sequence[Any]) -> None:
+    async def apply(self, source: Source, events: Sequence[Any]) -> None:
+        assert source == ("chatapp", "bridge", "live")
         for each in events:
             if each in self.errors:
                 raise self.errors[each]

@@ -385,3 +385,29 @@ async def test_a_charged_message_can_be_adjusted_more_than_once_and_has_one_char
     await database.execute(entry, 3, "adjustment")
     with pytest.raises(asyncpg.UniqueViolationError):
         await database.execute(entry, 4, "charge")
+
+
+async def test_a_report_that_waited_is_one_of_its_number_s_environment_and_of_the_last_adapter(
+    database: Database,
+) -> None:
+    await migrated_until(database, "sources_of_reports")
+    await database.execute(
+        """
+        insert into numbers (organization_id, id, env, phone_number_id, business_account_id, display_phone, status,
+            quality_rating, messaging_tier, per_second, per_day, byo, profile, revision, updated_at)
+        values ('org_1', 'num_1', 'test', 'p', 'b', '+1', 'connected', 'green', 'unlimited', 80, 100, false, '{}', 1,
+            now());
+        insert into callbacks (channel, adapter, sha256, body, received_at)
+        values ('chatapp', 'bridge', 'a', 'b', now()), ('chatapp', 'cloud', 'b', 'b', now());
+        insert into parked_reports (organization_id, sender_id, event, retry_at, give_up_at)
+        values ('org_1', 'num_1', '{}', now(), now()), ('org_1', 'num_2', '{}', now(), now()),
+            (null, null, '{}', now(), now());
+        """
+    )
+    await migrate(database)
+    rows = await database.fetch("select channel, adapter, env from parked_reports order by id")
+    assert [*map(tuple, rows)] == [
+        ("chatapp", "sandbox", "test"),
+        ("chatapp", "cloud", "live"),
+        ("chatapp", "cloud", "live"),
+    ]

@@ -31,6 +31,7 @@ from recado.channels.core.provider import (
     Unknown,
 )
 from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.pair_pacing import PairPacing
 from recado.domain.dispatch.retry import MAX_ATTEMPTS, RETRY_DELAYS, retry_delay
@@ -73,10 +74,10 @@ class Calls:
         *,
         clock: Clock,
         expect: Callable[[datetime], None],
-        stopped: Callable[[str, Preference], Awaitable[None]] | None = None,
+        stopped: Callable[[Source, Preference], Awaitable[None]] | None = None,
         begun: BegunCalls | None = None,
     ) -> None:
-        """`expect` is told when a report of the sandbox will be due; `stopped`, by environment, who stopped marketing
+        """`expect` is told when a report of the sandbox will be due; `stopped`, with its source, who stopped marketing
         at the provider and was therefore refused (C28.4); `begun` notes the calls, for anyone who comes after us.
         """
         self._begun = begun or BegunCalls(None)
@@ -154,7 +155,7 @@ class Calls:
         row = departure.row
         event = Preference(departure.account.provider_id, row.recipient, True, self._clock.now())
         try:
-            await self._stopped(row.env, event)
+            await self._stopped(Source(row.channel, departure.provider.name, row.env), event)
         except Exception as error:  # noqa: BLE001 - the next message to that person is refused, and tells it again
             log.warning("refusal_not_noted", message_id=row.id, error=type(error).__name__)
 

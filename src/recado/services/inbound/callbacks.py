@@ -11,11 +11,12 @@ import structlog
 from recado.channels.core.adapters import CallbackSource
 from recado.channels.core.errors import MalformedCallback
 from recado.channels.core.events import CallbackEvent, NumberStatus, Payment, TemplateStatus
+from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.engine.periodic import Periodic
 from recado.services.billing.payments import Payments
-from recado.services.inbound.postponed_callbacks import PostponedCallbacks
+from recado.services.inbound.postponed_callbacks import ENV, PostponedCallbacks, source_of
 from recado.services.inbound.receipts import KINDS, Receipts
 from recado.services.senders.number_refresh import NumberRefresh
 from recado.services.templates.template_review import TemplateReview
@@ -27,7 +28,6 @@ from recado.storage.messages.receipts import CallbackRow
 
 log = structlog.get_logger()
 
-ENV = "live"  # the sandbox sends no callbacks
 AT_ONCE, AT_ONCE_BYTES = 50, 512 * 1024  # of callbacks in one transaction: about 1,300 reports
 KEPT = timedelta(days=7)
 MOST_BROKEN = 10
@@ -98,15 +98,16 @@ class Callbacks:
         await receipts.purge_callbacks(self._db, now - KEPT)
 
     async def _process(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """One transaction for a block: its events and the mark that it is done."""
-        events: list[CallbackEvent] = []
-        results: list[tuple[int, str | None]] = []
+        """One transaction for what a block holds of a source: its events and the mark that it is done."""
+        blocks: dict[Source, tuple[list[CallbackEvent], list[tuple[int, str | None]]]] = {}
         for row in rows:
             read, failure = self._read(row)
+            events, results = blocks.setdefault(source_of(row), ([], []))
             events += read
             results.append((row["id"], failure))
             await self._clock.sleep(0)  # a body may hold thousands of reports: others have their turn between two
-        await self._apply(events, results)
+        for source, (events, results) in blocks.items():
+            await self._apply(source, events, results)
 
     async def _process_alone(self, callback_id: int) -> None:
         """What fails alone, while the database answers and writes, stands aside, so that those behind it can go on.
@@ -132,7 +133,9 @@ class Callbacks:
         self._broken = (callback_id, broken)
         return broken < MOST_BROKEN
 
-    async def _apply(self, events: Sequence[CallbackEvent], results: Sequence[tuple[int, str | None]] = ()) -> None:
+    async def _apply(
+        self, source: Source, events: Sequence[CallbackEvent], results: Sequence[tuple[int, str | None]] = ()
+    ) -> None:
         """Apply events, and mark the callbacks done whose last they are."""
         # What has a handler of its own can be applied twice, and so comes first: a crash repeats it, and loses none.
         together: list[Any] = []
@@ -143,7 +146,7 @@ class Callbacks:
             else:
                 await handle(event)
         async with self._receipts.transaction() as connection:
-            await self._receipts.take_in(connection, ENV, together)
+            await self._receipts.take_in(connection, source, together)
             if results:
                 await receipts.callbacks_processed(connection, results, self._clock.now())
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field, replace
 import orjson
 
 from recado.channels.core.events import Inbound, Preference
-from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.address import Address, reported
+from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.source import Source
 from recado.domain.contacts.keywords import Keyword, keyword_of, written
 from recado.domain.core.clock import Clock
-from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, IdSource
-from recado.domain.core.phones import canonical_phone, recipient_hash
 from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus
 from recado.services.contacts.consents import Gathered
@@ -58,18 +58,19 @@ class InboundMessages:
         self._owing = owing
         self._contacts = InboundContacts(ids=ids, changed=changed)
 
-    def read(self, organization_id: str, env: str, sender_id: str, event: Inbound) -> Came | None:
-        """What came to this number; None when its sender is not a phone."""
-        sender = _phone(event.sender)
-        if sender is None:
+    def read(self, source: Source, organization_id: str, sender_id: str, event: Inbound) -> Came | None:
+        """What came to this sender; None when whoever wrote has no address of the channel."""
+        person = _address(source, event.sender)
+        if person is None:
             return None
         row = InboundRow(
             organization_id,
-            env,
+            source.env,
+            source.channel,
             self._ids.new(MESSAGE),
             sender_id,
-            sender,
-            recipient_hash(organization_id, sender),
+            person.text,
+            person.recipient_hash(organization_id),
             event.type,
             orjson.dumps(event.payload).decode(),
             event.provider_message_id,
@@ -105,16 +106,16 @@ class InboundMessages:
         return gathered
 
     async def refuse(
-        self, connection: Executor, env: str, refusals: Sequence[tuple[str, Preference]], gathered: Gathered
+        self, connection: Executor, source: Source, refusals: Sequence[tuple[str, Preference]], gathered: Gathered
     ) -> None:
         """Record who told the provider to stop: each with the organization whose number it was (C28.4).
 
         Who lets messages through again at the provider has not consented to any.
         """
         people = [
-            (organization_id, env, phone)
+            (organization_id, source.env, address.text)
             for organization_id, each in refusals
-            if each.stopped and (phone := _phone(each.phone)) is not None
+            if each.stopped and (address := _address(source, each.phone)) is not None
         ]
         if people:
             await self._contacts.refuse(connection, people, self._clock.now(), gathered)
@@ -153,7 +154,7 @@ class InboundMessages:
                 Moved(
                     row.organization_id,
                     row.env,
-                    CHATAPP,
+                    row.channel,
                     row.id,
                     None,
                     MessageStatus.DELIVERED.value,
@@ -163,9 +164,5 @@ class InboundMessages:
         return moved
 
 
-def _phone(given: str) -> str | None:
-    """Canonical; None when it is no phone. Providers leave out the plus."""
-    try:
-        return canonical_phone(given if given.startswith("+") else f"+{given}")
-    except Problem:
-        return None
+def _address(source: Source, told: str) -> Address | None:
+    return reported(told, POLICIES[source.channel].addresses)

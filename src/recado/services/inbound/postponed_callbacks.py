@@ -12,6 +12,7 @@ from typing import Any, Final
 import structlog
 
 from recado.channels.core.events import CallbackEvent
+from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.dispatch.retry import backoff
 from recado.engine.periodic import Periodic
@@ -21,6 +22,7 @@ from recado.storage.messages import receipts
 
 log = structlog.get_logger()
 
+ENV: Final = "live"  # the sandbox sends no callbacks
 LOOK_EVERY = 1.0  # seconds
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 300.0  # seconds between tries of one callback
 CUT_IN: Final = 8
@@ -56,7 +58,7 @@ class PostponedCallbacks:
         *,
         clock: Clock,
         read: Read,
-        apply: Callable[[Sequence[CallbackEvent]], Awaitable[None]],
+        apply: Callable[[Source, Sequence[CallbackEvent]], Awaitable[None]],
         answers: Callable[[], Awaitable[None]],
     ) -> None:
         """`apply`: some events of one callback, in a transaction.
@@ -115,7 +117,7 @@ class PostponedCallbacks:
         while held.parts:
             part = held.parts[0]
             try:
-                await self._apply(events[part.start : part.stop])
+                await self._apply(source_of(row), events[part.start : part.stop])
             except Exception as error:  # noqa: BLE001 - it is this part's alone
                 repeat = worth_repeating(error)
                 if repeat:
@@ -156,3 +158,8 @@ def _cut(part: range) -> list[range]:
     """A part in up to `CUT_IN` smaller ones, in their order."""
     size = max(1, -(-len(part) // CUT_IN))
     return [range(start, min(start + size, part.stop)) for start in range(part.start, part.stop, size)]
+
+
+def source_of(row: Mapping[str, Any]) -> Source:
+    """Where a stored callback came from."""
+    return Source(row["channel"], row["adapter"], ENV)

@@ -4,18 +4,18 @@ Every move is guarded, so that late, early and repeated reports are normal outco
 known yet is parked and tried again for ten minutes, also when nobody knows its number yet (C29.5).
 """
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final, get_args
 
 import orjson
 import structlog
 
 from recado.channels.core.event_json import event_from_json, event_to_json
 from recado.channels.core.events import Inbound, Preference, Status
-from recado.domain.channels.chatapp import CHATAPP
+from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id
@@ -37,13 +37,15 @@ PARKED_FOR = timedelta(minutes=10)
 FIRST_RETRY = timedelta(seconds=1)
 PUT_OFF_FOR = timedelta(minutes=1)
 BLOCK = 1_000
-KINDS: Final = (Inbound, Preference, Status)  # what is taken in together
+Arrival = Status | Inbound | Preference
+KINDS: Final = get_args(Arrival)  # what is taken in together
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class OwnedReport:
     """A report and whose it is. `message_id` is None until its message is known."""
 
+    source: Source
     organization_id: str
     sender_id: str
     message_id: str | None
@@ -71,9 +73,9 @@ class Receipts:
         self._uncommitted: dict[Executor, list[AfterCommit]] = {}
         self._clock = clock
 
-    async def inbound(self, number: Number, event: Inbound) -> str:
+    async def inbound(self, source: Source, number: Number, event: Inbound) -> str:
         """Store one inbound message; its id, also when the provider had sent it before."""
-        came = self._inbound.read(number.organization_id, number.env, number.id, event)
+        came = self._inbound.read(source, number.organization_id, number.id, event)
         if came is None:
             raise Problem("PHONE_INVALID", "The sender is not a phone number.")
         async with self.transaction() as connection:
@@ -93,53 +95,61 @@ class Receipts:
         for each in after:
             each()
 
-    async def stopped(self, env: str, event: Preference) -> None:
+    async def stopped(self, source: Source, event: Preference) -> None:
         """Record that a person told the provider to stop, when a send was refused for it (C28.4)."""
         async with self.transaction() as connection:
-            await self.take_in(connection, env, [event])
+            await self.take_in(connection, source, [event])
 
-    async def take_in(
+    async def take_in(self, executor: Executor, source: Source, events: Sequence[Arrival]) -> None:
+        """Apply what a provider reported, in its order for each message, on a connection in a transaction."""
+        await self.take_in_of_each(executor, {source: events})
+
+    async def take_in_of_each(
         self,
         executor: Executor,
-        env: str,
-        events: Sequence[Status | Inbound | Preference],
-        reports: Sequence[Report] = (),
+        arrived: Mapping[Source, Sequence[Arrival]],
+        reports: Sequence[OwnedReport] = (),
     ) -> None:
-        """Apply what a provider reported, in its order for each message, on a connection in a transaction.
-
-        `events`: of `KINDS`; `reports`: besides them, those whose owner is known.
-        """
-        of: dict[type, list[Any]] = {kind: [] for kind in KINDS}
-        for event in events:
-            of[type(event)].append(event)
+        """As `take_in`, by where it came from. `reports`: besides, those whose owner is known."""
         # Anyone who changes a contact locks it before messages, and messages before wallets and totals: so do we.
-        came = await self._received(executor, env, of[Inbound])
-        received = await self._take_inbound(executor, came)
-        received += await self._refuse(executor, env, of[Preference])
+        came = [
+            each
+            for source, events in arrived.items()
+            for each in await self._received(executor, source, [event for event in events if type(event) is Inbound])
+        ]
+        moved = await self._take_inbound(executor, came)
+        for source, events in arrived.items():
+            moved += await self._refuse(executor, source, [event for event in events if type(event) is Preference])
         give_up_at = self._clock.now() + PARKED_FOR
-        statuses = [(event, give_up_at) for event in of[Status]]
-        found = await self._find(executor, env, statuses)
-        await self._follow(executor, await self._apply(executor, env, [*reports, *found]) + received)
+        owned = [*reports]
+        for source, events in arrived.items():
+            owned += await self._find(
+                executor, source, [(event, give_up_at) for event in events if type(event) is Status]
+            )
+        await self._follow(executor, await self._apply(executor, owned) + moved)
 
-    async def apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> None:
-        """Apply reports whose owner is known; park those whose message is not."""
+    async def apply(self, executor: Executor, reports: Iterable[OwnedReport]) -> None:
+        """Apply reports whose owner is known, of any source; park those whose message is not."""
         # Once, after all rounds: a transaction locks its messages before wallets and totals, or two would deadlock.
-        await self._follow(executor, await self._apply(executor, env, reports))
+        await self._follow(executor, await self._apply(executor, reports))
 
-    async def _apply(self, executor: Executor, env: str, reports: Iterable[Report]) -> list[Moved]:
+    async def _apply(self, executor: Executor, reports: Iterable[OwnedReport]) -> list[Moved]:
         now = self._clock.now()
-        unknown: list[Report] = []
+        unknown: list[OwnedReport] = []
         moved: list[Moved] = []
         for round_of_reports in _rounds(reports):
             rows = [
-                _row(report, report.message_id, env, now, self._departed_at(report.message_id))
+                _row(report, report.message_id, now, self._departed_at(report.message_id))
                 for report in round_of_reports
                 if report.message_id is not None
             ]
             exist = await receipts.apply(executor, rows, now, months=self._db.months) if rows else {}
             moved += [move for moves in exist.values() for move in moves]
             unknown += [report for report in round_of_reports if report.message_id not in exist]
-        parked = [_parked(each.status, each.give_up_at, now, each.organization_id, each.sender_id) for each in unknown]
+        parked = [
+            _parked(each.source, each.status, each.give_up_at, now, each.organization_id, each.sender_id)
+            for each in unknown
+        ]
         await self._park(executor, parked, now)
         return moved
 
@@ -175,29 +185,35 @@ class Receipts:
     async def _retry_block(self, block: int) -> int:
         async with self.transaction() as connection:
             rows = await receipts.take_parked(connection, self._clock.now(), block)
-            reports: list[Report] = []
-            nameless: list[tuple[Status, datetime]] = []
+            reports: list[OwnedReport] = []
+            nameless: dict[Source, list[tuple[Status, datetime]]] = {}
             for row in rows:
+                source, give_up_at = Source(row["channel"], row["adapter"], row["env"]), row["give_up_at"]
                 status = event_from_json(row["event"])
                 if not isinstance(status, Status):
                     continue
                 if row["organization_id"] is None:
-                    nameless.append((status, row["give_up_at"]))
+                    nameless.setdefault(source, []).append((status, give_up_at))
                 else:
-                    reports.append(Report(row["organization_id"], row["sender_id"], None, status, row["give_up_at"]))
-            found = await self._find(connection, "live", nameless)
-            await self.apply(connection, "live", [*await self._with_messages(connection, reports), *found])
+                    owner = (row["organization_id"], row["sender_id"])
+                    reports.append(OwnedReport(source, *owner, None, status, give_up_at))
+            reports = await self._with_messages(connection, reports)
+            for source, given in nameless.items():
+                reports += await self._find(connection, source, given)
+            await self.apply(connection, reports)
         return len(rows)
 
     # Whose report it is ---------------------------------------------------------------------------------------------
 
-    async def _find(self, executor: Executor, env: str, given: Sequence[tuple[Status, datetime]]) -> list[Report]:
+    async def _find(
+        self, executor: Executor, source: Source, given: Sequence[tuple[Status, datetime]]
+    ) -> list[OwnedReport]:
         """Find the number by its provider id and the message by our reference, else by the provider's id.
 
         `given`: each with the moment at which it is given up. Those whose number is not known yet are parked.
         """
         accounts = {status.account for status, _ in given if status.account is not None}
-        owners = await receipts.owners_of_accounts(executor, env, CHATAPP, sorted(accounts)) if accounts else {}
+        owners = await receipts.owners_of_accounts(executor, source, sorted(accounts)) if accounts else {}
         nameless = {
             status.reference
             for status, _ in given
@@ -205,8 +221,8 @@ class Receipts:
         }
         by_message = {}
         if nameless:
-            by_message = await receipts.organizations_of_messages(executor, env, CHATAPP, sorted(nameless))
-        reports: list[Report] = []
+            by_message = await receipts.organizations_of_messages(executor, source, sorted(nameless))
+        reports: list[OwnedReport] = []
         parked: list[ParkedRow] = []
         now = self._clock.now()
         for status, give_up_at in given:
@@ -216,15 +232,15 @@ class Receipts:
                 if status.account is None or gone:  # a report of another number's account says nothing of this message
                     owner = owner_of_message
             if owner is not None:
-                reports.append(Report(*owner, None, status, give_up_at))
+                reports.append(OwnedReport(source, *owner, None, status, give_up_at))
             elif status.account is not None or _referenced(status):
-                parked.append(_parked(status, give_up_at, now))
+                parked.append(_parked(source, status, give_up_at, now))
             else:
                 log.info("report_without_number")  # and without anything by which one could be found later
         await self._park(executor, parked, now)
         return await self._with_messages(executor, reports)
 
-    async def _with_messages(self, executor: Executor, reports: Sequence[Report]) -> list[Report]:
+    async def _with_messages(self, executor: Executor, reports: Sequence[OwnedReport]) -> list[OwnedReport]:
         wanted = {
             (report.organization_id, report.sender_id, report.status.provider_message_id)
             for report in reports
@@ -237,20 +253,20 @@ class Receipts:
             message_id = status.reference if _referenced(status) else None
             if message_id is None and status.provider_message_id is not None:
                 message_id = found.get((report.organization_id, report.sender_id, status.provider_message_id))
-            placed.append(Report(report.organization_id, report.sender_id, message_id, status, report.give_up_at))
+            placed.append(replace(report, message_id=message_id))
         return placed
 
     # Inbound --------------------------------------------------------------------------------------------------------
 
-    async def _received(self, executor: Executor, env: str, events: Sequence[Inbound]) -> list[Came]:
+    async def _received(self, executor: Executor, source: Source, events: Sequence[Inbound]) -> list[Came]:
         """Those that a phone sent to a number that is known; the rest is dropped."""
         if not events:
             return []
-        owners = await receipts.owners_of_accounts(executor, env, CHATAPP, sorted({event.account for event in events}))
+        owners = await receipts.owners_of_accounts(executor, source, sorted({event.account for event in events}))
         received = []
         for event in events:
             owner = owners.get(event.account)
-            came = None if owner is None else self._inbound.read(owner[0], env, owner[1], event)
+            came = None if owner is None else self._inbound.read(source, *owner, event)
             if came is None:
                 log.info("inbound_dropped", known_number=owner is not None)
             else:
@@ -262,13 +278,13 @@ class Receipts:
         self._uncommitted.get(executor, []).extend(taken.after)
         return taken.moved
 
-    async def _refuse(self, executor: Executor, env: str, events: Sequence[Preference]) -> list[Moved]:
+    async def _refuse(self, executor: Executor, source: Source, events: Sequence[Preference]) -> list[Moved]:
         if not events:
             return []
-        owners = await receipts.owners_of_accounts(executor, env, CHATAPP, sorted({each.account for each in events}))
+        owners = await receipts.owners_of_accounts(executor, source, sorted({each.account for each in events}))
         gathered = Gathered()
         refusals = [(owners[each.account][0], each) for each in events if each.account in owners]
-        await self._inbound.refuse(executor, env, refusals, gathered)
+        await self._inbound.refuse(executor, source, refusals, gathered)
         self._uncommitted.get(executor, []).extend(gathered.after)
         return gathered.moved
 
@@ -283,9 +299,9 @@ def _referenced(status: Status) -> bool:
     return status.reference is not None and is_id(MESSAGE, status.reference)
 
 
-def _rounds(reports: Iterable[Report]) -> list[list[Report]]:
+def _rounds(reports: Iterable[OwnedReport]) -> list[list[OwnedReport]]:
     """Reports in rounds in which each message stands once: one statement cannot move a row twice."""
-    rounds: list[list[Report]] = []
+    rounds: list[list[OwnedReport]] = []
     seen: dict[str, int] = {}
     for report in reports:
         turn = 0
@@ -298,7 +314,7 @@ def _rounds(reports: Iterable[Report]) -> list[list[Report]]:
     return rounds
 
 
-def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: datetime | None) -> ReportRow:
+def _row(report: OwnedReport, message_id: str, now: datetime, departed_at: datetime | None) -> ReportRow:
     status = report.status
     cause = None
     if status.status == "failed":
@@ -306,8 +322,8 @@ def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: 
         cause = Cause(code, "reported by the provider after it had taken the message")
     return ReportRow(
         report.organization_id,
-        env,
-        CHATAPP,
+        report.source.env,
+        report.source.channel,
         message_id,
         status.status,
         min(status.at, now),
@@ -318,6 +334,7 @@ def _row(report: Report, message_id: str, env: str, now: datetime, departed_at: 
 
 
 def _parked(
+    source: Source,
     status: Status,
     give_up_at: datetime,
     now: datetime,
@@ -327,4 +344,4 @@ def _parked(
     """Tried again after 1 s, then less and less often: after as long as it has waited already."""
     waited = now - (give_up_at - PARKED_FOR)
     event = orjson.dumps(event_to_json(status)).decode()
-    return ParkedRow(organization_id, sender_id, event, now + max(FIRST_RETRY, waited), give_up_at)
+    return ParkedRow(source, organization_id, sender_id, event, now + max(FIRST_RETRY, waited), give_up_at)

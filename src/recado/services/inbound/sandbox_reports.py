@@ -4,9 +4,10 @@ from datetime import datetime, timedelta
 
 from recado.channels.core.event_json import event_from_json
 from recado.channels.core.events import Inbound, Status
+from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.clock import Clock, TimerHandle
 from recado.engine.periodic import Periodic
-from recado.services.inbound.receipts import PARKED_FOR, Receipts, Report
+from recado.services.inbound.receipts import PARKED_FOR, OwnedReport, Receipts
 from recado.storage.core.postgres import Database
 from recado.storage.messages import receipts
 
@@ -56,16 +57,17 @@ class SandboxReports:
                 rows = sorted(
                     await receipts.take_sandbox(connection, now, BLOCK), key=lambda row: (row["due_at"], row["step"])
                 )
-                replies: list[Inbound] = []
-                reports: list[Report] = []
+                replies: dict[Source, list[Inbound]] = {}
+                reports: list[OwnedReport] = []
                 for row in rows:
+                    source = Source(row["channel"], SANDBOX, ENV)
                     match event_from_json(row["event"]):
                         case Inbound() as reply:
-                            replies.append(reply)
+                            replies.setdefault(source, []).append(reply)
                         case Status() as status:
                             message = (row["organization_id"], row["sender_id"], row["message_id"])
-                            reports.append(Report(*message, status, now + PARKED_FOR))
-                await self._receipts.take_in(connection, ENV, replies, reports)
+                            reports.append(OwnedReport(source, *message, status, now + PARKED_FOR))
+                await self._receipts.take_in_of_each(connection, replies, reports)
             if len(rows) < BLOCK:
                 break
         due_at = await receipts.next_sandbox(self._db)

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from recado.domain.channels.policies import POLICIES, states_before
+from recado.domain.channels.source import Source
 from recado.domain.messages.message import Cause, MessageEvent, MessageStatus, Report, report_moves
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.moves import Moved
@@ -55,6 +56,7 @@ class InboundRow:
 
     organization_id: str
     env: str
+    channel: str
     id: str
     sender_id: str
     sender: str
@@ -70,6 +72,7 @@ class InboundRow:
 class ParkedRow:
     """A report whose message is not known yet. `event`: its JSON text; None: its sender is not known either."""
 
+    source: Source
     organization_id: str | None
     sender_id: str | None
     event: str
@@ -157,11 +160,9 @@ def _moves(report: ReportRow, row: Any) -> list[Moved]:
     return moves
 
 
-async def owners_of_accounts(
-    executor: Executor, env: str, channel: str, accounts: Sequence[str]
-) -> dict[str, tuple[str, str]]:
+async def owners_of_accounts(executor: Executor, source: Source, accounts: Sequence[str]) -> dict[str, tuple[str, str]]:
     """(organization, sender) by the account's name at the provider."""
-    rows = await executor.fetch(SQL.owners_of_accounts, env, channel, list(accounts))
+    rows = await executor.fetch(SQL.owners_of_accounts, source.env, source.channel, list(accounts))
     return {row["account"]: (row["organization_id"], row["sender_id"]) for row in rows}
 
 
@@ -174,10 +175,10 @@ async def messages_of_provider_ids(
 
 
 async def organizations_of_messages(
-    executor: Executor, env: str, channel: str, ids: Sequence[str]
+    executor: Executor, source: Source, ids: Sequence[str]
 ) -> dict[str, tuple[tuple[str, str], bool]]:
     """((organization, sender), whether that sender is deleted) by message id, for reports of no known account."""
-    rows = await executor.fetch(SQL.organizations_of_messages, env, channel, list(ids))
+    rows = await executor.fetch(SQL.organizations_of_messages, source.env, source.channel, list(ids))
     return {row["id"]: ((row["organization_id"], row["sender_id"]), row["gone"]) for row in rows}
 
 
@@ -194,6 +195,7 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
             (
                 row.organization_id,
                 row.env,
+                row.channel,
                 row.id,
                 row.sender_id,
                 row.sender,
@@ -206,7 +208,7 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
             )
             for row in rows
         ],
-        11,
+        12,
     )
     await executor.execute(SQL.store_inbound, *arguments, now)
 
@@ -230,7 +232,7 @@ async def inbound_of(executor: Executor, organization_id: str, sender_id: str, p
 async def park(executor: Executor, rows: Sequence[ParkedRow]) -> None:
     """Keep reports for another try."""
     arguments = columns(
-        [(row.organization_id, row.sender_id, row.event, row.retry_at, row.give_up_at) for row in rows], 5
+        [(*row.source, row.organization_id, row.sender_id, row.event, row.retry_at, row.give_up_at) for row in rows], 8
     )
     await executor.execute(SQL.park, *arguments)
 
@@ -247,8 +249,8 @@ async def put_off(executor: Executor, now: datetime, retry_at: datetime) -> bool
 
 
 async def take_sandbox(executor: Executor, now: datetime, limit: int) -> list[Mapping[str, Any]]:
-    """Take out the sandbox's reports that are due."""
-    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_sandbox, now, limit)
+    """Take out the sandbox's reports that are due, each with its message's `channel`."""
+    rows: list[Mapping[str, Any]] = await executor.fetch(SQL.take_sandbox, now, limit, list(POLICIES))
     return rows
 
 

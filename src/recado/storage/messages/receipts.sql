@@ -119,7 +119,7 @@ select
 from seen g;
 
 -- name: owners_of_accounts
--- Whose these accounts at a provider are.
+-- Whose these accounts at a channel's provider are.
 select account, organization_id, sender_id
 from sender_owners
 where env = $1 and channel = $2 and account = any($3::text[]);
@@ -162,10 +162,11 @@ returning message_id as id;
 with given as (
     select *
     from unnest(
-        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::text[], $9::text[],
-        $10::timestamptz[], $11::text[]
+        $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::bigint[], $8::text[], $9::text[],
+        $10::text[], $11::timestamptz[], $12::text[]
     ) as g (
-        organization_id, env, id, sender_id, recipient, recipient_hash, type, payload, provider_message_id, at, contact_id
+        organization_id, env, channel, id, sender_id, recipient, recipient_hash, type, payload, provider_message_id, at,
+        contact_id
     )
 ),
 stored as (
@@ -174,8 +175,8 @@ stored as (
         payload, provider_message_id, delivered_at, updated_at, contact_id
     )
     select
-        organization_id, env, 'chatapp', id, 'inbound', 'delivered', type, sender_id, recipient, recipient_hash, 1, false,
-        payload::json, provider_message_id, at, $12, contact_id
+        organization_id, env, channel, id, 'inbound', 'delivered', type, sender_id, recipient, recipient_hash, 1, false,
+        payload::json, provider_message_id, at, $13, contact_id
     from given
 )
 insert into chat_windows (organization_id, sender_id, recipient_hash, last_inbound_at)
@@ -200,10 +201,11 @@ join inbound_ids i
 select message_id from inbound_ids where organization_id = $1 and sender_id = $2 and provider_message_id = $3;
 
 -- name: park
-insert into parked_reports (organization_id, sender_id, event, retry_at, give_up_at)
-select organization_id, sender_id, event::jsonb, retry_at, give_up_at
-from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[])
-    as g (organization_id, sender_id, event, retry_at, give_up_at);
+insert into parked_reports (channel, adapter, env, organization_id, sender_id, event, retry_at, give_up_at)
+select channel, adapter, env, organization_id, sender_id, event::jsonb, retry_at, give_up_at
+from unnest(
+    $1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::timestamptz[], $8::timestamptz[]
+) as g (channel, adapter, env, organization_id, sender_id, event, retry_at, give_up_at);
 
 -- name: take_parked
 -- Reports whose message may be known by now. They are gone when the transaction commits.
@@ -211,7 +213,7 @@ delete from parked_reports
 where id = any(array(
     select id from parked_reports where retry_at <= $1 order by retry_at, id limit $2 for update skip locked
 ))
-returning id, organization_id, sender_id, event, give_up_at;
+returning id, channel, adapter, env, organization_id, sender_id, event, give_up_at;
 
 -- name: put_off
 -- The first of those, which fails alone, waits until $2, or goes when its time is over: then the answer is true.
@@ -227,18 +229,27 @@ gone as (
 select exists (select from gone);
 
 -- name: take_sandbox
--- Sandbox reports that are due. They are gone when the transaction commits.
+-- Sandbox reports that are due, each with the channel of its message, one of $3. They are gone when the transaction commits.
 with due as materialized (
     select ctid as place from sandbox_reports
     where due_at <= $1
     order by due_at
     limit $2
     for update skip locked
+),
+taken as (
+    delete from sandbox_reports s
+    using due
+    where s.ctid = due.place
+    returning s.organization_id, s.message_id, s.step, s.due_at, s.sender_id, s.event
 )
-delete from sandbox_reports s
-using due
-where s.ctid = due.place
-returning s.organization_id, s.message_id, s.step, s.due_at, s.sender_id, s.event;
+select t.*, m.channel
+from taken t
+cross join lateral (
+    select channel from messages
+    where organization_id = t.organization_id and env = 'test' and channel = any($3::text[]) and id = t.message_id
+    offset 0
+) m;
 
 -- name: next_sandbox
 select min(due_at) from sandbox_reports;

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Protocol
 from pydantic import Field
 
 from recado.channels.core.events import Inbound
+from recado.domain.channels.source import SANDBOX, Source
 from recado.domain.core.errors import FieldError, field_refused, test_only, validation_error
 from recado.domain.core.ids import MESSAGE, NUMBER, REQUEST
 from recado.domain.core.references import reference_not_found
@@ -23,7 +24,7 @@ TEST = "test"
 class Receiver(Protocol):
     """Takes in what people write (`receipts.py`)."""
 
-    async def inbound(self, number: Number, event: Inbound) -> str:
+    async def inbound(self, source: Source, number: Number, event: Inbound) -> str:
         """Store the message; its id."""
 
 
@@ -79,7 +80,8 @@ class SandboxInboundOperations:
             provider_message_id=f"sandbox-in-{call.request_id.removeprefix(REQUEST)}",
             quoted=await self._quoted(call, body.quoted),
         )
-        return Reply(202, {"messageId": await self._receiver.inbound(number, event)})
+        source = Source(body.channel, SANDBOX, TEST)
+        return Reply(202, {"messageId": await self._receiver.inbound(source, number, event)})
 
     async def _quoted(self, call: Call, quoted: str | None) -> str | None:
         """The provider's id of the quoted message."""
