@@ -13,13 +13,13 @@ from typing import Any, Final
 from recado.domain.channels import chatapp
 from recado.domain.channels.policy import AfterSent
 from recado.domain.core.machine import Machine
-from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus
+from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus, Report
 
 POST: Final = "post"
 REPORT, RECEIPT = "report", "receipt"
 UNHEARD: Final = Cause("indeterminate", "nothing was heard of it", certain=False)
 
-_S, _E = MessageStatus, MessageEvent
+_S, _E, _R = MessageStatus, MessageEvent, Report
 
 
 def _delay(details: Mapping[str, Any]) -> timedelta | None:
@@ -52,6 +52,15 @@ LETTERS: Final = replace(
         },
         initial={"accepted": _S.QUEUED, "inbound": _S.DELIVERED},
     ),
+    reports={
+        (_S.SENDING, _R.SENT): (_E.REPORT_SENT,),
+        (_S.SENDING, _R.DELIVERED): (_E.REPORT_SENT, _E.REPORT_DELIVERED),
+        (_S.SENDING, _R.FAILED): (_E.REPORT_SENT, _E.REPORT_FAILED),
+        (_S.SENT, _R.DELIVERED): (_E.REPORT_DELIVERED,),
+        (_S.SENT, _R.FAILED): (_E.REPORT_FAILED,),
+        (_S.DELIVERED, _R.READ): (_E.REPORT_READ,),
+    },
+    late_reports={(_S.UNDELIVERED, _R.DELIVERED): (_E.LATE_DELIVERED,)},
     events={_S.DELIVERED: "sms.delivered", _S.FAILED: "sms.failed", _S.UNDELIVERED: "sms.undelivered"},
     shown={
         _S.SENDING: GenericStatus.QUEUED,

@@ -11,11 +11,20 @@ from recado.domain.channels.address import MASK
 from recado.domain.channels.policies import POLICIES, shown, states_after, states_before, states_shown_as, withdrawn_as
 from recado.domain.channels.policy import Deadline, Policy
 from recado.domain.core.events import EVENT_NAMES
-from recado.domain.messages.message import REACHED_AT, GenericStatus, MessageEvent, MessageStatus, Priority
+from recado.domain.messages.message import (
+    FAILURES,
+    REACHED_AT,
+    GenericStatus,
+    MessageEvent,
+    MessageStatus,
+    Priority,
+    Report,
+)
 from recado.domain.templates.template import TemplateCategory
 
 each_policy = pytest.mark.parametrize("policy", [*POLICIES.values(), LETTERS], ids=[*POLICIES, POST])
 CATEGORIES = (None, *TemplateCategory)
+E = MessageEvent
 
 
 @each_policy
@@ -99,3 +108,30 @@ def test_what_becomes_of_messages_is_read_from_the_machines(monkeypatch: pytest.
     monkeypatch.setitem(POLICIES, POST, LETTERS)
     assert states_after(MessageStatus.UNDELIVERED) == ["complained", "delivered", "undelivered"]
     assert withdrawn_as() == {"chatapp": "archived", POST: "failed"}
+
+
+@each_policy
+@pytest.mark.parametrize("report", Report)
+def test_a_report_leads_to_one_state_along_its_machine(policy: Policy, report: Report) -> None:
+    """A statement moves its messages there at once, from wherever they may leave."""
+    ends = set()
+    for (state, each), events in [*policy.reports.items(), *policy.late_reports.items()]:
+        if each is report:
+            assert events
+            for event in events:
+                state = policy.machine.move(state, event)
+            ends.add(state)
+    assert len(ends) <= 1
+
+
+@each_policy
+def test_no_report_moves_a_message_that_may_wait_in_the_queue_unless_it_makes_it_sent_first(policy: Policy) -> None:
+    for (state, _), events in policy.reports.items():
+        waits = state in policy.machine.sources(E.RETURN_TO_QUEUE) | policy.machine.sources(E.CLAIM)
+        assert (events[0] is E.REPORT_SENT) is waits
+
+
+@each_policy
+def test_a_late_report_moves_only_what_did_not_arrive(policy: Policy) -> None:
+    assert {state for state, _ in policy.late_reports} <= FAILURES
+    assert not set(policy.reports) & set(policy.late_reports)

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
+from recado.domain.channels.chatapp import POLICY
 from recado.domain.messages.message import (
     CLASS_OF,
     CLASSES,
@@ -15,10 +16,10 @@ from recado.domain.messages.message import (
     Priority,
     Report,
     last_error,
-    report_moves,
 )
 
 S, E = MessageStatus, MessageEvent
+report_moves = POLICY.report_moves
 PROGRESS = [S.QUEUED, S.SENDING, S.SENT, S.DELIVERED, S.READ]
 
 

@@ -11,7 +11,7 @@ from recado.domain.billing.prices import (
     CHATAPP_UTILITY,
 )
 from recado.domain.channels.address import AddressKind
-from recado.domain.channels.policy import Policy, SenderKind
+from recado.domain.channels.policy import Policy, Reports, SenderKind
 from recado.domain.core.machine import Machine
 from recado.domain.dispatch import gates
 from recado.domain.dispatch.gates import (
@@ -32,6 +32,7 @@ from recado.domain.messages.message import (
     MessageEvent,
     MessageStatus,
     Priority,
+    Report,
     WaitReason,
 )
 from recado.domain.senders.number import NumberStatus, QualityRating
@@ -73,6 +74,22 @@ MACHINE: Final = Machine(
     },
     initial={"accepted": _S.QUEUED, "inbound": _S.DELIVERED},
 )
+
+REPORTS: Final[Reports] = {
+    (_S.SENDING, Report.SENT): (_E.REPORT_SENT,),
+    (_S.SENDING, Report.DELIVERED): (_E.REPORT_SENT, _E.REPORT_DELIVERED),
+    (_S.SENDING, Report.READ): (_E.REPORT_SENT, _E.REPORT_READ),
+    (_S.SENDING, Report.FAILED): (_E.REPORT_SENT, _E.REPORT_FAILED),
+    (_S.SENT, Report.DELIVERED): (_E.REPORT_DELIVERED,),
+    (_S.SENT, Report.READ): (_E.REPORT_READ,),
+    (_S.SENT, Report.FAILED): (_E.REPORT_FAILED,),
+    (_S.DELIVERED, Report.READ): (_E.REPORT_READ,),
+}
+LATE_REPORTS: Final[Reports] = {
+    (_S.FAILED, Report.SENT): (_E.LATE_SENT,),
+    (_S.FAILED, Report.DELIVERED): (_E.LATE_DELIVERED,),
+    (_S.FAILED, Report.READ): (_E.LATE_READ,),
+}
 
 AUTHENTICATION_TTL: Final = timedelta(minutes=10)
 _TTL: Final[dict[Priority, timedelta]] = {
@@ -172,6 +189,8 @@ POLICY: Final = Policy(
     scope="messages:send",
     machine=MACHINE,
     gates=GATES,
+    reports=REPORTS,
+    late_reports=LATE_REPORTS,
     needs_window=_needs_window,
     subject_to_consent=_subject_to_consent,
     obeys_quiet_hours=_obeys_quiet_hours,

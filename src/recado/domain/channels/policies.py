@@ -1,14 +1,15 @@
 """The policies in force, by channel, and what follows from all of them together."""
 
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from typing import Final
 
 from recado.domain.channels.address import MASK, AddressKind
 from recado.domain.channels.installed import INSTALLED
-from recado.domain.channels.policy import SENDER_FIELD, Policy
+from recado.domain.channels.policy import SENDER_FIELD, Policy, ReportGuard
 from recado.domain.core.masking import mask_phone
 from recado.domain.dispatch.gates import GateTable
-from recado.domain.messages.message import MessageEvent, MessageStatus, WaitReason
+from recado.domain.messages.message import MessageEvent, MessageStatus, Report, WaitReason
 
 POLICIES: Final[Mapping[str, Policy]] = {each.channel: each for each in INSTALLED}
 
@@ -44,6 +45,12 @@ def shown(channel: str, status: str) -> str:
 def states_shown_as(channel: str, status: str) -> list[str]:
     """The states of a channel's messages that show so."""
     return [state.value for state in MessageStatus if shown(channel, state) == status]
+
+
+@cache
+def report_guard(channel: str, report: Report) -> ReportGuard:
+    """What such a report does on a channel."""
+    return POLICIES[channel].report_guard(report)
 
 
 def states_before(event: MessageEvent) -> list[str]:

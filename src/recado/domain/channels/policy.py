@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
+from functools import reduce
 from typing import Any, Final, NamedTuple
 
 from recado.domain.channels.address import AddressKind
 from recado.domain.core.machine import Machine
 from recado.domain.dispatch.gates import GateTable
-from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus, Priority
+from recado.domain.messages.message import Cause, GenericStatus, MessageEvent, MessageStatus, Priority, Report
 from recado.domain.templates.template import TemplateCategory
 
 
@@ -22,6 +23,21 @@ class SenderKind(StrEnum):
 
 SENDER_FIELD: Final[Mapping[SenderKind, str | None]] = {SenderKind.NUMBER: "numberId", SenderKind.ROUTE: None}
 """The field by which callers name it; None: by nothing but the channel's own fields."""
+
+
+Reports = Mapping[tuple[MessageStatus, Report], tuple[MessageEvent, ...]]
+"""What a report means in a state: the events, in order. A report leads to the same state from wherever it moves."""
+
+
+class ReportGuard(NamedTuple):
+    """What a kind of report does. `leads_to`: None where the channel knows no such report.
+
+    `leaves`: the states that it moves a message from; `revives`: those only after an unknown outcome.
+    """
+
+    leads_to: MessageStatus | None
+    leaves: tuple[MessageStatus, ...]
+    revives: tuple[MessageStatus, ...]
 
 
 class Obeys(NamedTuple):
@@ -67,6 +83,9 @@ class Policy:
     it from leaving (C12.5.4). `obeys_quiet_hours`: it waits for their end (C14.5). `ttl`: how long it may wait after it
     is due when it names no `ttlSeconds`. `price_kind`: what it counts for; True: the sender's owner pays the provider
     directly (C25.2.6).
+    `reports`: what a provider's reports mean; a pair that is missing is late, repeated or backward. On a message whose
+    send is not settled each first makes it sent (C29.2). `late_reports`: what they mean, besides, for a message that
+    failed by unknown outcome, and is believed to have left by a positive one (C15.4).
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
     `shown`: its states that callers of the generic view see as another (C15.1); the others show as they are.
     `after_sent`: what is due for a message that has left, by its kind.
@@ -78,6 +97,8 @@ class Policy:
     addresses: tuple[AddressKind, ...]
     scope: str
     machine: Machine[MessageStatus, MessageEvent]
+    reports: Reports
+    late_reports: Reports
     gates: GateTable
     needs_window: Callable[[str], bool]
     subject_to_consent: Callable[[TemplateCategory | None], bool]
@@ -104,3 +125,21 @@ class Policy:
             return ()
         delays = [(kind, due, due.delay(details or {})) for kind, due in self.after_sent.items()]
         return [Deadline(kind, sent_at + delay, due.holds_rest) for kind, due, delay in delays if delay is not None]
+
+    def report_moves(
+        self, status: MessageStatus, report: Report, *, uncertain: bool = False
+    ) -> tuple[MessageEvent, ...]:
+        """The events that a report means for a message; none when it moves nothing. `uncertain`: its outcome is."""
+        late = self.late_reports.get((status, report), ()) if uncertain else ()
+        return self.reports.get((status, report), late)
+
+    def report_guard(self, report: Report) -> ReportGuard:
+        """The guard of a statement that moves messages by such a report."""
+        end: MessageStatus | None = None
+        for (state, each), events in (*self.reports.items(), *self.late_reports.items()):
+            if each is report:
+                end = reduce(self.machine.move, events, state)
+        leaves, revives = (
+            tuple(state for state, each in table if each is report) for table in (self.reports, self.late_reports)
+        )
+        return ReportGuard(end, leaves, revives)

@@ -52,6 +52,12 @@ REACHED_AT: Final[Mapping[MessageStatus, str]] = {
 """The column that says when a message came to a state. States that show as the same one share it, as indexes do."""
 
 
+ARRIVED: Final = frozenset(state for state, at in REACHED_AT.items() if at in ("delivered_at", "read_at"))
+"""The states in which the recipient has it."""
+FAILURES: Final = frozenset(state for state, at in REACHED_AT.items() if at == "failed_at")
+"""The states in which it did not get there, or may not have."""
+
+
 class Priority(StrEnum):
     """What a caller asks for; the dispatcher's class follows from it."""
 
@@ -110,36 +116,6 @@ class Report(StrEnum):
     DELIVERED = "delivered"
     READ = "read"
     FAILED = "failed"
-
-
-_ON_SENT: dict[Report, tuple[MessageEvent, ...]] = {
-    Report.SENT: (),
-    Report.DELIVERED: (MessageEvent.REPORT_DELIVERED,),
-    Report.READ: (MessageEvent.REPORT_READ,),
-    Report.FAILED: (MessageEvent.REPORT_FAILED,),
-}
-_ON_UNCERTAIN: dict[Report, tuple[MessageEvent, ...]] = {
-    Report.SENT: (MessageEvent.LATE_SENT,),
-    Report.DELIVERED: (MessageEvent.LATE_DELIVERED,),
-    Report.READ: (MessageEvent.LATE_READ,),
-    Report.FAILED: (),
-}
-
-
-def report_moves(status: MessageStatus, report: Report, *, uncertain: bool = False) -> tuple[MessageEvent, ...]:
-    """The events that a report means for a message, in order; empty when it is late, repeated or backward (C15.4).
-
-    A report on a `sending` message first makes it `sent` (C29.2). `uncertain`: it failed by unknown outcome.
-    """
-    if status is MessageStatus.SENDING:
-        return (MessageEvent.REPORT_SENT, *_ON_SENT[report])
-    if status is MessageStatus.SENT:
-        return _ON_SENT[report]
-    if status is MessageStatus.DELIVERED and report is Report.READ:
-        return (MessageEvent.REPORT_READ,)
-    if status is MessageStatus.FAILED and uncertain:
-        return _ON_UNCERTAIN[report]
-    return ()
 
 
 class FailureCode(StrEnum):

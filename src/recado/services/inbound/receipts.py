@@ -15,11 +15,12 @@ import structlog
 
 from recado.channels.core.event_json import event_from_json, event_to_json
 from recado.channels.core.events import Inbound, Preference, Status
+from recado.domain.channels.policies import report_guard
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem
 from recado.domain.core.ids import MESSAGE, is_id
-from recado.domain.messages.message import Cause, FailureCode
+from recado.domain.messages.message import FAILURES, Cause, FailureCode, Report
 from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
 from recado.services.inbound.inbound import Came, InboundMessages
@@ -315,17 +316,17 @@ def _rounds(reports: Iterable[OwnedReport]) -> list[list[OwnedReport]]:
 
 
 def _row(report: OwnedReport, message_id: str, now: datetime, departed_at: datetime | None) -> ReportRow:
-    status = report.status
+    status, source, kind = report.status, report.source, Report(report.status.status)
     cause = None
-    if status.status == "failed":
+    if report_guard(source.channel, kind).leads_to in FAILURES:
         code = FailureCode(status.code) if status.code in set(FailureCode) else FailureCode.PROVIDER_ERROR
         cause = Cause(code, "reported by the provider after it had taken the message")
     return ReportRow(
         report.organization_id,
-        report.source.env,
-        report.source.channel,
+        source.env,
+        source.channel,
         message_id,
-        status.status,
+        kind,
         min(status.at, now),
         cause,
         status.provider_message_id,

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from recado.domain.channels.policies import POLICIES, states_before
+from recado.domain.channels.policies import POLICIES, report_guard, states_before
 from recado.domain.channels.source import Source
-from recado.domain.messages.message import Cause, MessageEvent, MessageStatus, Report, report_moves
+from recado.domain.messages.message import ARRIVED, FAILURES, Cause, MessageEvent, MessageStatus, Report
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.moves import Moved
 from recado.storage.core.rows import Executor, array, columns, in_blocks, in_order, pack, pack_moments
@@ -19,25 +19,15 @@ from recado.storage.core.sql import load
 
 SQL = load("receipts")
 
-
-def _moved_by(report: Report) -> list[MessageStatus]:
-    return [status for status in MessageStatus if report_moves(status, report)]
-
-
-_GUARDS = (
-    _moved_by(Report.SENT),
-    _moved_by(Report.DELIVERED),
-    _moved_by(Report.READ),
-    _moved_by(Report.FAILED),
-    states_before(MessageEvent.LATE_DELIVERED),
-)
-_UNPAID = (MessageStatus.SENDING, MessageStatus.FAILED)
+_IN_HAND = states_before(MessageEvent.REPORT_SENT)
+"""What is being sent: a report moves it only with its row of the queue."""
+_UNPAID = {*map(MessageStatus, _IN_HAND), MessageStatus.FAILED}
 """A report moves a failed message only after an unknown outcome: its price was released, as far as we knew (C15.4)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """A report on a message that it names. `cause` only with `failed`; `departed_at`: of a call under way."""
+    """A report on a message that it names. `cause`: of a failure; `departed_at`: of a call under way."""
 
     organization_id: str
     env: str
@@ -111,6 +101,7 @@ async def apply(
 
 async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime, months: Months) -> list[Any]:
     rows = sorted(reports, key=in_order)
+    guards = [report_guard(row.channel, Report(row.report)) for row in rows]
     causes = [row.cause for row in rows]
     return await months.fetch(
         executor,
@@ -120,12 +111,16 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         pack([row.env for row in rows]),
         pack([row.channel for row in rows]),
         pack([row.id for row in rows]),
-        pack([row.report for row in rows]),
+        pack([guard.leads_to or row.report for guard, row in zip(guards, rows, strict=True)]),
         pack_moments([row.at for row in rows]),
         array([None if cause is None else cause.last_error for cause in causes]),
         [row.provider_message_id for row in rows],
         now,
-        *_GUARDS,
+        pack([" ".join(guard.leaves) or None for guard in guards]),
+        pack([" ".join(guard.revives) or None for guard in guards]),
+        _IN_HAND,
+        sorted(ARRIVED),
+        sorted(FAILURES),
         array([row.departed_at for row in rows]),
         array([None if cause is None else cause.code for cause in causes]),
     )
@@ -136,11 +131,11 @@ def _moves(report: ReportRow, row: Any) -> list[Moved]:
     if not row["moved"]:
         return []
 
-    machine = POLICIES[report.channel].machine
+    policy = POLICIES[report.channel]
     moves: list[Moved] = []
     status = MessageStatus(row["status"])
-    for event in report_moves(status, Report(report.report), uncertain=True):
-        before, status = status, machine.move(status, event)
+    for event in policy.report_moves(status, Report(report.report), uncertain=True):
+        before, status = status, policy.machine.move(status, event)
         priced = before in _UNPAID
         moves.append(
             Moved(

@@ -1,7 +1,8 @@
 -- name: apply
 -- Delivery reports, at most one for each message. A report on a `sending` message first makes it `sent` (C29.2); what is
--- late, repeated or backward changes nothing (C15.4). $10: `sending`; $11, $12, $13, $14: the states that a report of
--- delivered, read and failed, and of anything at all after an unknown outcome, may leave. Answers which messages exist, and what moved.
+-- late, repeated or backward changes nothing (C15.4). Each leads to a state, and brings the states that it may leave ($10), and
+-- that it may leave after an unknown outcome ($11), as the policy of its channel says. $12: `sending`; $13, $14: the states in which
+-- a message arrived, and in which it did not. Answers which messages exist, and what moved.
 -- A message moves from the state in which this statement saw it, and from `sending` only with its row of the queue, which is
 -- its lock: claimed, or waiting for its repeat. When another changes either at the same moment the message is `busy`, and its
 -- report is applied once more.
@@ -9,22 +10,22 @@
 -- A message that gets its `sent_at` here counts in its number's minute, also after an unknown outcome: `called_at` is its moment then.
 with given as (
     select
-        organization_id, env, channel, id, report, moment(at_us) as at, last_error, provider_message_id, departed_at,
-        failure_code
+        organization_id, env, channel, id, becomes, moment(at_us) as at, last_error, provider_message_id, departed_at,
+        failure_code, string_to_array(leaves, ' ') as leaves, string_to_array(revives, ' ') as revives
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[],
-        $15::timestamptz[], $16::text[]
-    ) as g (organization_id, env, channel, id, report, at_us, last_error, provider_message_id, departed_at, failure_code)
+        unpack($10), unpack($11), $15::timestamptz[], $16::text[]
+    ) as g (
+        organization_id, env, channel, id, becomes, at_us, last_error, provider_message_id, leaves, revives, departed_at,
+        failure_code
+    )
 ),
 seen as (
     select
         g.*, m.status, m.sent_at is null as unsent, m.price_coins, m.price_kind, m.units, m.batch_id, m.campaign_id,
-        (g.report = 'sent' and m.status = any($10::text[]))
-        or (g.report = 'delivered' and m.status = any($11::text[]))
-        or (g.report = 'read' and m.status = any($12::text[]))
-        or (g.report = 'failed' and m.status = any($13::text[]))
+        (m.status = any(g.leaves)) is true
         or (
-            g.report <> 'failed' and m.status = any($14::text[]) and m.outcome_certain is false
+            (m.status = any(g.revives)) is true and m.outcome_certain is false
         ) as may_move
     from given g
     join messages /*month*/ m
@@ -60,17 +61,20 @@ settled as materialized (
 moved as (
     update messages /*month*/ m
     set
-        status = g.report,
+        status = g.becomes,
         sent_at = coalesce(m.sent_at, g.claimed_at, m.called_at, g.at),
         delivered_at = case
-            when g.report in ('delivered', 'read')
+            when g.becomes = any($13::text[])
                 then coalesce(m.delivered_at, greatest(g.at, m.sent_at, g.claimed_at, m.called_at)) -- some report whole seconds
+            else m.delivered_at
         end,
         read_at = case
-            when g.report = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, g.claimed_at, m.called_at))
+            when g.becomes = 'read' then coalesce(m.read_at, greatest(g.at, m.sent_at, g.claimed_at, m.called_at))
+            else m.read_at
         end,
-        failed_at = case when g.report = 'failed' then g.at end,
-        last_error = g.last_error, failure_code = g.failure_code, outcome_certain = case when g.report = 'failed' then true end,
+        failed_at = case when g.becomes = any($14::text[]) then g.at end,
+        last_error = g.last_error, failure_code = g.failure_code,
+        outcome_certain = case when g.becomes = any($14::text[]) then true end,
         provider_message_id = coalesce(m.provider_message_id, g.provider_message_id),
         template_category = coalesce(
             m.template_category,
@@ -81,7 +85,7 @@ moved as (
     where
         m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and g.may_move and m.status = g.status
-        and (g.status <> all($10::text[]) or g.claimed_at is not null)
+        and (g.status <> all($12::text[]) or g.claimed_at is not null)
     returning
         m.organization_id, m.sender_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
         g.unsent as left_now
