@@ -107,7 +107,7 @@ class Purse:
         now = self.clock.now()
         return [
             Departed(
-                m.organization_id, m.env, m.channel, m.id, m.sender_id, m.id, now, "utility", needs_lookup=False,
+                m.organization_id, m.env, m.channel, m.id, m.sender_id, m.id, now, "utility", look_ups=None,
                 settled_at=now, deadlines=POLICIES[m.channel].deadlines(orjson.loads(m.details or "{}"), now),
                 capture=capture,
             )

@@ -17,6 +17,7 @@ from recado.actors.dispatch.gateway import Gateway
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.channels.core.events import Preference
 from recado.channels.core.provider import Accepted, Outcome, Refused, Retry
+from recado.channels.core.references import NamedBy
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.policy import Deadline
 from recado.domain.channels.source import Source
@@ -31,7 +32,7 @@ class Provider:
     """Answers every send with one outcome."""
 
     name = "cloud"
-    always_references = True
+    looked_up_by: frozenset[NamedBy] = frozenset()
 
     def __init__(self, outcome: Outcome) -> None:
         self.outcome = outcome

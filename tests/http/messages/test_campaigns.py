@@ -21,7 +21,7 @@ async def depart(mail: Any, message_id: str) -> None:
     await mail.api.database.execute("update messages set status = 'sending' where id = $1", message_id)
     now = mail.api.clock.now()
     await mail.sending.settle(
-        Departed(mail.organization_id, "test", "chatapp", message_id, mail.number_id, "p-1", now, "utility", False, now)
+        Departed(mail.organization_id, "test", "chatapp", message_id, mail.number_id, "p-1", now, "utility", None, now)
     )
 
 

@@ -144,7 +144,7 @@ class Workshop:
         now = self.clock.now()
         key = (self.organization.id, "test", "chatapp")
         departed = [
-            Departed(*key, message_id, self.number.id, f"p{message_id}", now, "utility", False, now)
+            Departed(*key, message_id, self.number.id, f"p{message_id}", now, "utility", None, now)
             for message_id in message_ids
         ]
         await self.settle(departed)

@@ -63,6 +63,22 @@ async def test_a_message_makes_a_contact_and_both_are_told(line: Line) -> None:
     ]
 
 
+@pytest.mark.parametrize(("organization_id", "answers"), [(None, True), ("org_" + "9" * 21, False)])
+async def test_a_message_that_quotes_one_of_the_organization_s_own_answers_it(
+    line: Line, organization_id: str | None, answers: bool
+) -> None:
+    number = line.number
+    await line.db.execute(
+        "insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id) "
+        "values ('p-1', $1, 'bridge', $2, 'live', 'chatapp', 'msg_1')",
+        number.phone_number_id,
+        organization_id or number.organization_id,
+    )
+    await line.arrive(line.inbound("hello", "in-1", quoted="p-1"), line.inbound("hello", "in-2", quoted="p-2"))
+    told = [data for type_, data in await line.told() if type_ == "message.received"]
+    assert [each.get("inReplyTo") for each in told] == ["msg_1" if answers else None, None]
+
+
 async def test_a_repeated_callback_changes_nothing(line: Line) -> None:
     stop = line.inbound("stop", "in-1")
     await line.arrive(stop)

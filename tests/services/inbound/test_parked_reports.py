@@ -31,6 +31,12 @@ insert into messages (
 """
 
 
+KNOWN = """
+insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
+values ($1, $2, 'bridge', $3, 'live', 'chatapp', $4)
+"""
+
+
 class Parked:
     """Reports on messages of a live number, none of which is known."""
 
@@ -139,13 +145,38 @@ async def test_a_report_that_waits_finds_the_number_that_comes_to_be_known(parke
     assert await line.db.fetchval("select sender_id from parked_reports") == line.number.id
 
 
-async def test_a_report_finds_its_message_by_our_reference_when_its_number_is_gone(parked: Parked) -> None:
+@pytest.mark.parametrize("by_ours", [True, False])
+@pytest.mark.parametrize(("names_account", "is_known"), [(True, False), (False, False), (False, True)])
+async def test_a_report_finds_its_message_by_our_reference_when_its_account_does_not_tell_whose_it_is(
+    parked: Parked, by_ours: bool, names_account: bool, is_known: bool
+) -> None:
+    """The number is gone, or the report names none: then our id is looked up (C29.2)."""
     line, message_id = parked.line, parked.line.ids.new(MESSAGE)
-    await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, parked.now, "live")
-    await line.db.execute("delete from sender_owners")
     account = line.number.phone_number_id
-    await parked.arrive(Status("delivered", parked.now, "p-1", message_id, account=account))
-    assert await line.db.fetchval("select status from messages where id = $1", message_id) == "delivered"
+    await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, parked.now, "live")
+    reference = message_id if by_ours else "p-1"
+    await line.db.execute(KNOWN, reference, account, line.number.organization_id, message_id)
+    if not is_known:
+        await line.db.execute("delete from sender_owners")
+    for told in ("other", account if names_account else None):
+        report = Status("delivered", parked.now, "p-1", message_id, account=told)
+        await parked.arrive(report)
+        moved = told != "other" and (by_ours or names_account)
+        status = await line.db.fetchval("select status from messages where id = $1", message_id)
+        assert status == ("delivered" if moved else "sent")
+
+
+async def test_a_report_that_names_the_message_of_another_than_the_provider_s_id_does_moves_neither(
+    parked: Parked,
+) -> None:
+    line, ids = parked.line, [parked.line.ids.new(MESSAGE) for _ in range(2)]
+    for message_id in ids:
+        await line.db.execute(SENT, line.number.organization_id, message_id, line.number.id, parked.now, "live")
+    account = line.number.phone_number_id
+    await line.db.execute(KNOWN, "p-1", account, line.number.organization_id, ids[0])
+    await line.db.execute("delete from sender_owners")
+    await parked.arrive(Status("delivered", parked.now, "p-1", ids[1], account=account))
+    assert {row[0] for row in await line.db.fetch("select status from messages")} == {"sent"}
 
 
 async def test_reports_of_several_sources_are_tried_again_at_once_each_where_it_came_from(parked: Parked) -> None:

@@ -110,8 +110,8 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
             ),
         ),
         (messages.ACCEPT, (*[None] * 22, None, True, *[None] * 7)),
-        (departures.DEPART, (*[None] * 39,)),
-        (departures.DEPART_WITH_DEADLINES, (*[None] * 46,)),
+        (departures.DEPART, (*[None] * 41,)),
+        (departures.DEPART_WITH_DEADLINES, (*[None] * 48,)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]
     async with purse.database.hot.acquire() as connection:

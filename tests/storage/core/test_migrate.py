@@ -5,14 +5,16 @@ import random
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import asyncpg
 import pytest
 from structlog.testing import capture_logs
 
+from recado.domain.channels.source import Source
 from recado.domain.contacts.contact_search import search_mark, search_words
-from recado.domain.core.ids import MESSAGE, IdSource
+from recado.domain.core.ids import MESSAGE, IdSource, lowest_id
 from recado.domain.core.phones import canonical_phone, phone_hash, recipient_hash
 from recado.engine.clock import SystemClock
 from recado.storage.core import migrate as migrate_module
@@ -411,3 +413,53 @@ async def test_a_report_that_waited_is_one_of_its_number_s_environment_and_of_th
         ("chatapp", "cloud", "live"),
         ("chatapp", "cloud", "live"),
     ]
+
+
+async def test_what_a_provider_named_messages_by_before_still_finds_them(database: Database) -> None:
+    await migrated_until(database, "references_of_messages")
+    clock = SystemClock()
+    await ensure_partitions(database, clock.now())
+    old = lowest_id(MESSAGE, clock.now() - timedelta(days=31))
+    ids = IdSource(clock, random.Random(4))
+    new, unknown, refused = (ids.new(MESSAGE) for _ in range(3))
+    await database.execute(
+        """
+        insert into numbers (organization_id, id, env, phone_number_id, business_account_id, display_phone, status,
+            quality_rating, messaging_tier, per_second, per_day, byo, profile, revision, updated_at, deleted_at)
+        values ('org_1', 'num_1', 'live', 'pn-1', 'b', '+1', 'connected', 'green', 'unlimited', 80, 100, false, '{}', 1,
+            now(), now());
+        insert into callbacks (channel, adapter, sha256, body, received_at)
+        values ('chatapp', 'bridge', 'a', 'b', now())
+        """
+    )
+    for message_id, provider_id in ((old, "p-1"), (new, "p-2")):
+        await database.execute(
+            "insert into provider_messages values ('org_1', 'num_1', $1, $2)", provider_id, message_id
+        )
+    for message_id, error in ((unknown, "outcome_unknown: no report"), (refused, "provider_error: no")):
+        await database.execute(
+            """
+            insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient,
+                recipient_hash, class, force, updated_at, failed_at, last_error)
+            values ('org_1', 'live', 'chatapp', $1, 'outbound', 'failed', 'text', 'num_1', '+5511987654321', 7, 1,
+                false, now(), now(), $2)
+            """,
+            message_id, error,
+        )  # fmt: skip
+    await migrate(database)
+    asked: list[tuple[str, str | None]] = [
+        ("p-1", "pn-1"), ("p-2", "pn-1"), ("p-2", "pn-2"), (old, None), (new, None), (unknown, None), (refused, None)
+    ]  # fmt: skip
+    found = await receipts.messages_named(database, Source("chatapp", "bridge", "live"), asked)
+    assert [None if each is None else each[1] for each in found] == [old, new, None, None, new, unknown, None]
+
+
+async def test_the_migrations_know_where_the_ids_of_a_moment_begin(database: Database) -> None:
+    sql = next(each.sql for each in SHIPPED if each.name.endswith("references_of_messages"))
+    function = re.search(r"create function pg_temp\.lowest_id.*?\$\$;", sql, re.DOTALL)
+    assert function is not None
+    moments = [datetime(2026, 3, 1, 12, tzinfo=UTC) + timedelta(milliseconds=7**place) for place in range(14)]
+    async with database.acquire() as connection:
+        await connection.execute(function[0])
+        for at in moments:
+            assert lowest_id(MESSAGE, at).startswith(await connection.fetchval("select pg_temp.lowest_id($1)", at))

@@ -20,7 +20,8 @@ insert into messages (organization_id, env, channel, id, direction, status, type
     select 'org_' || i % 20, 'test', 'chatapp', '{lowest_id(MESSAGE, AT)[:-6]}' || lpad(i::text, 6, '0'), 'outbound',
         'sent', 'text', 'num_' || i % 20, '+1', i, 1, false, '{{}}', 'p' || i, now()
     from generate_series(1, 50000) i;
-insert into provider_messages select organization_id, sender_id, provider_message_id, id from messages;
+insert into provider_messages
+    select provider_message_id, sender_id, 'bridge', organization_id, env, channel, id from messages;
 insert into inbound_ids select organization_id, sender_id, provider_message_id, id from messages;
 insert into dispatch (organization_id, id, env, channel, sender_id, class, owner, due_at, ttl_ms, expires_at,
         held_base_ms, force)

@@ -59,7 +59,7 @@ class Day:
     async def sent(self, recipient: int, at: datetime, **how: Any) -> str:
         message_id = await self.claimed(recipient, at, **how)
         left = Departed(
-            ORGANIZATION, "test", "chatapp", message_id, how.get("sender_id", NUMBER), "p", at, None, False, at,
+            ORGANIZATION, "test", "chatapp", message_id, how.get("sender_id", NUMBER), "p", at, None, None, at,
         )  # fmt: skip
         assert list(await settlements.departed(self.db, [left]))
         return message_id

@@ -41,7 +41,7 @@ async def fail_in_the_queue(db: Database, epoch: int, ids: list[str]) -> None:
 
 
 async def depart(db: Database, epoch: int, ids: list[str]) -> None:
-    rows = [Departed(ORGANIZATION, "test", "chatapp", each, NUMBER, each, NOW, None, False, NOW) for each in ids]
+    rows = [Departed(ORGANIZATION, "test", "chatapp", each, NUMBER, each, NOW, None, None, NOW) for each in ids]
     await settlements.departed(db.hot, rows)
 
 
@@ -90,7 +90,7 @@ async def test_who_waits_for_the_first_of_its_rows_has_none_of_the_others(
 
 
 async def depart_at_once(db: Database, epoch: int, ids: list[str]) -> None:
-    rows = [Departed(ORGANIZATION, "test", "chatapp", each, NUMBER, each, NOW, None, False, NOW) for each in ids]
+    rows = [Departed(ORGANIZATION, "test", "chatapp", each, NUMBER, each, NOW, None, None, NOW) for each in ids]
     await departures.depart(db.hot, sorted(rows, key=lambda row: row.id), Following())
 
 

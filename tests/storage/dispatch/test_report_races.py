@@ -13,6 +13,7 @@ from tests.causes import cause
 from tests.storage.dispatch.test_claims import CLOCK, NOW, NUMBER, ORGANIZATION, of, stored
 from tests.waiting import until
 
+from recado.domain.channels.source import Source
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.storage.core.moves import Moved
 from recado.storage.core.postgres import Database
@@ -41,7 +42,7 @@ def report(message_id: str, status: str) -> ReportRow:
 
 async def departs(connection: Any, message_id: str, at: datetime = NOW) -> list[Moved]:
     departed = Departed(
-        ORGANIZATION, "test", "chatapp", message_id, NUMBER, "provider-1", at, "utility", False, NOW
+        ORGANIZATION, "test", "chatapp", message_id, NUMBER, "provider-1", at, "utility", None, NOW
     )  # fmt: skip
     return list(await settlements.departed(connection, [departed]))
 
@@ -228,11 +229,13 @@ async def test_a_message_that_a_late_report_revives_counts_once_and_is_known_by_
     message_id = await given_up(database)
 
     for status in ("sent", "delivered", "delivered", "read", "failed"):
-        await receipts.apply(database, [replace(report(message_id, status), at=LATE)], LATE)
+        told = replace(report(message_id, status), at=LATE, account="pn-1", adapter="bridge")
+        await receipts.apply(database, [told], LATE)
 
     assert [sent for _, sent in await minutes(database)] == [1]
-    known = (ORGANIZATION, NUMBER, "provider-1")
-    assert await receipts.messages_of_provider_ids(database, [known]) == {known: message_id}
+    source = Source("chatapp", "bridge", "test")
+    named = await receipts.messages_named(database, source, [("provider-1", "pn-1"), ("provider-1", "pn-2")])
+    assert named == [(ORGANIZATION, message_id), None]
 
 
 async def test_late_reports_at_the_same_moment_count_the_message_once(database: Database) -> None:

@@ -30,6 +30,7 @@ from recado.channels.core.provider import (
     TemplateContent,
     Unknown,
 )
+from recado.channels.core.references import NamedBy
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
@@ -39,7 +40,7 @@ from recado.domain.messages.message import Cause, FailureCode, WaitReason, last_
 from recado.services.dispatch.row import Row
 from recado.services.dispatch.sending import Sending
 from recado.storage.dispatch.begun_calls import BegunCalls
-from recado.storage.dispatch.settlements import Departed, Failed, PlannedReport, Returned, Uncertain
+from recado.storage.dispatch.settlements import Departed, Failed, LookUps, PlannedReport, Returned, Uncertain
 from recado.storage.templates.templates import Template
 
 log = structlog.get_logger()
@@ -181,7 +182,7 @@ class Calls:
                     outcome.provider_message_id,
                     departure.sent_at,
                     departure.template.category if departure.template else None,
-                    not departure.provider.always_references,
+                    _look_ups(departure),
                     now,
                     planned(outcome.followups, now),
                     POLICIES[row.channel].deadlines(row.details, departure.sent_at),
@@ -227,6 +228,14 @@ class Calls:
             False,
             now,
         )
+
+
+def _look_ups(departure: Departure) -> LookUps | None:
+    by = departure.provider.looked_up_by
+    if not by:
+        return None
+    account = departure.account.provider_id
+    return LookUps(account, departure.provider.name, NamedBy.THEIR_ID in by, NamedBy.OUR_ID in by)
 
 
 def planned(followups: tuple[Followup, ...], now: datetime) -> tuple[PlannedReport, ...]:

@@ -41,6 +41,7 @@ from recado.channels.core.provider import (
     Submission,
     TemplateSubmission,
 )
+from recado.channels.core.references import NamedBy
 from recado.channels.core.signing import header, signing_key
 from recado.channels.http.outbound_http import MAX_ANSWER, MEDIA_CONNECTIONS
 
@@ -61,7 +62,7 @@ class Cloud(HttpProvider):
     name = "cloud"
     noun = cloud_answers.NOUN
     idempotent = False
-    always_references = False
+    looked_up_by = frozenset({NamedBy.THEIR_ID})  # where a person quotes it: its reports tell our id and the number
     paces_pairs = True
     challenged = True
 

@@ -18,6 +18,7 @@ from recado.channels.core.provider import (
     Submission,
     TemplateSubmission,
 )
+from recado.channels.core.references import NamedBy
 
 
 class MessageSender(Protocol):
@@ -32,8 +33,8 @@ class MessageSender(Protocol):
         """True: a send of unknown outcome may be repeated under the same message id (C29.2)."""
 
     @property
-    def always_references(self) -> bool:
-        """True: every report carries our message id, so no look-up row is needed."""
+    def looked_up_by(self) -> frozenset[NamedBy]:
+        """By what it names messages without telling whose they are: each needs a look-up row."""
 
     @property
     def paces_pairs(self) -> bool:

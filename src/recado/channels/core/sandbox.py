@@ -18,6 +18,7 @@ from recado.channels.core.provider import (
     SlowDown,
     Unknown,
 )
+from recado.channels.core.references import NamedBy
 from recado.domain.core.clock import Clock
 
 # Seconds after the hand-over, before scaling.
@@ -66,7 +67,7 @@ class ChannelSandbox:
 
     name = "sandbox"
     idempotent = False  # so that an unknown outcome stays one, as with most providers
-    always_references = True
+    looked_up_by: frozenset[NamedBy] = frozenset()
     paces_pairs = False
 
     def __init__(self, clock: Clock, time_scale: float, *, usual: Story, stories: Mapping[str, Story]) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import orjson
 
@@ -28,8 +29,13 @@ from recado.storage.messages.receipts import InboundRow
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """A message that came, not stored yet. `quoted`: the provider's id of the message that it answers."""
+    """A message that came, not stored yet. `quoted`: the provider's id of the message that it answers.
 
+    `account`: at the provider, to which it came.
+    """
+
+    source: Source
+    account: str
     row: InboundRow
     quoted: str | None
     profile_name: str | None = field(repr=False)
@@ -76,7 +82,7 @@ class InboundMessages:
             event.provider_message_id,
             min(event.at, self._clock.now()),
         )
-        return Came(row, event.quoted, event.profile_name, written(event.type, event.payload))
+        return Came(source, event.account, row, event.quoted, event.profile_name, written(event.type, event.payload))
 
     async def take_in(self, connection: Executor, came: Sequence[Came]) -> Gathered:
         """Store those that did not come before, with what they change; answers the moves to be followed.
@@ -135,10 +141,7 @@ class InboundMessages:
 
     async def _received(self, connection: Executor, fresh: Sequence[Came], known: dict[Person, Known]) -> list[Moved]:
         """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""
-        quotes = {
-            (each.row.organization_id, each.row.sender_id, each.quoted) for each in fresh if each.quoted is not None
-        }
-        quoted = await receipts.messages_quoted(connection, sorted(quotes)) if quotes else {}
+        quoted = await _quoted(connection, [each for each in fresh if each.quoted is not None])
         moved = []
         told_as_new: set[Person] = set()
         for each in fresh:
@@ -146,10 +149,8 @@ class InboundMessages:
             created = person.created and each.person not in told_as_new
             told_as_new.add(each.person)
             told: dict[str, object] = {"contact": {"id": person.contact.id, "created": created}}
-            if each.quoted is not None:
-                answered = quoted.get((row.organization_id, row.sender_id, each.quoted))
-                if answered is not None:
-                    told["inReplyTo"] = answered
+            if row.id in quoted:
+                told["inReplyTo"] = quoted[row.id]
             moved.append(
                 Moved(
                     row.organization_id,
@@ -162,6 +163,26 @@ class InboundMessages:
                 )
             )
         return moved
+
+
+async def _quoted(connection: Executor, quoting: Sequence[Came]) -> dict[str, str]:
+    """What messages answer, by their ids: one of the organization's own, that it sent or that came before."""
+    if not quoting:
+        return {}
+    keys = {each.row.id: (each.row.organization_id, each.row.sender_id, each.quoted or "") for each in quoting}
+    came = await receipts.inbound_quoted(connection, sorted(set(keys.values())))
+    found = {message_id: came[key] for message_id, key in keys.items() if key in came}
+    for source, some in groupby(sorted(quoting, key=_source), key=_source):
+        asked = [each for each in some if each.row.id not in found]
+        sent = await receipts.messages_named(connection, source, [(each.quoted or "", each.account) for each in asked])
+        for each, named in zip(asked, sent, strict=True):
+            if named is not None and named[0] == each.row.organization_id:
+                found[each.row.id] = named[1]
+    return found
+
+
+def _source(came: Came) -> Source:
+    return came.source
 
 
 def _address(source: Source, told: str) -> Address | None:

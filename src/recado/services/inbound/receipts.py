@@ -6,7 +6,7 @@ known yet is parked and tried again for ten minutes, also when nobody knows its 
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final, get_args
 
@@ -48,7 +48,7 @@ class OwnedReport:
 
     source: Source
     organization_id: str
-    sender_id: str
+    sender_id: str | None
     message_id: str | None
     status: Status
     give_up_at: datetime
@@ -187,19 +187,18 @@ class Receipts:
         async with self.transaction() as connection:
             rows = await receipts.take_parked(connection, self._clock.now(), block)
             reports: list[OwnedReport] = []
-            nameless: dict[Source, list[tuple[Status, datetime]]] = {}
+            others: dict[Source, list[tuple[Status, datetime]]] = {}
             for row in rows:
                 source, give_up_at = Source(row["channel"], row["adapter"], row["env"]), row["give_up_at"]
                 status = event_from_json(row["event"])
                 if not isinstance(status, Status):
                     continue
-                if row["organization_id"] is None:
-                    nameless.setdefault(source, []).append((status, give_up_at))
-                else:
+                if row["organization_id"] is not None and _referenced(status):
                     owner = (row["organization_id"], row["sender_id"])
-                    reports.append(OwnedReport(source, *owner, None, status, give_up_at))
-            reports = await self._with_messages(connection, reports)
-            for source, given in nameless.items():
+                    reports.append(OwnedReport(source, *owner, status.reference, status, give_up_at))
+                else:
+                    others.setdefault(source, []).append((status, give_up_at))
+            for source, given in others.items():
                 reports += await self._find(connection, source, given)
             await self.apply(connection, reports)
         return len(rows)
@@ -209,53 +208,34 @@ class Receipts:
     async def _find(
         self, executor: Executor, source: Source, given: Sequence[tuple[Status, datetime]]
     ) -> list[OwnedReport]:
-        """Find the number by its provider id and the message by our reference, else by the provider's id.
+        """Find whose they are, and of which message: by our id of an account that is somebody's, else by a look-up.
 
-        `given`: each with the moment at which it is given up. Those whose number is not known yet are parked.
+        `given`: each with the moment at which it is given up. Those of which nothing is known yet are parked.
         """
         accounts = {status.account for status, _ in given if status.account is not None}
         owners = await receipts.owners_of_accounts(executor, source, sorted(accounts)) if accounts else {}
-        nameless = {
-            status.reference
-            for status, _ in given
-            if status.account not in owners and status.reference is not None and _referenced(status)
-        }
-        by_message = {}
-        if nameless:
-            by_message = await receipts.organizations_of_messages(executor, source, sorted(nameless))
+        found = await _named(
+            executor,
+            source,
+            {n: each for n, (each, _) in enumerate(given) if not (_referenced(each) and each.account in owners)},
+        )
         reports: list[OwnedReport] = []
         parked: list[ParkedRow] = []
         now = self._clock.now()
-        for status, give_up_at in given:
-            owner = owners.get(status.account or "")
-            if owner is None and status.reference in by_message:
-                owner_of_message, gone = by_message[status.reference]
-                if status.account is None or gone:  # a report of another number's account says nothing of this message
-                    owner = owner_of_message
-            if owner is not None:
-                reports.append(OwnedReport(source, *owner, None, status, give_up_at))
+        for n, (status, give_up_at) in enumerate(given):
+            owner, named = owners.get(status.account or ""), found.get(n)
+            if named is not None:
+                organization_id, message_id = named
+                reports.append(OwnedReport(source, organization_id, None, message_id, status, give_up_at))
+            elif owner is not None:
+                ours = status.reference if _referenced(status) else None
+                reports.append(OwnedReport(source, *owner, ours, status, give_up_at))
             elif status.account is not None or _referenced(status):
                 parked.append(_parked(source, status, give_up_at, now))
             else:
                 log.info("report_without_number")  # and without anything by which one could be found later
         await self._park(executor, parked, now)
-        return await self._with_messages(executor, reports)
-
-    async def _with_messages(self, executor: Executor, reports: Sequence[OwnedReport]) -> list[OwnedReport]:
-        wanted = {
-            (report.organization_id, report.sender_id, report.status.provider_message_id)
-            for report in reports
-            if not _referenced(report.status) and report.status.provider_message_id is not None
-        }
-        found = await receipts.messages_of_provider_ids(executor, sorted(wanted)) if wanted else {}
-        placed = []
-        for report in reports:
-            status = report.status
-            message_id = status.reference if _referenced(status) else None
-            if message_id is None and status.provider_message_id is not None:
-                message_id = found.get((report.organization_id, report.sender_id, status.provider_message_id))
-            placed.append(replace(report, message_id=message_id))
-        return placed
+        return reports
 
     # Inbound --------------------------------------------------------------------------------------------------------
 
@@ -300,6 +280,24 @@ def _referenced(status: Status) -> bool:
     return status.reference is not None and is_id(MESSAGE, status.reference)
 
 
+async def _named(executor: Executor, source: Source, statuses: Mapping[int, Status]) -> dict[int, tuple[str, str]]:
+    """(organization, message) of those that are known by an id that they name, under the same keys."""
+    asked = [(n, reference, each.account) for n, each in statuses.items() for reference in _references(each)]
+    found = await receipts.messages_named(executor, source, [(reference, account) for _, reference, account in asked])
+    return {
+        n: named
+        for (n, _, _), named in zip(asked, found, strict=True)
+        if named is not None and (not _referenced(statuses[n]) or named[1] == statuses[n].reference)
+    }
+
+
+def _references(status: Status) -> list[str]:
+    """What names the message: our id, and the provider's, which means nothing without its account."""
+    ours = status.reference if _referenced(status) else None
+    theirs = None if status.account is None else status.provider_message_id
+    return [each for each in (ours, theirs) if each is not None]
+
+
 def _rounds(reports: Iterable[OwnedReport]) -> list[list[OwnedReport]]:
     """Reports in rounds in which each message stands once: one statement cannot move a row twice."""
     rounds: list[list[OwnedReport]] = []
@@ -331,6 +329,8 @@ def _row(report: OwnedReport, message_id: str, now: datetime, departed_at: datet
         cause,
         status.provider_message_id,
         departed_at,
+        status.account,
+        source.adapter,
     )
 
 

@@ -73,7 +73,7 @@ select exists (
 );
 
 -- name: forget_provider_ids
--- One page of a month along its key, after the row ($1, $2, $3, $4): what finds these messages by their provider's ids goes.
+-- One page of a month along its key, after the row ($1, $2, $3, $4): what finds these messages by the ids that providers name goes.
 with page as materialized (
     select organization_id, env, channel, id, sender_id, provider_message_id
     from {month}
@@ -84,9 +84,7 @@ with page as materialized (
 outbound as (
     delete from provider_messages k
     using page p
-    where
-        k.organization_id = p.organization_id and k.sender_id = p.sender_id
-        and k.provider_message_id = p.provider_message_id and k.message_id = p.id
+    where k.reference in (p.provider_message_id, p.id) and k.message_id = p.id
 ),
 inbound as (
     delete from inbound_ids k

@@ -16,14 +16,17 @@ from recado.storage.billing.holds import store
 from recado.storage.billing.prices import Captured
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.rows import Executor, pack, pack_moments, pack_numbers
-from recado.storage.dispatch.settlements import PARTS, SQL, Departed, captures_of, columns_of
+from recado.storage.dispatch.settlements import PARTS, Departed, captures_of, columns_of, look_ups_of, sent
 from recado.storage.webhooks import events
 from recado.storage.webhooks.events import Emission
 
-_FOLLOWED = SQL.sent.replace("{following}", ",\n" + PARTS.following).replace("{answer}", PARTS.answer)
-DEPART = _FOLLOWED.replace("{due}", "").replace("{due_rows}", "")
-DEPART_WITH_DEADLINES = _FOLLOWED.replace("{due}", "\n" + PARTS.due).replace(
-    "{due_rows}", " + (select count(*) from due)"
+DEPART = sent(following=",\n" + PARTS.following, answer=PARTS.answer, accounts=40, due="", due_rows="")
+DEPART_WITH_DEADLINES = sent(
+    following=",\n" + PARTS.following,
+    answer=PARTS.answer,
+    accounts=47,
+    due="\n" + PARTS.due,
+    due_rows=" + (select count(*) from due)",
 )
 
 _KINDS, _FAMILIES = list(FAMILY_OF), list(FAMILY_OF.values())
@@ -64,6 +67,7 @@ async def depart(
     statement = DEPART_WITH_DEADLINES if deadlines else DEPART
     if deadlines:
         arguments += _deadlines(deadlines)
+    arguments += look_ups_of(rows)
     found = await store(months.fetch(executor, statement, [row.id for row in rows], *arguments))
     left, captured, emptied = set(), [], []
     for row in found:

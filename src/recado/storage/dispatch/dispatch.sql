@@ -264,15 +264,15 @@ select id, 'in_window' from in_window;
 with given as (
     select
         organization_id, env, channel, id, sender_id, provider_message_id, moment(sent_us) as sent_at, template_category,
-        needs_lookup = 1 as needs_lookup, entry_id::id as entry_id, captured, captured_units, captured_kind,
+        look_ups, account, adapter, entry_id::id as entry_id, captured, captured_units, captured_kind,
         keeps_rest = 1 as keeps_rest
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), $6::text[], unpack($7)::bigint[], unpack($8),
-        unpack($9)::smallint[], unpack($18), unpack($19)::bigint[], unpack($20)::integer[], unpack($21),
-        unpack($22)::smallint[]
+        unpack($9)::smallint[], unpack({accounts}), unpack({adapters}), unpack($18), unpack($19)::bigint[],
+        unpack($20)::integer[], unpack($21), unpack($22)::smallint[]
     ) as g (
-        organization_id, env, channel, id, sender_id, provider_message_id, sent_us, template_category, needs_lookup,
-        entry_id, captured, captured_units, captured_kind, keeps_rest
+        organization_id, env, channel, id, sender_id, provider_message_id, sent_us, template_category, look_ups,
+        account, adapter, entry_id, captured, captured_units, captured_kind, keeps_rest
     )
 ),
 released as (
@@ -312,10 +312,11 @@ moved as (
     returning m.id, m.status
 ),
 known as (
-    insert into provider_messages (organization_id, sender_id, provider_message_id, message_id)
-    select organization_id, sender_id, provider_message_id, id
-    from given
-    where needs_lookup
+    insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
+    select k.reference, g.account, g.adapter, g.organization_id, g.env, g.channel, g.id
+    from given g
+    cross join lateral (values (1, g.provider_message_id), (2, g.id)) as k (look_up, reference)
+    where g.look_ups & k.look_up > 0
     order by 1, 2, 3
     on conflict do nothing
     returning 1
@@ -376,7 +377,8 @@ released as (
     delete from dispatch d
     using found q
     where d.ctid = q.place and not q.may_have_left
-    returning d.organization_id, d.id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id
+    returning
+        d.organization_id, d.env, d.channel, d.id, d.sender_id, d.coins, d.price_kind, d.units, d.batch_id, d.campaign_id
 ),
 unrepeated as (
     update dispatch d
@@ -397,6 +399,13 @@ moved as (
         and m.organization_id = g.organization_id and m.env = g.env and m.channel = g.channel and m.id = g.id
         and m.status = any($8::text[])
     returning m.id
+),
+known as ( -- a report that still comes in may not tell whose it is, and the row of the queue is gone
+    insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
+    select id, account_of(organization_id, env, channel, sender_id), '', organization_id, env, channel, id
+    from released
+    where (id in (select id from given where called_at is not null)) is true
+    on conflict do nothing
 )
 select organization_id, id, coins, price_kind, units, batch_id, campaign_id from released;
 
@@ -428,7 +437,14 @@ released as (
         where r.claimed_epoch = $10 and r.claimed_at = g.claimed_at
     ) q
     where d.ctid = q.place
-    returning d.id, d.repeat_of
+    returning d.organization_id, d.env, d.channel, d.id, d.sender_id, d.repeat_of
+),
+known as ( -- as of whatever fails by unknown outcome: it may have left, and waits among what did not
+    insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
+    select id, account_of(organization_id, env, channel, sender_id), '', organization_id, env, channel, id
+    from released
+    where repeat_of is not null
+    on conflict do nothing
 ),
 moved as (
     update messages /*month*/ m

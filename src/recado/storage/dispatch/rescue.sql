@@ -5,24 +5,32 @@
 -- What a dead process, or a call that never came back, had in hand, where the provider answers a repeat of the same message as
 -- it answered the first (C29.2): its row waits in the queue for the delay of its attempt ($5, seconds by attempt). The message
 -- stays `sending`, as it may have left. After the last attempt the row stays too, to become uncertain.
-update dispatch d
-set
-    claimed_epoch = null, claimed_at = null, repeat_of = d.claimed_at, reason = 'retry',
-    not_before = $4::timestamptz + make_interval(secs => ($5::double precision[])[d.attempts])
-from claims c
-cross join lateral unnest(unpack(c.organization_ids), unpack(c.ids)) as g (organization_id, id)
-cross join lateral (
-    select ctid as place
-    from dispatch
-    where
-        organization_id = g.organization_id and id = g.id
-        and env = $1 and channel = $6 and not direct and claimed_epoch is not null and reason is distinct from 'uncertain'
-        and (claimed_epoch < $2 or claimed_at < $3)
-        and attempts between 1 and cardinality($5::double precision[])
-    offset 0
-) r
-where (c.epoch, c.at) < ($2, $3) and d.ctid = r.place
-returning d.id;
+with again as (
+    update dispatch d
+    set
+        claimed_epoch = null, claimed_at = null, repeat_of = d.claimed_at, reason = 'retry',
+        not_before = $4::timestamptz + make_interval(secs => ($5::double precision[])[d.attempts])
+    from claims c
+    cross join lateral unnest(unpack(c.organization_ids), unpack(c.ids)) as g (organization_id, id)
+    cross join lateral (
+        select ctid as place
+        from dispatch
+        where
+            organization_id = g.organization_id and id = g.id
+            and env = $1 and channel = $6 and not direct and claimed_epoch is not null and reason is distinct from 'uncertain'
+            and (claimed_epoch < $2 or claimed_at < $3)
+            and attempts between 1 and cardinality($5::double precision[])
+        offset 0
+    ) r
+    where (c.epoch, c.at) < ($2, $3) and d.ctid = r.place
+    returning d.organization_id, d.env, d.channel, d.id, d.sender_id
+),
+known as ( -- dispatch.sql: returned
+    insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
+    select id, account_of(organization_id, env, channel, sender_id), '', organization_id, env, channel, id from again
+    on conflict do nothing
+)
+select id from again;
 
 -- name: in_hand
 -- What the owner of epoch $1 had claimed and not settled.

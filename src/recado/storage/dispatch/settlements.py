@@ -7,7 +7,7 @@ same commit: counters, look-up rows, the sandbox's reports.
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from recado.domain.channels.policies import states_after, states_before
 from recado.domain.channels.policy import Deadline
@@ -15,12 +15,22 @@ from recado.domain.messages.message import Cause, MessageEvent, MessageStatus
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.moves import Money, Moved, left
 from recado.storage.core.postgres import Database
-from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers
+from recado.storage.core.rows import Executor, array, columns, in_order, pack, pack_moments, pack_numbers, pack_some
 from recado.storage.core.sql import load
 
 SQL = load("dispatch")
 PARTS = load("departures")
-SENT = SQL.sent.replace("{following}", "").replace("{answer}", PARTS.moved)
+
+
+def sent(*, accounts: int, **parts: str) -> str:
+    """The statement that records departures, with these parts; `accounts`: the place of the last two parameters."""
+    statement = SQL.sent.replace("{accounts}", f"${accounts}").replace("{adapters}", f"${accounts + 1}")
+    for name, part in parts.items():
+        statement = statement.replace(f"{{{name}}}", part)
+    return statement
+
+
+SENT = sent(accounts=23, following="", answer=PARTS.moved)
 
 _RETURNABLE = states_before(MessageEvent.RETURN_TO_QUEUE)
 # A report, of a failure too, may have been faster than the answer to the call: the departure is recorded then as well.
@@ -53,10 +63,23 @@ class Capture:
     price_kind: str | None
 
 
+class LookUps(NamedTuple):
+    """What finds a message by the id that its provider names it by, alone: the provider's (`theirs`), or ours.
+
+    `account`, `adapter`: of its send.
+    """
+
+    account: str
+    adapter: str
+    theirs: bool
+    ours: bool
+
+
 @dataclass(slots=True, eq=False)
 class Departed:
     """The provider accepted the message; `sent_at` is the moment of its departure.
 
+    `look_ups` None: whatever names it tells whose it is.
     `capture` None: all that it holds is captured. The rest is released, unless one of its `deadlines` holds it.
     """
 
@@ -68,7 +91,7 @@ class Departed:
     provider_message_id: str
     sent_at: datetime
     template_category: str | None
-    needs_lookup: bool
+    look_ups: LookUps | None
     settled_at: datetime
     planned: tuple[PlannedReport, ...] = ()
     deadlines: Sequence[Deadline] = ()
@@ -132,8 +155,8 @@ async def departed(executor: Executor, rows: Sequence[Departed], *, months: Mont
     """
 
     async def run(some: Sequence[Departed]) -> list[Mapping[str, Any]]:
-        ids = [row.id for row in some]
-        return await months.fetch(executor, SENT, ids, *columns_of(some), None, *captures_of(some))
+        ids, arguments = [row.id for row in some], [*columns_of(some), None, *captures_of(some), *look_ups_of(some)]
+        return await months.fetch(executor, SENT, ids, *arguments)
 
     return (_departed(row, record) for row, record in await _twice(rows, run))
 
@@ -247,7 +270,7 @@ def columns_of(rows: Sequence[Departed]) -> list[Any]:
         [row.provider_message_id for row in rows],
         pack_moments([row.sent_at for row in rows]),
         pack([row.template_category for row in rows]),
-        pack_numbers([int(row.needs_lookup) for row in rows]),
+        pack_numbers([0 if row.look_ups is None else row.look_ups.theirs + 2 * row.look_ups.ours for row in rows]),
         max(row.settled_at for row in rows),
         _DEPARTED,
         *_planned(rows),
@@ -272,6 +295,14 @@ def _departed(row: Departed, record: Mapping[str, Any]) -> Moved:
     if row.capture is not None:
         moved.money = Money(captured=record["captured"], kept=record["kept"])
     return moved
+
+
+def look_ups_of(rows: Sequence[Departed]) -> list[str | None]:
+    """The last two parameters of `sent`: accounts and adapters."""
+    return [
+        pack_some([None if row.look_ups is None else row.look_ups.account for row in rows]),
+        pack_some([None if row.look_ups is None else row.look_ups.adapter for row in rows]),
+    ]
 
 
 def _planned(rows: Sequence[Departed] | Sequence[Uncertain]) -> list[str]:

@@ -27,7 +27,10 @@ _UNPAID = {*map(MessageStatus, _IN_HAND), MessageStatus.FAILED}
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """A report on a message that it names. `cause`: of a failure; `departed_at`: of a call under way."""
+    """A report on a message that it names. `cause`: of a failure; `departed_at`: of a call under way.
+
+    `account`, `adapter`: who told it, where that is known.
+    """
 
     organization_id: str
     env: str
@@ -38,6 +41,8 @@ class ReportRow:
     cause: Cause | None
     provider_message_id: str | None
     departed_at: datetime | None = None
+    account: str | None = None
+    adapter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +128,8 @@ async def _apply(executor: Executor, reports: Sequence[ReportRow], now: datetime
         sorted(FAILURES),
         array([row.departed_at for row in rows]),
         array([None if cause is None else cause.code for cause in causes]),
+        pack([row.account for row in rows]),
+        pack([row.adapter for row in rows]),
     )
 
 
@@ -161,20 +168,19 @@ async def owners_of_accounts(executor: Executor, source: Source, accounts: Seque
     return {row["account"]: (row["organization_id"], row["sender_id"]) for row in rows}
 
 
-async def messages_of_provider_ids(
-    executor: Executor, wanted: Sequence[tuple[str, str, str]]
-) -> dict[tuple[str, str, str], str]:
-    """Message ids by (organization, sender, provider message id)."""
-    rows = await executor.fetch(SQL.messages_of_provider_ids, *columns(list(wanted), 3))
-    return {(row["organization_id"], row["sender_id"], row["provider_message_id"]): row["message_id"] for row in rows}
-
-
-async def organizations_of_messages(
-    executor: Executor, source: Source, ids: Sequence[str]
-) -> dict[str, tuple[tuple[str, str], bool]]:
-    """((organization, sender), whether that sender is deleted) by message id, for reports of no known account."""
-    rows = await executor.fetch(SQL.organizations_of_messages, source.env, source.channel, list(ids))
-    return {row["id"]: ((row["organization_id"], row["sender_id"]), row["gone"]) for row in rows}
+async def messages_named(
+    executor: Executor, source: Source, asked: Sequence[tuple[str, str | None]]
+) -> list[tuple[str, str] | None]:
+    """(organization, message) of each, named by the provider's id or by ours, and by the account where it was told."""
+    if not asked:
+        return []
+    rows = await executor.fetch(
+        SQL.messages_named, source.channel, source.adapter, source.env, *columns(list(asked), 2)
+    )
+    found: dict[int, tuple[str, str]] = {}
+    for row in rows:
+        found.setdefault(row["n"], (row["organization_id"], row["message_id"]))
+    return [found.get(n) for n in range(1, len(asked) + 1)]
 
 
 async def claim_inbound(executor: Executor, rows: Sequence[InboundRow]) -> set[str]:
@@ -208,14 +214,10 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
     await executor.execute(SQL.store_inbound, *arguments, now)
 
 
-async def messages_quoted(
-    executor: Executor, wanted: Sequence[tuple[str, str, str]]
-) -> dict[tuple[str, str, str], str]:
-    """Message ids, of both directions, by (organization, sender, provider message id)."""
-    found = await messages_of_provider_ids(executor, wanted)
-    for row in await executor.fetch(SQL.quoted_inbound, *columns(list(wanted), 3)):
-        found[row["organization_id"], row["sender_id"], row["provider_message_id"]] = row["message_id"]
-    return found
+async def inbound_quoted(executor: Executor, wanted: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:
+    """Ids of inbound messages by (organization, sender, provider message id)."""
+    rows = await executor.fetch(SQL.quoted_inbound, *columns(list(wanted), 3))
+    return {(row["organization_id"], row["sender_id"], row["provider_message_id"]): row["message_id"] for row in rows}
 
 
 async def inbound_of(executor: Executor, organization_id: str, sender_id: str, provider_message_id: str) -> str | None:

@@ -6,18 +6,18 @@
 -- A message moves from the state in which this statement saw it, and from `sending` only with its row of the queue, which is
 -- its lock: claimed, or waiting for its repeat. When another changes either at the same moment the message is `busy`, and its
 -- report is applied once more.
--- $15: when their calls began, of those whose outcome is not recorded yet.
+-- $15: when their calls began, of those whose outcome is not recorded yet. $17, $18: account and adapter that told it.
 -- A message that gets its `sent_at` here counts in its number's minute, also after an unknown outcome: `called_at` is its moment then.
 with given as (
     select
         organization_id, env, channel, id, becomes, moment(at_us) as at, last_error, provider_message_id, departed_at,
-        failure_code, string_to_array(leaves, ' ') as leaves, string_to_array(revives, ' ') as revives
+        failure_code, string_to_array(leaves, ' ') as leaves, string_to_array(revives, ' ') as revives, account, adapter
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6)::bigint[], $7::text[], $8::text[],
-        unpack($10), unpack($11), $15::timestamptz[], $16::text[]
+        unpack($10), unpack($11), $15::timestamptz[], $16::text[], unpack($17), unpack($18)
     ) as g (
         organization_id, env, channel, id, becomes, at_us, last_error, provider_message_id, leaves, revives, departed_at,
-        failure_code
+        failure_code, account, adapter
     )
 ),
 seen as (
@@ -87,12 +87,12 @@ moved as (
         and g.may_move and m.status = g.status
         and (g.status <> all($12::text[]) or g.claimed_at is not null)
     returning
-        m.organization_id, m.sender_id, m.id, m.sent_at, m.type, m.template_category, m.provider_message_id,
-        g.unsent as left_now
+        m.organization_id, m.env, m.channel, m.sender_id, m.id, m.sent_at, m.type, m.template_category,
+        m.provider_message_id, g.account, g.adapter, g.unsent as left_now
 ),
 known as (
-    insert into provider_messages (organization_id, sender_id, provider_message_id, message_id)
-    select organization_id, sender_id, provider_message_id, id
+    insert into provider_messages (reference, account, adapter, organization_id, env, channel, message_id)
+    select provider_message_id, coalesce(account, ''), coalesce(adapter, ''), organization_id, env, channel, id
     from moved
     where left_now and provider_message_id is not null
     order by 1, 2, 3
@@ -128,28 +128,32 @@ select account, organization_id, sender_id
 from sender_owners
 where env = $1 and channel = $2 and account = any($3::text[]);
 
--- name: messages_of_provider_ids
--- Which messages these provider ids belong to.
-select p.organization_id, p.sender_id, p.provider_message_id, p.message_id
-from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, sender_id, provider_message_id)
-join provider_messages p
-    on
-        p.organization_id = g.organization_id and p.sender_id = g.sender_id
-        and p.provider_message_id = g.provider_message_id;
-
--- name: organizations_of_messages
--- For reports that name our message but no account that is known: every organization is asked, so this is the slow way.
--- `gone`: the sender of the message is deleted.
-select
-    m.organization_id, m.id, m.sender_id,
-    not exists (
-        select from sender_owners s
-        where
-            s.env = $1 and s.channel = $2 and s.organization_id = m.organization_id and s.sender_id = m.sender_id
-    ) as gone
-from unnest($3::text[]) as g (id)
-cross join organizations o
-join messages m on m.organization_id = o.id and m.env = $1 and m.channel = $2 and m.id = g.id;
+-- name: messages_named
+-- Which messages these references name: their ids at the provider, or ours. $1, $2, $3: channel, adapter and environment of whoever
+-- named them; each may come with the account that it named. An account or an adapter that is not known any more may be any. Those
+-- of unknown outcome have no id there, and are found in the queue by ours; who names another account than the sender's own speaks
+-- of another message. The first one found of each `n` counts.
+select g.n, k.organization_id, k.message_id
+from unnest($4::text[], $5::text[]) with ordinality as g (reference, account, n)
+cross join lateral (
+    select organization_id, env, channel, message_id, account, adapter from provider_messages
+    where reference = g.reference
+    offset 0
+) k
+where
+    k.channel = $1 and k.adapter in ($2, '') and k.env = $3
+    and (g.account is null or k.account in (g.account, ''))
+union all
+select g.n, d.organization_id, d.id
+from unnest($4::text[], $5::text[]) with ordinality as g (reference, account, n)
+cross join lateral (
+    select organization_id, env, channel, id, sender_id from dispatch
+    where id = g.reference and reason = 'uncertain'
+    offset 0
+) d
+where
+    d.channel = $1 and d.env = $3
+    and (g.account is null or account_of(d.organization_id, d.env, d.channel, d.sender_id) in (g.account, ''));
 
 -- name: claim_inbound
 -- Each inbound message once for its provider id. Answers the new ones.

@@ -19,6 +19,7 @@ from recado.actors.dispatch.lane import Lane
 from recado.actors.dispatch.lane_context import LaneContext
 from recado.actors.dispatch.lane_messages import Changed, Look
 from recado.channels.core.provider import Accepted, Account, OutboundMessage, Outcome
+from recado.channels.core.references import NamedBy
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.moments import Moments
 from recado.domain.messages.message import NORMAL
@@ -122,7 +123,7 @@ class Provider:
     answer: Callable[[OutboundMessage], Outcome] = lambda message: Accepted(f"provider-{message.id}")
     name: str = "scripted"
     idempotent: bool = False
-    always_references: bool = True
+    looked_up_by: frozenset[NamedBy] = frozenset()
     paces_pairs: bool = False
 
     async def send(self, message: OutboundMessage, account: Account, attempt: int) -> Outcome:

@@ -17,6 +17,7 @@ from recado.channels.core.bridge.bridge_callbacks import SignedCallbacks, channe
 from recado.channels.core.events import CallbackEvent
 from recado.channels.core.http_provider import HttpOptions, HttpProvider, json_headers, texts_of
 from recado.channels.core.provider import Account, OutboundMessage, Outcome, Refused
+from recado.channels.core.references import NamedBy
 from recado.channels.core.refusals import PROVIDER_CODES
 from recado.channels.http.outbound_http import MAX_ANSWER
 
@@ -25,7 +26,7 @@ class ChannelBridge(HttpProvider, SignedCallbacks, ABC):
     """`token`: what we show the bridge; `secret`: what it signs its callbacks with, which come to `callback_url`."""
 
     noun = bridge_answers.NOUN
-    always_references = False
+    looked_up_by = frozenset(NamedBy)  # a report may name either id, and ours without the account
     paces_pairs = False
 
     codes: ClassVar[Collection[str]] = PROVIDER_CODES
