@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from recado.domain.channels.address import Address, AddressKind
 from recado.domain.core.ids import CONTACT, MESSAGE, IdSource
 from recado.domain.core.phones import phone_hash
 from recado.engine.clock import SystemClock, VirtualClock
@@ -116,7 +117,7 @@ async def refuse(database: Database, phone: str, *, by: str, env: str = "test") 
 
 
 def asking(message_id: str, phone: str = "+5511987654321", at: Any = NOW) -> Claim:
-    return Claim(ORGANIZATION, message_id, 1, False, at, ("test", phone))
+    return Claim(ORGANIZATION, message_id, 1, False, at, ("test", Address(AddressKind.PHONE, phone)))
 
 
 @pytest.mark.parametrize("by", ["registry", "contact"])

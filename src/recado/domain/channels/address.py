@@ -1,7 +1,6 @@
 """Addresses: whom a message goes to or comes from, as values: kind, canonical form, hashes, mask (C2.4, C30.3)."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from hashlib import sha256
 from typing import Final, NamedTuple
@@ -22,12 +21,19 @@ class AddressKind(StrEnum):
     DEVICE = "device"  # of an app
 
 
-@dataclass(frozen=True, slots=True)
-class Address:
+class Address(NamedTuple):
     """One address. `text`: its canonical form, by which addresses of a kind compare."""
 
     kind: AddressKind
-    text: str = field(repr=False)
+    text: str
+
+    def __repr__(self) -> str:
+        return f"Address({self.kind.value})"
+
+    @classmethod
+    def of(cls, kind: AddressKind, recipient: str) -> "Address":
+        """Of a recipient as it is stored."""
+        return cls(kind, canonical(kind, recipient))
 
     def hash(self, organization_id: str) -> bytes:
         """SHA-256 (32 bytes) of organization id, a colon, and the text: as in the opt-out registry (C30.2)."""
@@ -42,6 +48,11 @@ class Address:
         if self.kind is not AddressKind.PHONE:
             return (self,)
         return (self, *(Address(self.kind, each) for each in other_spellings(self.text)))
+
+
+def canonical(kind: AddressKind, recipient: str) -> str:
+    """The canonical form of a stored recipient: it has that, but for an e-mail address, which keeps the case given."""
+    return email_key(recipient) if kind is AddressKind.EMAIL else recipient
 
 
 class _Form(NamedTuple):
@@ -81,7 +92,7 @@ MASK: Final[Mapping[AddressKind, Callable[[str], str]]] = {kind: form.mask for k
 def reported(text: str, kinds: Iterable[AddressKind]) -> Address | None:
     """The address that a provider tells, of the first of these kinds that it can be; None when it is of none."""
     for kind in kinds:
-        canonical = _FORMS[kind].read(text)
-        if canonical is not None:
-            return Address(kind, canonical)
+        read = _FORMS[kind].read(text)
+        if read is not None:
+            return Address(kind, read)
     return None

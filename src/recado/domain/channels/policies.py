@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import Final
 
-from recado.domain.channels.address import MASK, AddressKind
+from recado.domain.channels.address import MASK, Address, AddressKind, canonical
 from recado.domain.channels.installed import INSTALLED
 from recado.domain.channels.policy import SENDER_FIELD, Policy, ReportGuard
 from recado.domain.core.masking import mask_phone
@@ -24,6 +24,21 @@ _MASKS: Final = {
 def masked_recipient(channel: str, recipient: str) -> str:
     """What is seen of a recipient without `pii:full` (C2.5)."""
     return _MASKS.get(channel, mask_phone)(recipient)
+
+
+def address_kind(channel: str) -> AddressKind:
+    """Of whom messages of a channel are sent to."""
+    return POLICIES[channel].addresses[0]
+
+
+def recipient_key(channel: str, recipient: str) -> str:
+    """By what the recipients of a channel's messages compare."""
+    return canonical(address_kind(channel), recipient)
+
+
+def address_of(channel: str, recipient: str) -> Address:
+    """The recipient of a stored message, as a value."""
+    return Address.of(address_kind(channel), recipient)
 
 
 _SENDER_FIELDS: Final = {each.channel: SENDER_FIELD[each.sender] for each in POLICIES.values()}

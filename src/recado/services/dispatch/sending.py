@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import structlog
 
+from recado.domain.channels.policies import address_of
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Unavailable
 from recado.domain.messages.message import Cause, MessageStatus
@@ -187,7 +188,7 @@ class Sending:
         What is subject to consent is claimed only when its recipient has not refused (C12.5.4). `in_window`: only while
         its window is open, as what needs one always; `counts`: its recipient, toward the tier of its number.
         """
-        asks = (row.env, row.recipient) if row.subject_to_consent else None
+        asks = (row.env, address_of(row.channel, row.recipient)) if row.subject_to_consent else None
         at = row.claimed_at = self._claim_moment()
         return self._claims.put(
             Claim(row.organization_id, row.id, row.recipient_hash, row.needs_window or in_window, at, asks, counts)

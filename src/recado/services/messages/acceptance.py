@@ -26,7 +26,15 @@ from recado.storage.core import audit
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_reads, messages
 from recado.storage.messages.message_reads import Message
-from recado.storage.messages.messages import AcceptResult, Bound, ConsentCheck, NewMessage, NoConsent, Stored
+from recado.storage.messages.messages import (
+    AcceptResult,
+    Bound,
+    ConsentCheck,
+    NewMessage,
+    NoConsent,
+    Stored,
+    asked_of,
+)
 from recado.storage.messages.recipients import Asked, Recipient, Recipients
 
 _REBINDS = 3  # a key that is taken again this often while we look is left to the caller's next try
@@ -168,7 +176,7 @@ class Acceptance:
     async def _check_consent(self, new: NewMessage, known: Recipient | None) -> None:
         field = "to" if known is None else "contactId"
         if known is None:
-            known = await self._recipients.find(Asked(new.organization_id, new.env, phone=new.recipient))
+            known = await self._recipients.find(asked_of(new))
         organization = await self._organizations.get(new.organization_id)
         if organization is None:
             raise Unavailable  # its key was valid a moment ago

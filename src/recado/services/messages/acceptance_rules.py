@@ -10,6 +10,7 @@ from typing import Final
 import orjson
 
 from recado.domain.billing.prices import Price
+from recado.domain.channels.policies import recipient_key
 from recado.domain.channels.policy import Obeys
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Problem, field_refused
@@ -115,7 +116,7 @@ def new_message(
         sender_id,
         draft.type,
         draft.to,
-        recipient_hash(draft.organization_id, draft.to),
+        recipient_hash(draft.organization_id, recipient_key(draft.channel, draft.to)),
         CLASS_OF[draft.priority],
         draft.forced_by is not None,
         draft.template_id,

@@ -66,9 +66,28 @@ Refusal = tuple[Registrant, OptOut]
 """Whose, when, and from where."""
 
 
+def texts(addresses: Sequence[Address | None], kind: AddressKind) -> list[str | None]:
+    """Those of a kind, each in its place."""
+    return [each.text if each is not None and each.kind is kind else None for each in addresses]
+
+
 def pack_spellings(phones: Sequence[str | None]) -> str | None:
     """The other spellings of each phone, for a statement that asks the registry; usually nobody has any."""
     return pack_some([None if phone is None else " ".join(other_spellings(phone)) or None for phone in phones])
+
+
+def by_email(statement: str, place: int) -> str:
+    """A statement that asks for consent by phone, as one that asks by e-mail as well; `place`: of the addresses.
+
+    The addresses are an array of keys (`email_key`), null where a row asks by phone or not at all.
+    """
+    return (
+        statement.replace("/*+column*/", ", email")
+        .replace("/*+values*/", f", ${place}::text[]")
+        .replace("/*+phones*/", "and g.email is null")
+        .replace("/*+refused*/", SQL.refused_by_email)
+        .replace("/*+forbidden*/", SQL.forbidden_by_email)
+    )
 
 
 async def entries(executor: Executor, registrants: Sequence[Registrant]) -> list[OptOut | None]:

@@ -26,6 +26,62 @@ where
     opt_outs.at < excluded.at
     or ((excluded.source = any($7)) is not true and (opt_outs.source = any($7)) is true);
 
+-- name: refused_by_email
+-- What a claim adds (dispatch.sql): several contacts may have the address, and one that refused is enough.
+or (
+    g.email is not null
+    and (
+        exists (
+            select from opt_outs o
+            where
+                o.organization_id = g.organization_id and o.env = g.env and o.kind = 'email'
+                and o.hash = sha256(convert_to(g.organization_id || ':' || g.email, 'UTF8'))
+            offset 0
+        )
+        or exists (
+            select from (
+                select opt_in_status from contacts
+                where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
+                order by email_key
+                offset 0
+            ) c
+            where c.opt_in_status = 'denied'
+        )
+    )
+);
+
+-- name: forbidden_by_email
+-- What accepting adds (messages.sql), likewise; and where consent is needed, one that gave it is enough.
+union all
+select id, opted_out
+from (
+    select
+        g.id, g.granted_only and not c.granted as ungranted,
+        c.denied
+        or exists (
+            select from opt_outs o
+            where
+                o.organization_id = g.organization_id and o.env = g.env and o.kind = 'email'
+                and o.hash = sha256(convert_to(g.organization_id || ':' || g.email, 'UTF8'))
+            offset 0
+        ) as opted_out
+    from given g
+    cross join lateral (
+        select
+            coalesce(bool_or(k.opt_in_status = 'denied'), false) as denied,
+            coalesce(bool_or(k.opt_in_status = 'granted'), false) as granted
+        from (
+            select opt_in_status from contacts
+            where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
+            order by email_key
+            offset 0
+        ) k
+    ) c
+    where g.asks_consent and g.email is not null
+    offset 0
+) asked
+where opted_out or ungranted;
+
 -- name: leave
 delete from opt_outs where organization_id = $1 and env = $2 and kind = $3 and hash = $4;
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from recado.domain.channels.address import Address, AddressKind
 from recado.domain.channels.policies import states_before
 from recado.domain.messages.message import MessageEvent
 from recado.domain.senders.sender import SenderKey
-from recado.storage.contacts.opt_outs import pack_spellings
+from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
 from recado.storage.core.postgres import Database
 from recado.storage.core.rows import Executor, affected, columns, in_order, pack, pack_moments, pack_numbers
 from recado.storage.core.sql import load
@@ -20,7 +21,9 @@ from recado.storage.messages.messages import CLAIMED_AS
 
 SQL = load("dispatch")
 
+CLAIM_BY_EMAIL = by_email(SQL.claim, place=13)
 _CLAIMABLE = [*states_before(MessageEvent.CLAIM), *states_before(MessageEvent.REPEAT)]
+_NOBODY: list[Any] = [None, None, None, CLAIMED_AS]
 
 BLOCK = 1_000
 OF_EACH, MOST_SENDERS = 200, 500
@@ -38,7 +41,7 @@ class Claim:
     recipient_hash: int
     free_form: bool
     at: datetime
-    asks: tuple[str, str] | None = None  # environment and phone of whose consent is asked for: null when nobody's
+    asks: tuple[str, Address] | None = None  # environment and address of whose consent is asked for: nobody's
     counts: bool = False
 
 
@@ -95,15 +98,18 @@ async def claim(db: Database, rows: Sequence[Claim], epoch: int, now: datetime) 
         pack_numbers([row.free_form + 2 * row.counts for row in ordered]),
         pack_moments([row.at for row in ordered]),
     )
-    consent: tuple[list[str | None] | str | None, ...] = (None, None, None)
+    statement, consent = SQL.claim, _NOBODY
     if any(row.asks is not None for row in ordered):
         asks = [row.asks or (None, None) for row in ordered]
-        phones = [phone for _, phone in asks]
-        consent = ([env for env, _ in asks], phones, pack_spellings(phones))
+        phones = texts([address for _, address in asks], AddressKind.PHONE)
+        emails = texts([address for _, address in asks], AddressKind.EMAIL)
+        consent = [[env for env, _ in asks], phones, pack_spellings(phones), CLAIMED_AS]
+        if any(emails):
+            statement, consent = CLAIM_BY_EMAIL, [*consent, emails]
     left = {
         record["id"]: record["verdict"]
         for record in await db.months.fetch(
-            db.hot, SQL.claim, [row.id for row in ordered], *arguments, epoch, now, _CLAIMABLE, *consent, CLAIMED_AS
+            db.hot, statement, [row.id for row in ordered], *arguments, epoch, now, _CLAIMABLE, *consent
         )
     }
     return [left.get(row.id, CLAIMED) for row in rows] if left else [CLAIMED] * len(rows)

@@ -129,6 +129,7 @@ order by d.due_at, d.id;
 -- three are null when nobody is asked. Each is one look-up a row, whatever the
 -- planner thinks of the tables' sizes (`offset 0`), and of contacts by the one index that has the order that is asked for.
 -- $12: the states that claimed messages have of channels that do not know `sending` (C10).
+-- Where the comments stand that begin with `+`, a batch that asks by e-mail adds what that needs (opt_outs.py: by_email).
 -- The statement leaves one note of what it took, by which a rescuer finds it (rescue.sql).
 -- Those that need an open window ($4: 1) are free-form messages, and templates of a number whose tier is full. Those whose recipient
 -- counts toward a tier ($4: 2) are the other templates of a number that has a limit: of one without nothing is counted.
@@ -139,11 +140,11 @@ with owner as (
 given as (
     select
         organization_id, id, recipient_hash, flags & 1 = 1 as free_form, flags & 2 = 2 as counts, moment(at_us) as at, env,
-        phone, spellings
+        phone, spellings /*+column*/
     from unnest(
         unpack($1), unpack($2), unpack($3)::bigint[], unpack($4)::smallint[], unpack($5)::bigint[], $9::text[], $10::text[],
-        unpack($11)
-    ) as g (organization_id, id, recipient_hash, flags, at_us, env, phone, spellings)
+        unpack($11) /*+values*/
+    ) as g (organization_id, id, recipient_hash, flags, at_us, env, phone, spellings /*+column*/)
 ),
 refused as materialized (
     select g.id
@@ -170,6 +171,7 @@ refused as materialized (
                 offset 0
             )
         )
+    /*+refused*/
 ),
 taken as (
     update dispatch d

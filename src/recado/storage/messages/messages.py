@@ -10,11 +10,12 @@ from datetime import datetime, timedelta
 from enum import IntEnum
 from typing import Any, NamedTuple
 
-from recado.domain.channels.policies import claimed_as
+from recado.domain.channels.address import AddressKind
+from recado.domain.channels.policies import address_kind, address_of, claimed_as
 from recado.domain.contacts.consent import CONSENT_REQUIRED, OPTED_OUT, refusal_to_send
 from recado.domain.core.errors import Unavailable
 from recado.storage.billing.holds import holding, store
-from recado.storage.contacts.opt_outs import pack_spellings
+from recado.storage.contacts.opt_outs import by_email, pack_spellings, texts
 from recado.storage.core.audit import AuditEntry
 from recado.storage.core.months import ALL_MONTHS, Months
 from recado.storage.core.postgres import Database
@@ -25,6 +26,7 @@ from recado.storage.messages.replacements import Replacement
 
 SQL = load("messages")
 ACCEPT = holding(SQL.accept, wanted="$24", at="(select max(accepted_at) from given)")
+ACCEPT_BY_EMAIL = by_email(ACCEPT, place=35)
 
 SINGLE_OWNER = "single"
 CLAIMED_AS = claimed_as() or None
@@ -136,17 +138,20 @@ async def accept(
     What consent forbids is not stored. With `hold` the prices of what is stored are held in the same statement, or
     HoldsRefused is raised; without it the caller holds them in the same transaction.
     """
-    arguments = (
+    consents, phones, emails = _consents(batch)
+    arguments = [
         *_columns(batch),
         hold,
         *_senders(batch),
         _contacts(batch),
-        *_consents(batch),
+        consents,
+        pack_spellings(phones),
         *_units(batch),
         *_claims(batch),
         CLAIMED_AS,
-    )
-    answered = await store(months.fetch(executor, ACCEPT, [new.id for new in batch], *arguments))
+    ]
+    statement, arguments = (ACCEPT_BY_EMAIL, [*arguments, emails]) if any(emails) else (ACCEPT, arguments)
+    answered = await store(months.fetch(executor, statement, [new.id for new in batch], *arguments))
     left_out = {row["id"]: row["opted_out"] for row in answered}
     if not left_out:
         return [STORED] * len(batch)
@@ -192,13 +197,20 @@ async def decided(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, 
     """What needs no row, by its id: its key is bound, an earlier run of the batch stored it, or consent forbids it."""
     found = await _earlier(executor, batch)
     asking = [new for new in batch if new.consent.asks and new.id not in found]
-    known = await find(executor, [Asked(new.organization_id, new.env, phone=new.recipient) for new in asking])
+    known = await find(executor, [asked_of(new) for new in asking])
     for new, who in zip(asking, known, strict=True):
         granted_only = new.consent is ConsentCheck.GRANTED
         code = refusal_to_send(who.status, registered=who.registered, granted_only=granted_only)
         if code is not None:
             found[new.id] = NoConsent(code)
     return found
+
+
+def asked_of(new: NewMessage) -> Asked:
+    """Whose consent a message needs, by the address that it goes to."""
+    by_email = address_kind(new.channel) is AddressKind.EMAIL
+    where = (new.organization_id, new.env)
+    return Asked(*where, email=new.recipient) if by_email else Asked(*where, phone=new.recipient)
 
 
 async def _earlier(executor: Executor, batch: Sequence[NewMessage]) -> dict[str, AcceptResult]:
@@ -262,13 +274,16 @@ def _contacts(batch: Sequence[NewMessage]) -> list[str | None] | None:
     return array([new.contact_id for new in batch])
 
 
-def _consents(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:
-    """Of whom consent is asked, and under which other spellings; nothing where all are exempt."""
+def _consents(batch: Sequence[NewMessage]) -> tuple[str | None, list[str | None], list[str | None]]:
+    """What is needed of whom, and by which phones and e-mail addresses it is asked; nothing where all are exempt."""
     consents = [new.consent for new in batch]
     if not any(consents):
-        return None, None
-    spellings = pack_spellings([new.recipient if new.consent.asks else None for new in batch])
-    return pack_numbers(map(int, consents)), spellings
+        return None, [], []
+    needed = pack_numbers(map(int, consents))
+    if all(address_kind(channel) is AddressKind.PHONE for channel in {new.channel for new in batch}):
+        return needed, [new.recipient if new.consent.asks else None for new in batch], []
+    asked = [address_of(new.channel, new.recipient) if new.consent.asks else None for new in batch]
+    return needed, texts(asked, AddressKind.PHONE), texts(asked, AddressKind.EMAIL)
 
 
 def _units(batch: Sequence[NewMessage]) -> tuple[str | None, str | None]:

@@ -4,7 +4,8 @@
 -- held (holds.sql). Keys, rows and wallets are touched in this order, each in an order of its own, as everywhere: no two
 -- transactions wait for each other.
 -- $28 says of whose recipients consent is asked (messages.py: ConsentCheck), by contact and registry as in a claim
--- (dispatch.sql), and by the other spellings of a phone that has some ($29); both are null when nobody's is needed. What
+-- (dispatch.sql), and by the other spellings of a phone that has some ($29); both are null when nobody's is needed. The comments
+-- that begin with `+` are as there. What
 -- consent forbids is left out whole: its key stays free, and nothing is held for it.
 -- $32 is when those were claimed that are sent directly, for the owner of epoch $33: null of the others. What is not his to claim
 -- is left out. $34: as in a claim.
@@ -19,17 +20,19 @@ with given as (
         sent_by_account_id, sent_by_name, contact_id, consent > 0 as needs_consent, consent > 1 as asks_consent,
         consent = 3 as granted_only, spellings, coalesce(units, 1) as units, details, moment(claimed_us) as claimed_at,
         claimed_us is not null and not exists (select from dispatchers where shard = 0 and epoch = $33::bigint) as lost
+        /*+column*/
     from unnest(
         unpack($1), unpack($2), unpack($3), unpack($4), unpack($5), unpack($6), unpack($7), unpack($8)::bigint[],
         unpack($9)::smallint[], unpack($10)::smallint[], unpack($11), unpack($12), unpack($13), unpack($14), $15::text[],
         unpack($16)::bigint[], unpack($17)::bigint[], unpack($18)::bigint[], unpack($19)::bigint[], unpack($20),
         unpack($21), unpack($22)::bigint[], unpack($23), $25::text[], $26::text[], $27::text[],
         unpack($28)::smallint[], unpack($29), unpack($30)::integer[], unpack($31), unpack($32)::bigint[]
+        /*+values*/
     ) as g (
         organization_id, env, channel, id, sender_id, type, recipient, recipient_hash, class, flags, template_id, payload,
         template_vars, metadata, campaign_id, scheduled_us, ttl_ms, held_base_ms, accepted_us, key_hash, fingerprint,
         coins, price_kind, sent_by_account_id, sent_by_name, contact_id, consent, spellings, units, details,
-        claimed_us
+        claimed_us /*+column*/
     )
 ),
 forbidden as materialized (
@@ -53,10 +56,11 @@ forbidden as materialized (
             order by phone
             limit 1
         ) c on c.phone = g.recipient
-        where g.asks_consent
+        where g.asks_consent /*+phones*/
         offset 0
     ) asked
     where opted_out or ungranted
+    /*+forbidden*/
 ),
 bound as (
     insert into idempotency (organization_id, env, key_hash, fingerprint, created_at, message_id)

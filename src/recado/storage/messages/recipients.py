@@ -1,11 +1,12 @@
 """Who is behind the recipients of sends, and what they consented to (C12.5.6), looked up for many callers at once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from recado.domain.contacts.consent import ConsentStatus
+from recado.domain.contacts.contact import email_key
 from recado.domain.core.clock import Clock
 from recado.domain.core.phones import other_spellings
 from recado.storage.contacts import opt_outs
@@ -19,32 +20,54 @@ SQL = load("recipients")
 
 
 class Asked(NamedTuple):
-    """A recipient by its contact, or else by its canonical phone."""
+    """A recipient by its contact, or else by its canonical phone, or its e-mail address."""
 
     organization_id: str
     env: str
     contact_id: str | None = None
     phone: str | None = None
+    email: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Recipient:
-    """What is known. `contact_id` None: there is no such contact.
+    """What is known. `contact_id` None: there is no such contact; of several with an address it is the oldest.
 
-    `registered`: the opt-out registry has the phone, in any spelling.
+    `status`: of those several a refusal before a consent. `registered`: the opt-out registry has the phone, in any
+    spelling, or the address.
     """
 
     contact_id: str | None
     phone: str | None = field(repr=False)
     status: ConsentStatus | None
     registered: bool
+    email: str | None = field(default=None, repr=False)
 
 
 async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
     """Each recipient as it is committed now, in the order in which they were asked for."""
+    emails = {n: each for n, each in enumerate(asked) if each.email is not None}
+    found = await _find(executor, {n: each for n, each in enumerate(asked) if n not in emails})
+    found |= await _find_by_email(executor, emails)
+    return [found[n] for n in range(len(asked))]
+
+
+async def _find_by_email(executor: Executor, asked: Mapping[int, Asked]) -> dict[int, Recipient]:
     if not asked:
-        return []
-    rows = await executor.fetch(SQL.find, *columns([(n, *each) for n, each in enumerate(asked)], 5))
+        return {}
+    given = [(n, each.organization_id, each.env, email_key(each.email or "")) for n, each in asked.items()]
+    found = {}
+    for row in await executor.fetch(SQL.find_by_email, *columns(given, 4)):
+        status = None if row["opt_in_status"] is None else ConsentStatus(row["opt_in_status"])
+        found[row["n"]] = Recipient(row["id"], None, status, row["registered"], asked[row["n"]].email)
+    return found
+
+
+async def _find(executor: Executor, asked: Mapping[int, Asked]) -> dict[int, Recipient]:
+    if not asked:
+        return {}
+    given = [(n, each.organization_id, each.env, each.contact_id, each.phone) for n, each in asked.items()]
+    rows = await executor.fetch(SQL.find, *columns(given, 5))
     addresses = {
         row["n"]: Registrant(asked[row["n"]].organization_id, asked[row["n"]].env, phone)
         for row in rows
@@ -52,7 +75,7 @@ async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
     }
     entries = await opt_outs.entries(executor, list(addresses.values()))
     respelled = {n for n, entry in zip(addresses, entries, strict=True) if entry is not None}
-    found = {
+    return {
         row["n"]: Recipient(
             row["id"],
             row["phone"],
@@ -61,7 +84,6 @@ async def find(executor: Executor, asked: Sequence[Asked]) -> list[Recipient]:
         )
         for row in rows
     }
-    return [found[n] for n in range(len(asked))]
 
 
 class Recipients:

@@ -27,3 +27,27 @@ left join lateral (
         limit 1
     )
 ) c on c.id = g.contact_id or (g.contact_id is null and c.phone = g.phone);
+
+-- name: find_by_email
+-- The same of addresses, each of which several contacts may have: the oldest one, and what they consented to, a refusal before a
+-- consent.
+select
+    g.n, c.id,
+    case when c.denied then 'denied' when c.granted then 'granted' when c.id is not null then 'unknown' end as opt_in_status,
+    exists (
+        select from opt_outs o
+        where
+            o.organization_id = g.organization_id and o.env = g.env and o.kind = 'email'
+            and o.hash = sha256(convert_to(g.organization_id || ':' || g.email, 'UTF8'))
+        offset 0
+    ) as registered
+from unnest($1::integer[], $2::text[], $3::text[], $4::text[]) as g (n, organization_id, env, email)
+cross join lateral (
+    select min(k.id) as id, bool_or(k.opt_in_status = 'denied') as denied, bool_or(k.opt_in_status = 'granted') as granted
+    from (
+        select id, opt_in_status from contacts
+        where organization_id = g.organization_id and env = g.env and email_key between g.email and g.email
+        order by email_key
+        offset 0
+    ) k
+) c;
