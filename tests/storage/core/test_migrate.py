@@ -454,6 +454,16 @@ async def test_what_a_provider_named_messages_by_before_still_finds_them(databas
     assert [None if each is None else each[1] for each in found] == [old, new, None, None, new, unknown, None]
 
 
+async def test_an_answer_that_is_owed_is_one_on_the_only_channel_there_was(database: Database) -> None:
+    await migrated_until(database, "channels_of_answers")
+    await database.execute(
+        "insert into opt_out_replies (organization_id, env, contact_id, sender_id, asked_at) "
+        "values ('org_1', 'live', 'cnt_1', 'num_1', now())"
+    )
+    await migrate(database)
+    assert await database.fetchval("select channel from opt_out_replies") == "chatapp"
+
+
 async def test_the_migrations_know_where_the_ids_of_a_moment_begin(database: Database) -> None:
     sql = next(each.sql for each in SHIPPED if each.name.endswith("references_of_messages"))
     function = re.search(r"create function pg_temp\.lowest_id.*?\$\$;", sql, re.DOTALL)

@@ -19,7 +19,7 @@ from recado.storage.messages.receipts import ReportRow
 
 ORGANIZATION = "org_" + "0" * 21
 HOUR = timedelta(hours=1)
-OWED_REPLY = "insert into opt_out_replies values ('org_1', 'live', 'cnt_1', 'num_1', now())"
+OWED_REPLY = "insert into opt_out_replies values ('org_1', 'live', 'cnt_1', 'num_1', now(), 'chatapp')"
 
 
 async def test_a_restored_queue_is_ended_and_late_reports_are_believed(database: Database) -> None:

@@ -203,4 +203,7 @@ POLICY: Final = Policy(
         _S.FAILED: "message.failed",
     },
     received="message.received",
+    opens_window=True,
+    answers_opt_outs=True,
+    nobody_there=frozenset({FailureCode.RECIPIENT_UNREACHABLE}),
 )

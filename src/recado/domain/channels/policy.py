@@ -87,6 +87,9 @@ class Policy:
     send is not settled each first makes it sent (C29.2). `late_reports`: what they mean, besides, for a message that
     failed by unknown outcome, and is believed to have left by a positive one (C15.4).
     `events`: what a subscription is told when a message reaches a state; `received`: of what people send (C23.3).
+    `opens_window`: that opens a window of 24 hours (C28.2). `answers_opt_outs`: whoever opts out there by a keyword is
+    answered, where the organization has words for that (C28.3). `nobody_there`: codes of failures by which a provider
+    says for good that it cannot reach the recipient (C13.2).
     `shown`: its states that callers of the generic view see as another (C15.1); the others show as they are.
     `after_sent`: what is due for a message that has left, by its kind.
     `direct`: its callers wait for the provider's answer, and the content of a message is not stored (C10.2).
@@ -107,6 +110,9 @@ class Policy:
     price_kind: Callable[[TemplateCategory | None, bool], str]
     events: Mapping[MessageStatus, str]
     received: str
+    opens_window: bool
+    answers_opt_outs: bool
+    nobody_there: frozenset[str]
     shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
     after_sent: Mapping[str, AfterSent] = field(default_factory=dict)
     direct: bool = False

@@ -1,13 +1,14 @@
 """Inbound messages: each once, of the contact that wrote it, and what they say of consent, in one transaction (C28)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import groupby
 
 import orjson
 
 from recado.channels.core.events import Inbound, Preference
-from recado.domain.channels.address import Address, reported
+from recado.domain.channels.address import Address, AddressKind, reported
 from recado.domain.channels.policies import POLICIES
 from recado.domain.channels.source import Source
 from recado.domain.contacts.keywords import Keyword, keyword_of, written
@@ -16,7 +17,8 @@ from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.messages.changes import OnChange
 from recado.domain.messages.message import MessageStatus
 from recado.services.contacts.consents import Gathered
-from recado.services.inbound.inbound_contacts import Heard, InboundContacts, Known
+from recado.services.inbound.account_owners import AccountOwner
+from recado.services.inbound.inbound_contacts import BY_PROVIDER, Heard, InboundContacts, Known, consent_of
 from recado.storage.access.organizations import OrganizationDirectory
 from recado.storage.contacts import opt_out_replies
 from recado.storage.contacts.inbound_contacts import Person
@@ -29,21 +31,26 @@ from recado.storage.messages.receipts import InboundRow
 
 @dataclass(frozen=True, slots=True)
 class Came:
-    """A message that came, not stored yet. `quoted`: the provider's id of the message that it answers.
-
-    `account`: at the provider, to which it came.
-    """
+    """A message that came, not stored yet. `event`: as it was told; `also`: with whom its owner shares the sender."""
 
     source: Source
-    account: str
+    event: Inbound = field(repr=False)
+    address: Address
     row: InboundRow
-    quoted: str | None
-    profile_name: str | None = field(repr=False)
-    written: str | None = field(repr=False)
+    also: Sequence[AccountOwner] = ()
 
     @property
-    def person(self) -> Person:
-        return (self.row.organization_id, self.row.env, self.row.sender)
+    def written(self) -> str | None:
+        """The words that may be a keyword."""
+        return written(self.event.type, self.event.payload)
+
+    @property
+    def person(self) -> Person | None:
+        """As whose contact it may be known; None: by such an address nobody is a contact, as a contact has a phone."""
+        return self.person_of(self.row.organization_id)
+
+    def person_of(self, organization_id: str) -> Person | None:
+        return _person(organization_id, self.row.env, self.address)
 
 
 class InboundMessages:
@@ -64,25 +71,26 @@ class InboundMessages:
         self._owing = owing
         self._contacts = InboundContacts(ids=ids, changed=changed)
 
-    def read(self, source: Source, organization_id: str, sender_id: str, event: Inbound) -> Came | None:
-        """What came to this sender; None when whoever wrote has no address of the channel."""
-        person = _address(source, event.sender)
-        if person is None:
+    def read(self, source: Source, owners: Sequence[AccountOwner], event: Inbound) -> Came | None:
+        """What came to these owners' sender; None without any, and when whoever wrote has no address of the channel."""
+        address = address_told(source, event.sender)
+        if address is None or not owners:
             return None
+        owner, *others = owners
         row = InboundRow(
-            organization_id,
+            owner.organization_id,
             source.env,
             source.channel,
             self._ids.new(MESSAGE),
-            sender_id,
-            person.text,
-            person.recipient_hash(organization_id),
+            owner.sender_id,
+            address.text,
+            address.recipient_hash(owner.organization_id),
             event.type,
             orjson.dumps(event.payload).decode(),
             event.provider_message_id,
             min(event.at, self._clock.now()),
         )
-        return Came(source, event.account, row, event.quoted, event.profile_name, written(event.type, event.payload))
+        return Came(source, event, address, row, others)
 
     async def take_in(self, connection: Executor, came: Sequence[Came]) -> Gathered:
         """Store those that did not come before, with what they change; answers the moves to be followed.
@@ -95,60 +103,91 @@ class InboundMessages:
         if not fresh:
             return gathered
         now = self._clock.now()
-        heard = [Heard(each.person, each.row.at, each.profile_name, await self._keyword(each)) for each in fresh]
-        known = await self._contacts.know(connection, heard, now, gathered)
-        rows = [replace(each.row, contact_id=known[each.person].contact.id) for each in fresh]
+        heard = {each.row.id: await self._heard(each, person) for each in fresh if (person := each.person) is not None}
+        known = await self._contacts.know(connection, [*heard.values()], now, gathered)
+        rows = [replace(each.row, contact_id=_contact_id(known, each)) for each in fresh]
         await receipts.store_inbound(connection, rows, now)
         gathered.moved += await self._received(connection, fresh, known)
-        await self._contacts.obey(connection, heard, known, now, gathered)
+        await self._contacts.obey(connection, [*heard.values()], known, now, gathered)
+        await self._refuse_elsewhere(connection, fresh, now, gathered)
         owed = [
-            Owed(row.organization_id, row.env, row.contact_id or "", row.sender_id, now)
-            for row, said in zip(rows, heard, strict=True)
-            if said.keyword is not None and said.keyword.opts_out and await self._answers(row.organization_id)
+            Owed(row.organization_id, row.env, row.channel, row.contact_id, row.sender_id, now)
+            for row in rows
+            if row.contact_id is not None and heard[row.id].opts_out and await self._answers(row)
         ]
         if owed:
             await opt_out_replies.owe(connection, owed)
             gathered.after.append(self._owing)
         return gathered
 
-    async def refuse(
-        self, connection: Executor, source: Source, refusals: Sequence[tuple[str, Preference]], gathered: Gathered
+    async def _refuse_elsewhere(
+        self, connection: Executor, fresh: Sequence[Came], now: datetime, gathered: Gathered
     ) -> None:
-        """Record who told the provider to stop: each with the organization whose number it was (C28.4).
+        """An opt-out to a sender that organizations share is one at each that sent there (C28.1), by its own words."""
+        refusals = []
+        for each in fresh:
+            for owner in each.also:
+                keyword = await self._keyword(owner.organization_id, each.written)
+                person = each.person_of(owner.organization_id)
+                if person is not None and keyword is not None and keyword.opts_out:
+                    refusals.append((person, consent_of(each.row.channel, keyword)))
+        if refusals:
+            await self._contacts.refuse(connection, refusals, now, gathered)
+
+    async def refuse(
+        self,
+        connection: Executor,
+        source: Source,
+        refusals: Sequence[tuple[Sequence[AccountOwner], Preference]],
+        gathered: Gathered,
+    ) -> None:
+        """Record who told the provider to stop: each with the owners of the sender that it is about (C28.4).
 
         Who lets messages through again at the provider has not consented to any.
         """
         people = [
-            (organization_id, source.env, address.text)
-            for organization_id, each in refusals
-            if each.stopped and (address := _address(source, each.phone)) is not None
+            person
+            for owners, each in refusals
+            if each.stopped and (address := address_told(source, each.phone)) is not None
+            for owner in owners
+            if (person := _person(owner.organization_id, source.env, address)) is not None
         ]
         if people:
-            await self._contacts.refuse(connection, people, self._clock.now(), gathered)
+            refused = [(person, BY_PROVIDER) for person in people]
+            await self._contacts.refuse(connection, refused, self._clock.now(), gathered)
 
-    async def _keyword(self, came: Came) -> Keyword | None:
-        if came.written is None:
+    async def _heard(self, came: Came, person: Person) -> Heard:
+        row = came.row
+        keyword = await self._keyword(row.organization_id, came.written)
+        return Heard(person, row.channel, row.at, came.event.profile_name, keyword)
+
+    async def _keyword(self, organization_id: str, words: str | None) -> Keyword | None:
+        if words is None:
             return None
-        organization = await self._organizations.get(came.row.organization_id)
-        if organization is None:
-            return keyword_of(came.written)
-        return keyword_of(came.written, organization.opt_out_keywords, organization.opt_in_keywords)
-
-    async def _answers(self, organization_id: str) -> bool:
-        """Whether the organization has words for people who opt out."""
         organization = await self._organizations.get(organization_id)
+        if organization is None:
+            return keyword_of(words)
+        return keyword_of(words, organization.opt_out_keywords, organization.opt_in_keywords)
+
+    async def _answers(self, row: InboundRow) -> bool:
+        """Whether people who opt out there are answered, and the organization has words for that."""
+        if not POLICIES[row.channel].answers_opt_outs:
+            return False
+        organization = await self._organizations.get(row.organization_id)
         return organization is not None and organization.opt_out_reply is not None
 
     async def _received(self, connection: Executor, fresh: Sequence[Came], known: dict[Person, Known]) -> list[Moved]:
         """The moves of new messages, each with what `message.received` says of its contact and of what it answers."""
-        quoted = await _quoted(connection, [each for each in fresh if each.quoted is not None])
+        quoted = await _quoted(connection, [each for each in fresh if each.event.quoted is not None])
         moved = []
         told_as_new: set[Person] = set()
         for each in fresh:
-            row, person = each.row, known[each.person]
-            created = person.created and each.person not in told_as_new
-            told_as_new.add(each.person)
-            told: dict[str, object] = {"contact": {"id": person.contact.id, "created": created}}
+            row, person = each.row, each.person
+            told: dict[str, object] = {"contact": None}
+            if person is not None:
+                created = known[person].created and person not in told_as_new
+                told_as_new.add(person)
+                told["contact"] = {"id": known[person].contact.id, "created": created}
             if row.id in quoted:
                 told["inReplyTo"] = quoted[row.id]
             moved.append(
@@ -169,13 +208,13 @@ async def _quoted(connection: Executor, quoting: Sequence[Came]) -> dict[str, st
     """What messages answer, by their ids: one of the organization's own, that it sent or that came before."""
     if not quoting:
         return {}
-    keys = {each.row.id: (each.row.organization_id, each.row.sender_id, each.quoted or "") for each in quoting}
+    keys = {each.row.id: (each.row.organization_id, each.row.sender_id, each.event.quoted or "") for each in quoting}
     came = await receipts.inbound_quoted(connection, sorted(set(keys.values())))
     found = {message_id: came[key] for message_id, key in keys.items() if key in came}
     for source, some in groupby(sorted(quoting, key=_source), key=_source):
-        asked = [each for each in some if each.row.id not in found]
-        sent = await receipts.messages_named(connection, source, [(each.quoted or "", each.account) for each in asked])
-        for each, named in zip(asked, sent, strict=True):
+        asking = [each for each in some if each.row.id not in found]
+        asked: list[tuple[str, str | None]] = [(each.event.quoted or "", each.event.account) for each in asking]
+        for each, named in zip(asking, await receipts.messages_named(connection, source, asked), strict=True):
             if named is not None and named[0] == each.row.organization_id:
                 found[each.row.id] = named[1]
     return found
@@ -185,5 +224,14 @@ def _source(came: Came) -> Source:
     return came.source
 
 
-def _address(source: Source, told: str) -> Address | None:
+def address_told(source: Source, told: str) -> Address | None:
+    """The address that a source tells of a person; None when it is none of its channel."""
     return reported(told, POLICIES[source.channel].addresses)
+
+
+def _person(organization_id: str, env: str, address: Address) -> Person | None:
+    return (organization_id, env, address.text) if address.kind is AddressKind.PHONE else None
+
+
+def _contact_id(known: Mapping[Person, Known], came: Came) -> str | None:
+    return None if came.person is None else known[came.person].contact.id

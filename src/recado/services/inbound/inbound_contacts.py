@@ -7,8 +7,8 @@ left to the caller, who writes it once, after all rows are locked.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import Final
 
-from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.contacts.consent import MOST_REASON, Changed, ConsentChange, ConsentStatus, OptOut, decide
 from recado.domain.contacts.contact import MOST_NAME, Contact, ContactSource, consent_columns
 from recado.domain.contacts.keywords import KEYWORD_SOURCE, OWN_SOURCES, PROVIDER_SOURCE, Keyword
@@ -25,18 +25,23 @@ from recado.storage.core.audit import SYSTEM
 from recado.storage.core.rows import Executor
 
 _LATER = timedelta(microseconds=1)
-_BY_PROVIDER = ConsentChange(ConsentStatus.DENIED, source=PROVIDER_SOURCE)
+BY_PROVIDER: Final = ConsentChange(ConsentStatus.DENIED, source=PROVIDER_SOURCE)
 _TRIES = 3  # a contact that is deleted while we look for it is created by the next try
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A message of a person: when, what the person is called there, and the keyword that it is."""
+    """A message of a person: where and when, what the person is called there, and the keyword that it is."""
 
     person: Person
+    channel: str
     at: datetime
     profile_name: str | None = field(default=None, repr=False)
     keyword: Keyword | None = None
+
+    @property
+    def opts_out(self) -> bool:
+        return self.keyword is not None and self.keyword.opts_out
 
 
 @dataclass(slots=True)
@@ -72,9 +77,10 @@ class InboundContacts:
             known |= await self._create(connection, missing, now, gathered)
         else:
             raise Unavailable("The contact is being changed by others: try again shortly.")
-        await inbound_contacts.touch(
-            connection, CHATAPP, [(known[person].contact, each.at) for person, each in last.items()]
-        )
+        for channel, wrote in _by_channel(heard).items():
+            await inbound_contacts.touch(
+                connection, channel, [(known[person].contact, at) for person, at in wrote.items()]
+            )
         renamed = [
             (known[person].contact, name)
             for person, each in last.items()
@@ -99,25 +105,39 @@ class InboundContacts:
         for turn, each_turn in enumerate(_turns(spoken)):
             await self._turn(connection, each_turn, known, now + turn * _LATER, consents, gathered)
 
-    async def refuse(self, connection: Executor, people: Sequence[Person], now: datetime, gathered: Gathered) -> None:
-        """Record refusals that the provider tells of; of anyone who is no contact, in the registry alone (C28.4)."""
+    async def refuse(
+        self,
+        connection: Executor,
+        refused: Sequence[tuple[Person, ConsentChange]],
+        now: datetime,
+        gathered: Gathered,
+    ) -> None:
+        """Record refusals; of anyone who is no contact, in the registry alone (C28.4). Of several, the first counts."""
         consents = Consents(self._ids, gathered, self._changed)
-        known = await inbound_contacts.locked(connection, people)
+        how = dict(reversed(refused))
+        known = await inbound_contacts.locked(connection, [*how])
         changes = []
-        for before in known.values():
-            decided = decide(before.consent, _BY_PROVIDER, now=now)
+        for person, before in known.items():
+            decided = decide(before.consent, how[person], now=now)
             if isinstance(decided, Changed):
                 after = await contacts.save(connection, before, replace(before, **consent_columns(decided.after)), now)
                 changes.append(ConsentChanged(after, decided, SYSTEM))
-        strangers = [Registrant(*person) for person in sorted(set(people) - known.keys())]
-        entries = await opt_outs.entries(connection, strangers)
-        fresh = [each for each, entry in zip(strangers, entries, strict=True) if entry is None]
-        await opt_outs.enter(connection, [(each, OptOut(now, PROVIDER_SOURCE)) for each in fresh])
+        strangers = {person: Registrant(*person) for person in sorted(how.keys() - known.keys())}
+        entries = await opt_outs.entries(connection, [*strangers.values()])
+        new = [person for person, entry in zip(strangers, entries, strict=True) if entry is None]
+        fresh = [strangers[person] for person in new]
+        await opt_outs.enter(connection, [(strangers[person], OptOut(now, how[person].source)) for person in new])
         events = [
             contact_events.opted_out(
-                each.organization_id, each.env, None, phone=each.phone, source=PROVIDER_SOURCE, at=now, reason=None
+                organization_id,
+                env,
+                None,
+                phone=phone,
+                source=how[organization_id, env, phone].source,
+                at=now,
+                reason=how[organization_id, env, phone].revoked_reason,
             )
-            for each in fresh
+            for organization_id, env, phone in new
         ]
         outcome = await consents.record(connection, changes, now, events=events)
         await consents.withdraw(connection, [found for each in fresh for found in each.recipients()], now, outcome)
@@ -143,7 +163,7 @@ class InboundContacts:
                 sources.append(before.opt_in_source)
             if not each.keyword.opts_out and any(source not in OWN_SOURCES for source in sources):
                 continue  # an operator or a complaint refused: the person alone does not undo it
-            decided = decide(before.consent, _change(each.keyword), now=now, registered=entry)
+            decided = decide(before.consent, consent_of(each.channel, each.keyword), now=now, registered=entry)
             if isinstance(decided, Changed):
                 after = replace(before, **consent_columns(decided.after))
                 person.contact = await contacts.save(connection, before, after, now)
@@ -206,11 +226,21 @@ def _in_time(heard: Sequence[Heard], known: dict[Person, Known]) -> list[Heard]:
     return kept
 
 
-def _change(keyword: Keyword) -> ConsentChange:
+def consent_of(channel: str, keyword: Keyword) -> ConsentChange:
+    """What a keyword asks for that was written there."""
     if keyword.opts_out:
-        reason = f"{CHATAPP}: {keyword.word}"[:MOST_REASON]
+        reason = f"{channel}: {keyword.word}"[:MOST_REASON]
         return ConsentChange(ConsentStatus.DENIED, source=KEYWORD_SOURCE, revoked_reason=reason)
     return ConsentChange(ConsentStatus.GRANTED, source=KEYWORD_SOURCE)
+
+
+def _by_channel(heard: Sequence[Heard]) -> dict[str, dict[Person, datetime]]:
+    """When each person wrote last, by channel."""
+    found: dict[str, dict[Person, datetime]] = {}
+    for each in heard:
+        wrote = found.setdefault(each.channel, {})
+        wrote[each.person] = max(each.at, wrote.get(each.person, each.at))
+    return found
 
 
 def _name(heard: Heard) -> str | None:

@@ -15,6 +15,7 @@ import structlog
 
 from recado.channels.core.event_json import event_from_json, event_to_json
 from recado.channels.core.events import Inbound, Preference, Status
+from recado.domain.channels.address import Address
 from recado.domain.channels.policies import report_guard
 from recado.domain.channels.source import Source
 from recado.domain.core.clock import Clock
@@ -23,7 +24,8 @@ from recado.domain.core.ids import MESSAGE, is_id
 from recado.domain.messages.message import FAILURES, Cause, FailureCode, Report
 from recado.services.contacts.consents import Gathered
 from recado.services.effects.consequences import Consequences
-from recado.services.inbound.inbound import Came, InboundMessages
+from recado.services.inbound.account_owners import AccountOwner, owners_in
+from recado.services.inbound.inbound import Came, InboundMessages, address_told
 from recado.storage.core.failures import worth_repeating
 from recado.storage.core.moves import AfterCommit, Moved
 from recado.storage.core.postgres import Connection, Database
@@ -76,7 +78,7 @@ class Receipts:
 
     async def inbound(self, source: Source, number: Number, event: Inbound) -> str:
         """Store one inbound message; its id, also when the provider had sent it before."""
-        came = self._inbound.read(source, number.organization_id, number.id, event)
+        came = self._inbound.read(source, [AccountOwner(number.organization_id, number.id)], event)
         if came is None:
             raise Problem("PHONE_INVALID", "The sender is not a phone number.")
         async with self.transaction() as connection:
@@ -240,19 +242,21 @@ class Receipts:
     # Inbound --------------------------------------------------------------------------------------------------------
 
     async def _received(self, executor: Executor, source: Source, events: Sequence[Inbound]) -> list[Came]:
-        """Those that a phone sent to a number that is known; the rest is dropped."""
-        if not events:
-            return []
-        owners = await receipts.owners_of_accounts(executor, source, sorted({event.account for event in events}))
+        """Those that somebody with an address sent to an account that is known; the rest is dropped."""
+        asked = [(event.account, address_told(source, event.sender)) for event in events]
         received = []
-        for event in events:
-            owner = owners.get(event.account)
-            came = None if owner is None else self._inbound.read(source, *owner, event)
+        for event, owners in zip(events, await self._owners(executor, source, asked), strict=True):
+            came = self._inbound.read(source, owners, event)
             if came is None:
-                log.info("inbound_dropped", known_number=owner is not None)
+                log.info("inbound_dropped", known_number=bool(owners))
             else:
                 received.append(came)
         return received
+
+    async def _owners(
+        self, executor: Executor, source: Source, asked: Sequence[tuple[str, Address | None]]
+    ) -> list[Sequence[AccountOwner]]:
+        return await owners_in(source.channel)(executor, source, asked) if asked else []
 
     async def _take_inbound(self, executor: Executor, came: Sequence[Came]) -> list[Moved]:
         taken = await self._inbound.take_in(executor, came)
@@ -262,9 +266,9 @@ class Receipts:
     async def _refuse(self, executor: Executor, source: Source, events: Sequence[Preference]) -> list[Moved]:
         if not events:
             return []
-        owners = await receipts.owners_of_accounts(executor, source, sorted({each.account for each in events}))
+        asked = [(each.account, address_told(source, each.phone)) for each in events]
+        refusals = [*zip(await self._owners(executor, source, asked), events, strict=True)]
         gathered = Gathered()
-        refusals = [(owners[each.account][0], each) for each in events if each.account in owners]
         await self._inbound.refuse(executor, source, refusals, gathered)
         self._uncommitted.get(executor, []).extend(gathered.after)
         return gathered.moved

@@ -11,7 +11,6 @@ from zoneinfo import ZoneInfo
 
 import structlog
 
-from recado.domain.channels.chatapp import CHATAPP
 from recado.domain.core.clock import Clock
 from recado.domain.core.errors import Problem, Unavailable
 from recado.domain.messages.message import Priority
@@ -91,7 +90,7 @@ class OptOutReplies:
             MessageDraft(
                 organization_id=owed.organization_id,
                 env=owed.env,
-                channel=CHATAPP,
+                channel=owed.channel,
                 sender_id=owed.sender_id,
                 to=owed.phone,
                 contact_id=owed.contact_id,

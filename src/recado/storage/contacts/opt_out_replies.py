@@ -17,10 +17,11 @@ BEFORE_ALL: Key = ("", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """One contact's answer, from the number that it wrote to. `phone`: None when the contact is gone."""
+    """One contact's answer, from the sender that it wrote to. `phone`: None when the contact is gone."""
 
     organization_id: str
     env: str
+    channel: str
     contact_id: str
     sender_id: str
     asked_at: datetime
@@ -37,9 +38,9 @@ _read = reader(Owed)
 async def owe(connection: Executor, answers: Sequence[Owed]) -> None:
     """Note answers, in the transaction of the refusals; of several for a contact the last one counts."""
     last = {each.key: each for each in answers}
-    rows = [(*key, last[key].sender_id, last[key].asked_at) for key in sorted(last)]
+    rows = [(*key, last[key].channel, last[key].sender_id, last[key].asked_at) for key in sorted(last)]
     if rows:
-        await connection.execute(SQL.owe, *columns(rows, 5))
+        await connection.execute(SQL.owe, *columns(rows, 6))
 
 
 async def owed(executor: Executor, after: Key, limit: int) -> list[Owed]:

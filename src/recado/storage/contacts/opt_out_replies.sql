@@ -1,10 +1,10 @@
 -- name: owe
-insert into opt_out_replies (organization_id, env, contact_id, sender_id, asked_at)
+insert into opt_out_replies (organization_id, env, contact_id, channel, sender_id, asked_at)
 select g.*
-from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::timestamptz[])
-    as g (organization_id, env, contact_id, sender_id, asked_at)
+from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[])
+    as g (organization_id, env, contact_id, channel, sender_id, asked_at)
 on conflict (organization_id, env, contact_id) do update
-set sender_id = excluded.sender_id, asked_at = excluded.asked_at;
+set channel = excluded.channel, sender_id = excluded.sender_id, asked_at = excluded.asked_at;
 
 -- name: owed
 -- The next answers after a contact, and whom they go to: nobody, when the contact is gone.

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from recado.domain.channels.policies import POLICIES
 from recado.storage.core.rows import Executor, columns
 from recado.storage.core.sql import load
 
@@ -33,7 +34,8 @@ async def mark(executor: Executor, failed: Sequence[Told], channel: str, *, wait
     `waiting`: for those who are changing a contact; in a transaction that has locked messages it must not.
     """
     sql = SQL.mark if waiting else _MARK_AT_ONCE
-    return _noted(await executor.fetch(sql, *columns(list(failed), 3), channel))
+    codes = sorted(POLICIES[channel].nobody_there)
+    return _noted(await executor.fetch(sql, *columns(list(failed), 3), channel, codes))
 
 
 async def clear(executor: Executor, reached: Sequence[Told], channel: str, *, waiting: bool = True) -> Noted:

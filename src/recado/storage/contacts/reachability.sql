@@ -3,8 +3,8 @@
 -- contact locks it before messages. Answered are the messages whose contact was being changed: they are told again.
 
 -- name: mark
--- The recipients of these messages, as far as they are contacts and the provider said for good that it cannot reach them on
--- the channel $4. Answers the contacts that were found: whether each has a mark now, and the message that told.
+-- The recipients of these messages, as far as they are contacts and the provider said for good, by a code of $5, that it cannot
+-- reach them on the channel $4. Answers the contacts that were found: whether each has a mark now, and the message that told.
 with failed as materialized (
     select m.organization_id, m.env, m.recipient, min(m.id) as message_id
     from unnest($1::text[], $2::text[], $3::text[]) as g (organization_id, env, id)
@@ -13,7 +13,7 @@ with failed as materialized (
         where k.organization_id = g.organization_id and k.env = g.env and k.channel = $4 and k.id = g.id
         limit 1
     ) m
-    where m.failure_code = 'recipient_unreachable'
+    where m.failure_code = any($5::text[])
     group by m.organization_id, m.env, m.recipient
 ),
 found as materialized (

@@ -190,7 +190,7 @@ async def claim_inbound(executor: Executor, rows: Sequence[InboundRow]) -> set[s
 
 
 async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: datetime) -> None:
-    """Store inbound messages that are new, and open their windows."""
+    """Store inbound messages that are new, and open their windows where the channel has some."""
     arguments = columns(
         [
             (
@@ -211,7 +211,8 @@ async def store_inbound(executor: Executor, rows: Sequence[InboundRow], now: dat
         ],
         12,
     )
-    await executor.execute(SQL.store_inbound, *arguments, now)
+    with_windows = [channel for channel, policy in POLICIES.items() if policy.opens_window]
+    await executor.execute(SQL.store_inbound, *arguments, now, with_windows)
 
 
 async def inbound_quoted(executor: Executor, wanted: Sequence[tuple[str, str, str]]) -> dict[tuple[str, str, str], str]:

@@ -166,7 +166,7 @@ on conflict do nothing
 returning message_id as id;
 
 -- name: store_inbound
--- Inbound messages that are new; the window of 24 h opens or extends (C28.2).
+-- Inbound messages that are new; on the channels of $14 the window of 24 h opens or extends (C28.2).
 with given as (
     select *
     from unnest(
@@ -190,6 +190,7 @@ stored as (
 insert into chat_windows (organization_id, sender_id, recipient_hash, last_inbound_at)
 select organization_id, sender_id, recipient_hash, max(at)
 from given
+where channel = any($14::text[])
 group by 1, 2, 3
 order by 1, 2, 3
 on conflict (organization_id, sender_id, recipient_hash) do update
