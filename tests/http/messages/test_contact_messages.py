@@ -95,6 +95,7 @@ async def test_messages_of_a_deleted_contact_are_withdrawn_masked_and_emptied(ma
         row = await message(mail, message_id)
         assert (row["status"], row["contact_id"]) == (status, contact_id)
         assert (row["recipient"], row["payload"], row["template_vars"]) == ("+55*******4321", None, None)
+        assert row["recipient_hash"] is None
         shown = (await mail.api.get(f"/messages/{message_id}")).body
         assert shown["to"] == "+55*******4321"
     assert (await message(mail, others))["recipient"] == PHONE

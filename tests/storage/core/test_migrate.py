@@ -464,6 +464,28 @@ async def test_an_answer_that_is_owed_is_one_on_the_only_channel_there_was(datab
     assert await database.fetchval("select channel from opt_out_replies") == "chatapp"
 
 
+async def test_who_was_erased_has_no_hash(database: Database) -> None:
+    await migrated_until(database, "hashes_of_nobody")
+    await ensure_partitions(database, SystemClock().now())
+    ids = IdSource(SystemClock(), random.Random(5))
+    erased, known = ids.new(MESSAGE), ids.new(MESSAGE)
+    for message_id, recipient, number in ((erased, "+55*******4321", 0), (known, "+5511987654321", 7)):
+        await database.execute(
+            """
+            insert into messages (organization_id, env, channel, id, direction, status, type, sender_id, recipient,
+                recipient_hash, class, force, updated_at, contact_id)
+            values ('org_1', 'live', 'chatapp', $1, 'outbound', 'read', 'text', 'num_1', $2, $3, 1, false, now(),
+                'cnt_1')
+            """,
+            message_id, recipient, number,
+        )  # fmt: skip
+        await database.execute("insert into tier_recipients values ('org_1', 'num_1', $1, now())", number)
+    await migrate(database)
+    rows = await database.fetch("select id, recipient_hash from messages")
+    assert dict(map(tuple, rows)) == {erased: None, known: 7}
+    assert await database.fetch("select recipient_hash from tier_recipients") == [(7,)]
+
+
 async def test_the_migrations_know_where_the_ids_of_a_moment_begin(database: Database) -> None:
     sql = next(each.sql for each in SHIPPED if each.name.endswith("references_of_messages"))
     function = re.search(r"create function pg_temp\.lowest_id.*?\$\$;", sql, re.DOTALL)

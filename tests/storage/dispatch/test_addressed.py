@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
+from tests.causes import cause
 from tests.plans import grow, indexes, plan_for_any, whole_tables
 
 from recado.domain.core.ids import MESSAGE, IdSource
@@ -64,6 +65,10 @@ class Day:
         assert list(await settlements.departed(self.db, [left]))
         return message_id
 
+    async def erased(self, message_id: str) -> None:
+        """With its contact (C12.6)."""
+        await self.db.execute("update messages set recipient_hash = null where id = $1", message_id)
+
     async def opened(self, recipient: int, at: datetime) -> None:
         await self.db.execute("insert into chat_windows values ($1, $2, $3, $4)", ORGANIZATION, NUMBER, recipient, at)
 
@@ -91,6 +96,7 @@ async def test_who_was_sent_to_within_a_day_is_counted_from_then_on(
         await day.sent(recipient, at)
     await day.sent(4, NOW, sender_id=ANOTHER)
     await day.sent(5, NOW, kind="text")
+    await day.erased(await day.sent(6, NOW))
     await addressed.count(database, SENDER, NOW)
     assert await counted(database) == {1: NOW - 2 * HOUR, 2: NOW - HOUR}
 
@@ -119,7 +125,7 @@ async def test_what_is_on_its_way_counts_however_old_and_what_came_back_or_faile
     await settlements.returned(database, [again, back], day.epoch)
     failed = await day.claimed(5, NOW - HOUR)
     await settlements.failed(
-        database, [Failed(ORGANIZATION, "test", "chatapp", failed, "provider_error: no", NOW, queued=False)]
+        database, [Failed(ORGANIZATION, "test", "chatapp", failed, cause("provider_error: no"), NOW, queued=False)]
     )
     await addressed.count(database, SENDER, NOW)
     # Of one that is to be repeated, a later moment is known.
@@ -157,6 +163,7 @@ async def test_without_a_limit_they_are_told_without_being_kept(day: Day, databa
     await day.sent(5, NOW, sender_id=ANOTHER)
     await day.sent(6, NOW - HOUR)
     await day.opened(6, NOW - 2 * HOUR)
+    await day.erased(await day.sent(8, NOW))
     await database.execute(  # while its tier had a limit
         "insert into tier_recipients values ($1, $2, 1, $3), ($1, $2, 7, $3)", ORGANIZATION, NUMBER, NOW - 3 * HOUR
     )

@@ -200,7 +200,7 @@ class Resends:
         asked: dict[str, list[int]] = {}
         for old in olds:
             number = around.number_of(old)
-            if _POLICY.needs_window(old.type) and number is not None:
+            if old.recipient_hash is not None and number is not None and _POLICY.needs_window(old.type):
                 asked.setdefault(number.id, []).append(old.recipient_hash)
         return {
             sender_id: await batches.with_open_window(
@@ -263,7 +263,7 @@ class Resends:
             requested=len(chosen) + left_out.count,
             recipients=Recipients(
                 [old.recipient for old in chosen],
-                [old.recipient_hash for old in chosen],
+                [old.recipient_hash for old in chosen if old.recipient_hash is not None],  # of each: see reason_to_skip
                 [old.template_vars for old in chosen],
                 [old.metadata for old in chosen],
                 kinds,

@@ -7,7 +7,6 @@ from typing import Any, Final
 import orjson
 
 from recado.domain.core.errors import Problem
-from recado.domain.core.masking import is_masked
 from recado.domain.messages.message import MessageStatus
 from recado.services.batches.batch_rules import LeftOut
 from recado.services.messages.acceptance_rules import REFUSED
@@ -68,7 +67,7 @@ def reason_to_skip(old: Old, around: Surroundings) -> str | None:
         return "ALREADY_REPLACED"
     if old.uncertain and not around.include_uncertain:
         return UNCERTAIN
-    if is_masked(old.recipient):
+    if old.recipient_hash is None:
         return "RECIPIENT_MISSING"
     number, template = around.number_of(old), around.template_of(old)
     if number is None or (template is None and old.template_id is not None):

@@ -9,7 +9,7 @@ select organization_id, env, contact_id, after_id from contact_erasures where du
 -- The next messages of a contact that have their recipient, by id; locked in that order. `settled`: nothing reads it any more.
 select channel, id, recipient, status not in ('queued', 'sending') as settled
 from messages
-where organization_id = $1 and env = $2 and contact_id = $3 and id > $4 and recipient_hash <> 0
+where organization_id = $1 and env = $2 and contact_id = $3 and id > $4 and recipient_hash is not null
 order by id
 limit $5
 for no key update;
@@ -18,7 +18,7 @@ for no key update;
 -- $4: ids, in order: between the first and the last of them are the months to look in. $5: what is kept of each recipient, by
 -- these ids. Nothing is joined: without statistics a join would begin with all messages of the organization.
 update messages
-set recipient = $5::jsonb ->> id, recipient_hash = 0, payload = null, template_vars = null
+set recipient = $5::jsonb ->> id, recipient_hash = null, payload = null, template_vars = null
 where
     organization_id = $1 and env = $2 and channel = any($3::text[]) and id = any($4::text[])
     and id >= ($4::text[])[1] and id <= ($4::text[])[cardinality($4::text[])]
@@ -42,7 +42,7 @@ update contact_erasures set after_id = $4 where organization_id = $1 and env = $
 -- Whether a message still has its recipient.
 select exists (
     select from messages
-    where organization_id = $1 and env = $2 and contact_id = $3 and recipient_hash <> 0
+    where organization_id = $1 and env = $2 and contact_id = $3 and recipient_hash is not null
 );
 
 -- name: again

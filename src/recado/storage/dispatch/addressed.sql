@@ -38,7 +38,7 @@ addressed as (
     select recipient_hash, coalesce(sent_at, updated_at) as at
     from block
     where
-        sender_id = $4 and direction = 'outbound' and type = 'template'
+        sender_id = $4 and direction = 'outbound' and type = 'template' and recipient_hash is not null
         and case when sent_at is null then status = 'sending' and updated_at > $7 else sent_at > $7 end
 ),
 counted as (

@@ -27,7 +27,7 @@ class Old:
     type: str
     sender_id: str | None
     recipient: str
-    recipient_hash: int
+    recipient_hash: int | None  # None: it was erased with its contact (C12.6)
     template_id: str | None
     payload: str | None
     template_vars: str | None

@@ -53,5 +53,5 @@ from (
     where
         m.sender_id = $2 and m.direction = 'outbound' and m.type = 'template' and m.at > $5
         and (m.sent_at is not null or m.status = 'sending')
-        and w.recipient_hash is null
+        and m.recipient_hash is not null and w.recipient_hash is null
 ) addressed
