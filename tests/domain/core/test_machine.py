@@ -7,7 +7,7 @@ import pytest
 
 from recado.domain.channels.chatapp import MACHINE as MESSAGE_MACHINE
 from recado.domain.core.machine import IllegalMove, Machine, mermaid
-from recado.domain.messages.message import MessageEvent
+from recado.domain.messages.message import MessageEvent, MessageStatus
 from recado.domain.senders.number import NUMBER_MACHINE, NumberEvent
 from recado.domain.templates.template import TEMPLATE_MACHINE, TemplateEvent
 
@@ -16,6 +16,12 @@ MACHINES: list[tuple[Machine[Any, Any], type[StrEnum]]] = [
     (NUMBER_MACHINE, NumberEvent),
     (TEMPLATE_MACHINE, TemplateEvent),
 ]
+OF_OTHER_CHANNELS = {  # than chat-app, whose machine is the one of messages here
+    MessageStatus.UNDELIVERED,
+    MessageStatus.BOUNCED,
+    MessageStatus.COMPLAINED,
+    MessageEvent.OVERDUE,
+}
 each_machine = pytest.mark.parametrize(("machine", "events"), MACHINES, ids=lambda value: getattr(value, "name", ""))
 
 
@@ -87,9 +93,9 @@ def test_every_state_is_reached_from_a_birth(machine: Machine[Any, Any], events:
     while new := {target for state, _, target in machine.transitions() if state in reached} - reached:
         reached |= new
     everything: type[StrEnum] = type(next(iter(reached)))
-    assert reached == set(everything)
+    assert reached == set(everything) - OF_OTHER_CHANNELS
 
 
 @each_machine
 def test_every_event_moves_something(machine: Machine[Any, Any], events: type[StrEnum]) -> None:
-    assert {event for _, event, _ in machine.transitions()} == set(events)
+    assert {event for _, event, _ in machine.transitions()} == set(events) - OF_OTHER_CHANNELS

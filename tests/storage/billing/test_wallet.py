@@ -1,6 +1,7 @@
 """Holds and settlements of many wallets at once; their plans, however large the tables are (C25.2)."""
 
 import random
+import re
 from typing import Any
 
 import orjson
@@ -80,6 +81,11 @@ async def test_entries_of_one_batch_run_in_the_order_of_their_charges(purse: Pur
     await purse.check()
 
 
+def nothing(statement: str) -> tuple[None, ...]:
+    """Null for each of its parameters."""
+    return (None,) * max(map(int, re.findall(r"\$(\d+)", statement)))
+
+
 async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> None:
     await purse.database.execute(FILL)
     a_batch: list[tuple[str, tuple[Any, ...]]] = [
@@ -109,9 +115,9 @@ async def test_what_every_batch_asks_of_wallets_takes_an_index(purse: Purse) -> 
                 "x",
             ),
         ),
-        (messages.ACCEPT, (*[None] * 22, None, True, *[None] * 7)),
-        (departures.DEPART, (*[None] * 41,)),
-        (departures.DEPART_WITH_DEADLINES, (*[None] * 48,)),
+        (messages.ACCEPT, (*[None] * 23, True, *nothing(messages.ACCEPT)[24:])),
+        (departures.DEPART, nothing(departures.DEPART)),
+        (departures.DEPART_WITH_DEADLINES, nothing(departures.DEPART_WITH_DEADLINES)),
         (messages.SQL.known, (["org_7"], [ENV], ["chatapp"], ["msg_7"])),
     ]
     async with purse.database.hot.acquire() as connection:

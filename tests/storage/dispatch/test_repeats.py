@@ -77,7 +77,7 @@ async def after_a_restart(db: Database) -> str:
     epoch = await dispatch.take_epoch(db, NOW)
     assert await dispatch.claim(db, [of(message_id, LEFT_AT)], epoch, LEFT_AT) == [CLAIMED]
     epoch = await dispatch.take_epoch(db, NOW)
-    assert await rescue.send_again(db, "test", epoch, NOW, NOW) == 1
+    assert await rescue.send_again(db, "chatapp", "test", epoch, NOW, NOW) == 1
     return message_id
 
 

@@ -13,13 +13,14 @@ from recado.storage.core.postgres import Database
 from recado.storage.dispatch import departures, dispatch, settlements
 from recado.storage.messages import message_deadlines, messages, receipts, recipients, replacements, state_moves
 
+DEADLINES = "depart with deadlines"
 STATEMENTS = {
     "accept": messages.ACCEPT,
     "make": batch_making.MAKE,
     "claim": dispatch.SQL.claim,
     "sent": settlements.SENT,
     "depart": departures.DEPART,
-    "depart with deadlines": departures.DEPART_WITH_DEADLINES,
+    DEADLINES: departures.DEPART_WITH_DEADLINES,
     "left": message_deadlines.SQL.left,
     "lock by event": state_moves.SQL.lock,
     "move by event": state_moves.SQL.move,
@@ -59,7 +60,7 @@ async def test_messages_of_one_month_are_found_in_its_table_alone(database: Data
 
 def test_every_move_of_many_messages_may_name_their_month() -> None:
     named = {name for name, statement in STATEMENTS.items() if ANY_MONTH in statement}
-    assert named == {"accept", "make", "claim", "sent", "depart", "failed", "returned", "apply"}
+    assert named == {"accept", "make", "claim", "sent", "depart", "failed", "returned", "apply", DEADLINES}
 
 
 @pytest.mark.parametrize(

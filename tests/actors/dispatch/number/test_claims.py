@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _ROW = """
 select d.*, d.consent_hash is not null as subject_to_consent, m.recipient,
-    m.recipient_hash, m.type, m.payload, m.template_vars, m.contact_id
+    m.recipient_hash, m.type, m.payload, m.template_vars, m.contact_id, m.details
 from dispatch d join messages m using (organization_id, id)
 where id = $1
 """
