@@ -49,6 +49,10 @@ def sender_field(channel: str) -> str | None:
     return _SENDER_FIELDS.get(channel)
 
 
+GENERIC_CHANNELS: Final = tuple(each.channel for each in POLICIES.values() if each.generic)
+"""Whose messages are in the generic view; the others have a view of their own (C1.11)."""
+
+
 def shown(channel: str, status: str) -> str:
     """The status of a message that callers see in the generic view (C15.1)."""
     policy = POLICIES.get(channel)

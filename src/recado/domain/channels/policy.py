@@ -93,6 +93,7 @@ class Policy:
     `shown`: its states that callers of the generic view see as another (C15.1); the others show as they are.
     `after_sent`: what is due for a message that has left, by its kind.
     `direct`: its callers wait for the provider's answer, and the content of a message is not stored (C10.2).
+    `generic`: its messages are in the generic view (C1.11).
     """
 
     channel: str
@@ -116,6 +117,7 @@ class Policy:
     shown: Mapping[MessageStatus, GenericStatus] = field(default_factory=dict)
     after_sent: Mapping[str, AfterSent] = field(default_factory=dict)
     direct: bool = False
+    generic: bool = True
 
     def obeys(self, kind: str, category: TemplateCategory | None, priority: Priority) -> Obeys:
         """What a message of this type obeys, with a template of this category."""

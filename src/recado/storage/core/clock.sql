@@ -10,10 +10,14 @@ from organizations o
 cross join (values ('live'), ('test')) as e (env)
 cross join lateral (
     (
-        select substr(id, 5) as id from messages
-        where organization_id = o.id and env = e.env and channel = 'chatapp' and id > 'msg_' || $1
-        order by id desc
-        limit 1
+        select max(m.id collate "C") as id
+        from unnest($2::text[]) as c (channel)
+        cross join lateral (
+            select substr(id, 5) as id from messages
+            where organization_id = o.id and env = e.env and channel = c.channel and id > 'msg_' || $1
+            order by id desc
+            limit 1
+        ) m
     )
     union all
     (

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from recado.domain.channels.policies import POLICIES
 from recado.domain.core.ids import lowest_id
 from recado.storage.core.rows import Executor
 from recado.storage.core.sql import load
@@ -17,5 +18,5 @@ async def shown(executor: Executor) -> datetime:
 
 async def newest_id(executor: Executor, after: datetime) -> str | None:
     """The newest id, without its prefix, of those that were made after a moment; None when there is none."""
-    newest: str | None = await executor.fetchval(SQL.newest, lowest_id("", after))
+    newest: str | None = await executor.fetchval(SQL.newest, lowest_id("", after), list(POLICIES))
     return newest

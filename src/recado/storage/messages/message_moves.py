@@ -5,14 +5,19 @@ Guards stand in the statements: a message that moved on meanwhile is left alone,
 
 from datetime import datetime
 
-from recado.domain.channels.policies import PASSED_BY_FORCE, channels_that_know, states_before, withdrawn_as
+from recado.domain.channels.policies import (
+    GENERIC_CHANNELS,
+    PASSED_BY_FORCE,
+    channels_that_know,
+    states_before,
+    withdrawn_as,
+)
 from recado.domain.core.ids import IdSource
 from recado.domain.messages.message import Cause, FailureCode, MessageEvent, MessageStatus
 from recado.storage.core import audit
 from recado.storage.core.moves import Effects, Moved, withdrawn
 from recado.storage.core.postgres import Connection, Database
 from recado.storage.core.sql import load
-from recado.storage.messages.message_reads import GENERIC_CHANNELS
 
 SQL = load("messages")
 

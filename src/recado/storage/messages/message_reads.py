@@ -11,7 +11,7 @@ from datetime import datetime
 from itertools import chain
 from typing import Any, Final
 
-from recado.domain.channels.policies import states_shown_as
+from recado.domain.channels.policies import GENERIC_CHANNELS, states_shown_as
 from recado.domain.core.errors import Unavailable
 from recado.domain.core.ids import MESSAGE, created_at, lowest_id
 from recado.domain.core.phones import recipient_hash
@@ -23,7 +23,6 @@ from recado.storage.core.wide_rows import bounded, rows_of
 
 SQL = fragments("message_reads")
 
-GENERIC_CHANNELS = ("chatapp", "social", "sms", "email")  # RCS has its own view (C1.11)
 READ_LIMIT = 5.0  # seconds that one list may take
 AFTER_ALL_IDS = MESSAGE + "~"  # greater than every id
 

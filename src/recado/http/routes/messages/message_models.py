@@ -3,13 +3,13 @@
 import json
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Annotated, Any, Final, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import Field, PlainValidator, StringConstraints, ValidationError, ValidationInfo
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from recado.domain.channels.chatapp import CHATAPP, TEMPLATE
-from recado.domain.channels.policies import POLICIES
+from recado.domain.channels.policies import GENERIC_CHANNELS, POLICIES
 from recado.domain.channels.policy import SenderKind
 from recado.domain.core.errors import FieldError
 from recado.domain.messages.message import MAX_TTL, MIN_TTL, GenericStatus, Priority, WaitReason
@@ -17,7 +17,13 @@ from recado.http.api.models import ApiModel, Timestamp
 from recado.http.api.paging import MessagePageQuery, Page, PeriodQuery
 from recado.http.routes.messages.message_payloads import EXAMPLES, SHAPES, AnyPayload
 
-Channel = Literal["chatapp", "social", "sms", "email"]
+CHANNELS: Final = tuple(dict.fromkeys(("chatapp", "social", "sms", "email", *GENERIC_CHANNELS)))
+"""Of the generic view: those of the interface, with or without a policy as yet."""
+
+if TYPE_CHECKING:
+    Channel = str
+else:
+    Channel = Literal[CHANNELS]
 Direction = Literal["outbound", "inbound"]
 MessageType = Literal["text", "template", "media", "interactive"]
 
@@ -142,7 +148,7 @@ class MessageQuery(MessagePageQuery, PeriodQuery):
     campaign_id: str | None = None
     batch_id: str | None = None
     sent_by_account_id: str | None = None
-    channel: Annotated[list[Channel] | None, Field(max_length=len(get_args(Channel)))] = None
+    channel: Annotated[list[Channel] | None, Field(max_length=len(CHANNELS))] = None
     direction: Direction | None = None
     phone: Annotated[
         Annotated[str, StringConstraints(strip_whitespace=False)] | None,

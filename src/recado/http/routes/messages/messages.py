@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Final, Protocol
 
 from recado.domain.access.scopes import PII
+from recado.domain.channels.policies import GENERIC_CHANNELS
 from recado.domain.core.errors import Problem, conflict, not_found
 from recado.domain.core.ids import MESSAGE, IdSource
 from recado.domain.core.retention import MESSAGES_MONTHS, months_before
@@ -34,7 +35,7 @@ from recado.services.messages.acceptance import Acceptance, Accepted
 from recado.storage.core.moves import Effects
 from recado.storage.core.postgres import Database
 from recado.storage.messages import message_moves, message_reads
-from recado.storage.messages.message_reads import GENERIC_CHANNELS, Message, MessageFilter, MessagePage
+from recado.storage.messages.message_reads import Message, MessageFilter, MessagePage
 
 LIST: Final = "listMessages"
 
