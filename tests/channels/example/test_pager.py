@@ -1,0 +1,144 @@
+"""A channel that is entered, and nothing else: its messages go all the way, over HTTP (C15, C16.3, C10.2)."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.program import Api, Refused, Service
+from tests.waiting import until
+
+ROOT = Path(__file__).parents[3]
+ENTERED = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tests.channels.example.serve import run; run()"
+SOMEBODY = "somebody@pagers.example"
+LONG = "x" * 161  # three pages
+PRICE = 30  # of a page
+
+
+class WithPager(Service):
+    """The program, with the example entered."""
+
+    starts_with = (sys.executable, "-c", ENTERED)
+
+
+class Pages:
+    """One caller of the example's routes."""
+
+    def __init__(self, api: Api) -> None:
+        self.api = api
+
+    async def send(self, to: str, text: str = "come here", *, at: str = "/v2/pages", **more: Any) -> Any:
+        return await self.api.call("POST", at, {"to": to, "text": text, **more})
+
+    async def read(self, message_id: str) -> Any:
+        return await self.api.call("GET", f"/messages/{message_id}")
+
+    async def comes_to(self, message_id: str, status: str) -> Any:
+        async def came() -> bool:
+            return bool((await self.read(message_id))["status"] == status)
+
+        await until(came, 20, f"{message_id} is {status}", every=0.05)
+        return await self.read(message_id)
+
+    async def balance(self) -> tuple[int, int]:
+        wallet = await self.api.call("GET", "/v2/wallet")
+        return wallet["balanceCoins"], wallet["heldCoins"]
+
+
+@pytest.fixture(scope="module")
+def caller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
+    """The address of the program, and the key of an organization."""
+    running = WithPager(tmp_path_factory.mktemp("pager"), SANDBOX_TIME_SCALE="0.01")
+    try:
+        asyncio.run(running.start())
+        yield running.url, running.key("test", org=None)
+    finally:
+        asyncio.run(running.wipe())
+
+
+@pytest.fixture
+async def pages(caller: tuple[str, str]) -> AsyncIterator[Pages]:
+    async with Api(*caller) as api:
+        yield Pages(api)
+
+
+async def test_a_page_is_delivered_and_read_in_the_generic_view(pages: Pages) -> None:
+    sent = await pages.send(SOMEBODY)
+    assert (sent["status"], sent["to"]) == ("queued", "s***@pagers.example")
+    delivered = await pages.comes_to(sent["id"], "delivered")
+    assert delivered["sentAt"] <= delivered["deliveredAt"]
+    listed = await pages.api.call("GET", "/messages", channel="pager", status="delivered")
+    assert sent["id"] in [each["id"] for each in listed["items"]]
+
+
+async def test_it_costs_by_its_pages(pages: Pages) -> None:
+    before, held = await pages.balance()
+    sent = await pages.send(SOMEBODY, LONG)
+    assert sent["billing"] == {"coins": 3 * PRICE}
+    await pages.comes_to(sent["id"], "delivered")
+    assert await pages.balance() == (before - 3 * PRICE, held)
+
+
+async def test_a_refused_page_has_failed_and_costs_nothing(pages: Pages) -> None:
+    before = await pages.balance()
+    sent = await pages.send("the.dead")
+    failed = await pages.comes_to(sent["id"], "failed")
+    assert failed["lastError"].startswith("recipient_unreachable")
+    assert await pages.balance() == before
+
+
+async def test_a_page_of_which_nothing_is_heard_is_undelivered_and_shows_as_failed(pages: Pages) -> None:
+    sent = await pages.send("the.lost", patience=0)
+    failed = await pages.comes_to(sent["id"], "failed")
+    assert failed["lastError"].startswith("indeterminate")
+    assert "sentAt" in failed
+    heard = await pages.send(SOMEBODY, patience=60)
+    await pages.comes_to(heard["id"], "delivered")
+
+
+async def test_an_answer_that_is_lost_leaves_it_queued_and_uncertain(pages: Pages) -> None:
+    sent = await pages.send("the.mute")
+
+    async def uncertain() -> bool:
+        read = await pages.read(sent["id"])
+        return bool(read["status"] == "queued" and read.get("waiting", {}).get("reason") == "uncertain")
+
+    await until(uncertain, 20, "it is uncertain")
+    with pytest.raises(Refused) as refused:
+        await pages.api.call("POST", f"/messages/{sent['id']}/archive")
+    assert refused.value.status == 409
+
+
+async def test_the_second_gateway_takes_over_from_the_first(pages: Pages) -> None:
+    sent = await pages.send("avoids.it@pagers.example")
+    await pages.comes_to(sent["id"], "delivered")
+
+
+@pytest.mark.parametrize("at", ["/v2/pages", "/v2/urgent-pages"])
+async def test_whoever_opted_out_is_not_paged(pages: Pages, at: str) -> None:
+    name = f"leaver{at.count('-')}"
+    await pages.api.call("POST", "/contacts/opt-out", {"email": f"{name}@pagers.example"})
+    before = await pages.balance()
+    with pytest.raises(Refused) as refused:
+        await pages.send(f"{name.title()}@pagers.example", at=at)
+    assert refused.value.status == 422
+    assert refused.value.body["code"] == "CONTACT_OPTED_OUT"
+    assert await pages.balance() == before
+
+
+async def test_an_urgent_page_is_answered_with_what_became_of_it(pages: Pages) -> None:
+    at = "/v2/urgent-pages"
+    taken = await pages.send(SOMEBODY, at=at)
+    assert taken["status"] in ("sent", "delivered")
+    assert "payload" not in taken
+    refused = await pages.send("the.dead", at=at)
+    assert (refused["status"], refused["attempts"]) == ("failed", 1)
+
+
+async def test_a_repeat_with_the_same_key_is_the_same_page(pages: Pages) -> None:
+    body = {"to": SOMEBODY, "text": "once"}
+    first = await pages.api.call("POST", "/v2/pages", body, key="a page")
+    again = await pages.api.call("POST", "/v2/pages", body, key="a page")
+    assert (again["id"], again["replayed"]) == (first["id"], True)
