@@ -373,7 +373,7 @@ class Starting:
         async def stop() -> None:
             raise RuntimeError("the database is away")
 
-        self.application._stops.add("part", stop)
+        self.application._shutdown.add("part", stop)
         os.kill(os.getpid(), signal.SIGTERM)
         await asyncio.get_running_loop().create_future()
 
