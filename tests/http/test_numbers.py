@@ -8,6 +8,7 @@ import pytest
 from tests.http.conftest import ADMIN_TOKEN
 from tests.http.registering import NEW, REFUSED, connected, register
 
+from recado.channels.chatapp.account import details_of
 from recado.domain.messages.changes import NumberChanged
 from recado.services.senders.accounts import account_of
 from recado.storage.batches.batch_rows import Recipients
@@ -152,7 +153,7 @@ async def test_the_access_token_is_kept_encrypted_and_never_returned(api: Any) -
     stored = await api.database.fetchval("select access_token_cipher from numbers where id = $1", number["id"])
     assert stored.startswith("v1.test.")
     record = await numbers.get(api.database, number["organizationId"], "live", number["id"])
-    assert account_of(record, api.key_ring).access_token == "EAAG-secret"
+    assert details_of(account_of(record, api.key_ring)).access_token == "EAAG-secret"
     assert "EAAG-secret" not in repr(account_of(record, api.key_ring))
 
     await api.patch(f"/numbers/{number['id']}", {"accessToken": None}, env="live")

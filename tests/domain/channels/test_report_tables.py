@@ -1,4 +1,4 @@
-"""What the tables of reports can say of channels whose messages end otherwise (C10.3, C15.4, C16.3)."""
+"""What the tables of reports can say of channels whose messages end otherwise (C15.4, C16.3)."""
 
 from dataclasses import replace
 from enum import StrEnum

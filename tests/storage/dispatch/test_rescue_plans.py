@@ -45,7 +45,7 @@ async def million(prepared: dict[str, Any]) -> AsyncIterator[Database]:
 
 
 ASKED: dict[str, tuple[str, tuple[Any, ...]]] = {
-    "send again": (rescue.SQL.send_again, ("live", 2, NOW, NOW, [1.0, 5.0])),
+    "send again": (rescue.SQL.send_again, ("live", 2, NOW, NOW, [1.0, 5.0], "chatapp")),
     "rescue": (rescue.SQL.rescue, (2, NOW)),
     "in hand": (rescue.SQL.in_hand, (1,)),
     "departed": (rescue.SQL.departed, (1, ["org_7"], ["msg_7"], [NOW])),

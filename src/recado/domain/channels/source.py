@@ -1,4 +1,4 @@
-"""Where what comes back comes from: the adapter of a channel that told it (C29.1, C29.5)."""
+"""Where what comes back comes from: the adapter of a channel that told it (C29.2, C29.5)."""
 
 from typing import Final, NamedTuple
 
